@@ -27,8 +27,8 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.histograms import Histogram
 from hutong.foundation.regions import Buffer, Region, RegionCache
 from hutong.journal import journal
-from hutong.runtime.collector import Collector
-from hutong.runtime.stalls import INTERVAL_MS, StallMonitor
+from hutong.runtime.loops.collector import Collector
+from hutong.runtime.watch.stalls import INTERVAL_MS, StallMonitor
 from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.composition import ComposedNode
 from hutong.server.configuration.sections.network import KafkaSettings

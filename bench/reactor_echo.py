@@ -26,11 +26,11 @@ import uvloop
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.acceptor import Acceptor
-from hutong.reactor.channel import PendingResponse, Response
-from hutong.reactor.framing import length_prefixed
-from hutong.reactor.handler import Peer
-from hutong.runtime.timers import LoopTimers
+from hutong.reactor.accept.acceptor import Acceptor
+from hutong.reactor.connections.channel import PendingResponse, Response
+from hutong.reactor.connections.handler import Peer
+from hutong.reactor.frames.framing import length_prefixed
+from hutong.runtime.loops.timers import LoopTimers
 from hutong.wire.buffer import Buffer
 
 FRAME_BYTES = 150

@@ -26,11 +26,11 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.numbered import Wait
-from hutong.remoting.answers import Answer
-from hutong.remoting.channel import Channel
+from hutong.remoting.channels.answers import Answer
+from hutong.remoting.channels.channel import Channel
 from hutong.remoting.client import RemotingClient
 from hutong.remoting.server import RemotingServer
-from hutong.runtime.timers import LoopTimers
+from hutong.runtime.loops.timers import LoopTimers
 from hutong.wire.rocketmq.command import IS_RESPONSE, Command, encode_binary
 
 WINDOWS: Final = (1, 64)

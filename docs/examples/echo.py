@@ -17,11 +17,11 @@ import uvloop
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import ProtocolError
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.acceptor import Acceptor
-from hutong.reactor.channel import Response
-from hutong.reactor.handler import Peer
+from hutong.reactor.accept.acceptor import Acceptor
+from hutong.reactor.connections.channel import Response
+from hutong.reactor.connections.handler import Peer
 from hutong.reactor.limits import ReactorLimits
-from hutong.runtime.timers import LoopTimers
+from hutong.runtime.loops.timers import LoopTimers
 from hutong.wire.buffer import Buffer
 
 LINE_BYTES_MAX = 1000

@@ -10,13 +10,13 @@ import uvloop
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
-from hutong.remoting.answers import LATER, Answer
-from hutong.remoting.channel import Channel
+from hutong.remoting.channels.answers import LATER, Answer
+from hutong.remoting.channels.channel import Channel
 from hutong.remoting.client import RemotingClient
 from hutong.remoting.server import RemotingServer
 from hutong.remoting.work.driver import Executor
-from hutong.runtime.offload import ThreadOffload
-from hutong.runtime.timers import LoopTimers
+from hutong.runtime.loops.timers import LoopTimers
+from hutong.runtime.threads.offload import ThreadOffload
 from hutong.wire.rocketmq.command import Command
 
 SUM, WHERE, LOG, SLOW = 1_001, 1_002, 1_003, 1_004

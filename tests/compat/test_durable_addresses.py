@@ -15,7 +15,7 @@ from hutong.bus.durable.kafka import KafkaLog
 from hutong.bus.durable.message import DurableMessage
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import LimitExceeded, UsageError
-from hutong.runtime.contexts import ContextKind
+from hutong.runtime.contexts.contexts import ContextKind
 from hutong.runtime.runtime import Runtime
 
 HASTY = Retry(attempts=3, first_delay_ms=10, delay_ms_max=50)

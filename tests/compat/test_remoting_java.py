@@ -12,13 +12,13 @@ from tests.support.maven import java_program
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.tls import server_context
-from hutong.remoting.answers import LATER, Answer
-from hutong.remoting.channel import Channel
+from hutong.reactor.tls.server_contexts import server_context
+from hutong.remoting.channels.answers import LATER, Answer
+from hutong.remoting.channels.channel import Channel
 from hutong.remoting.client import RemotingClient
 from hutong.remoting.errors import RemotingTimeout
 from hutong.remoting.server import RemotingServer, TlsMode
-from hutong.runtime.timers import LoopTimers
+from hutong.runtime.loops.timers import LoopTimers
 from hutong.wire.rocketmq.command import BINARY, JSON, Command
 
 ARTIFACT = "org.apache.rocketmq:rocketmq-remoting:5.3.3"

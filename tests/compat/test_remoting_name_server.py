@@ -15,7 +15,7 @@ from bench.targets import free_port
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
 from hutong.remoting.client import RemotingClient
-from hutong.runtime.timers import LoopTimers
+from hutong.runtime.loops.timers import LoopTimers
 from hutong.wire.rocketmq.command import BINARY, JSON, Command
 
 PEER: Final = os.environ.get("HUTONG_TEST_ROCKETMQ_PEER") or str(

@@ -34,7 +34,7 @@ from hutong.journal.files.segment import Segment
 from hutong.journal.files.segments import Segments
 from hutong.journal.recover import checkpointer, recovery, scan
 from hutong.journal.recover.checkpoint import encode_checkpoint
-from hutong.testing.disk import SimDisk, SimFile
+from hutong.testing.disks.simulated import SimDisk, SimFile
 from hutong.wire.kafka.records import BatchHeader
 
 HISTORIES_MAX: Final = 1_500

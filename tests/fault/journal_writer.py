@@ -15,7 +15,7 @@ from hutong.journal.append.qos import Qos
 from hutong.journal.files.disk import RealDisk
 from hutong.journal.journal import Journal
 from hutong.journal.settings import JournalSettings
-from hutong.runtime.offload import ThreadOffload
+from hutong.runtime.threads.offload import ThreadOffload
 from hutong.wire.kafka.records import Record, build_batch, parse_batch_header
 
 PARTITION = 1

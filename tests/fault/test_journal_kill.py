@@ -13,7 +13,7 @@ from hutong.journal.files.disk import RealDisk
 from hutong.journal.journal import Journal
 from hutong.journal.log import Views
 from hutong.journal.recover.inspect import Inspector
-from hutong.runtime.offload import InlineOffload
+from hutong.runtime.threads.offload import InlineOffload
 from hutong.wire.kafka.records import iterate_batches, iterate_records
 
 ROUNDS = 4

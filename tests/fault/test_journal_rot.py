@@ -15,7 +15,7 @@ from hutong.journal.files.disk import read_file
 from hutong.journal.log import PartitionLog
 from hutong.journal.recover.inspect import Inspector, Remedy
 from hutong.journal.recover.repair import repair
-from hutong.testing.disk import SimDisk
+from hutong.testing.disks.simulated import SimDisk
 
 PARTITIONS = (1, 2, 3)
 TURNS = 40

@@ -15,13 +15,13 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.limits import ReactorLimits
-from hutong.remoting.answers import LATER, SYSTEM_BUSY, Answer
-from hutong.remoting.channel import Channel
+from hutong.remoting.channels.answers import LATER, SYSTEM_BUSY, Answer
+from hutong.remoting.channels.channel import Channel
 from hutong.remoting.client import RemotingClient
 from hutong.remoting.errors import RemotingSendFailed, TooManyRequests
 from hutong.remoting.limits import RemotingLimits
 from hutong.remoting.server import RemotingServer
-from hutong.runtime.timers import LoopTimers
+from hutong.runtime.loops.timers import LoopTimers
 from hutong.wire.rocketmq.command import FRAME_BYTES_MAX, IS_ONEWAY, IS_RESPONSE, JSON, Command, encode_binary
 
 pytestmark = pytest.mark.fault

@@ -16,7 +16,7 @@ from hutong.bus.sockjs.web.http import HttpConnection, HttpFault, HttpRequest, w
 from hutong.bus.sockjs.web.websocket import WebSocket
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.foundation.trace_context import read_trace
-from hutong.reactor.framing import LengthPrefixedFraming
+from hutong.reactor.frames.framing import LengthPrefixedFraming
 from hutong.rpc.conversion import arguments_from
 from hutong.rpc.errors import BadArguments, Failure
 from hutong.rpc.remote import wire

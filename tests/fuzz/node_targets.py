@@ -24,15 +24,15 @@ from tests.fuzz.target import MEBIBYTE, Target
 from tests.unit.wire.messages import fill
 
 from hutong.foundation.errors import ProtocolError
-from hutong.reactor.channel import Held, PendingResponse
-from hutong.reactor.framing import LengthPrefixedFraming
-from hutong.reactor.gate import Cut
-from hutong.reactor.handler import Handler, Peer
+from hutong.reactor.accept.gate import Cut
+from hutong.reactor.connections.channel import Held, PendingResponse
+from hutong.reactor.connections.handler import Handler, Peer
+from hutong.reactor.frames.framing import LengthPrefixedFraming
 from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.configuration.loader import load
 from hutong.server.serving import node_of
-from hutong.testing.answers import when_answered
-from hutong.testing.memory_disk import MemoryDisk
+from hutong.testing.disks.memory import MemoryDisk
+from hutong.testing.observe.answers import when_answered
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest

@@ -12,7 +12,7 @@ from tests.support.revocation import revocation_list
 from tests.unit.broker.authentication.test_authentication import World
 
 from hutong.foundation.errors import ProtocolError, UsageError
-from hutong.reactor.tls_session import HandshakeFailed, TlsSession
+from hutong.reactor.tls.session import HandshakeFailed, TlsSession
 from hutong.security.certificate_principals import CertificatePrincipals
 from hutong.security.certificate_times import expires_at_ms
 from hutong.security.distinguished_names import subject_of

@@ -19,7 +19,7 @@ from hutong.bus.sockjs.server import reactor_limits
 from hutong.bus.sockjs.web.http import HttpConnection
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.connection import Connection, Peer
+from hutong.reactor.connections.connection import Connection, Peer
 from hutong.reactor.figures import ReactorFigures
 
 LIMITS: Final = SockJSLimits(message_bytes_max=16 * KIBIBYTE, buffered_bytes_max=16 * KIBIBYTE)

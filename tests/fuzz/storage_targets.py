@@ -31,7 +31,7 @@ from hutong.journal.recover import checkpoint
 from hutong.journal.recover.scan import scan_chunks
 from hutong.rpc.delivery import records as call_records
 from hutong.rpc.delivery.messages import Known
-from hutong.testing.memory_disk import MemoryDisk
+from hutong.testing.disks.memory import MemoryDisk
 from hutong.transactions import records as transaction_records
 from hutong.wire.kafka.records import Record, build_batch, parse_batch_header
 

@@ -21,7 +21,7 @@ from hutong.runtime.runtime import Runtime
 from hutong.server.bus.bridge_settings import BridgeHooks
 from hutong.server.bus.bridges import TcpBridgeVerticle
 from hutong.server.configuration.loader import load
-from hutong.testing.loop_thread import LoopThread
+from hutong.testing.node.loop_thread import LoopThread
 
 DEADLINE_S: Final = 20.0
 OPEN: Final = {"bridge.permit_in": (".*",), "bridge.permit_out": (".*",)}

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from hutong.cli import serve
 from hutong.foundation.errors import HutongError
 from hutong.journal.files.disk import RealDisk
-from hutong.testing.faults import DiskFault, FaultPlan
-from hutong.testing.faulty_disk import FaultyDisk
+from hutong.testing.disks.faults import DiskFault, FaultPlan
+from hutong.testing.disks.faulty import FaultyDisk
 
 if TYPE_CHECKING:
     from tests.support.node import Node
@@ -73,7 +73,7 @@ class Control:
         self._number = 0
 
     def plan(self, *faults: dict[str, Any]) -> None:
-        """These faults and no others, as `hutong.testing.faults.Fault` takes them."""
+        """These faults and no others, as `hutong.testing.disks.faults.Fault` takes them."""
         self._number += 1
         fresh = self.path.with_suffix(f".{self._number}")  # a new file each time: its inode tells it from the last
         fresh.write_text(json.dumps(faults))

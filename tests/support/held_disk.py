@@ -8,8 +8,8 @@ import asyncio
 import threading
 
 from hutong.journal.files.disk import RealDisk
-from hutong.testing.faults import FaultPlan
-from hutong.testing.faulty_disk import FaultyDisk
+from hutong.testing.disks.faults import FaultPlan
+from hutong.testing.disks.faulty import FaultyDisk
 
 HOLD_DEADLINE_S = 60.0
 

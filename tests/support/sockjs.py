@@ -29,9 +29,9 @@ from hutong.bus.sockjs.handler import Site
 from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.server import SockJSServer
 from hutong.foundation.clock import SystemClock
-from hutong.runtime.contexts import Context
+from hutong.runtime.contexts.contexts import Context
 from hutong.runtime.runtime import Runtime
-from hutong.testing.loop_thread import LoopThread
+from hutong.testing.node.loop_thread import LoopThread
 from hutong.wire.vertx.codes import Dialect
 
 DEADLINE_S: Final = 20.0

@@ -7,7 +7,7 @@ import pytest
 from hutong.bus import EventBus
 from hutong.foundation.clock import SystemClock
 from hutong.rpc import Rpc
-from hutong.runtime.contexts import Context
+from hutong.runtime.contexts.contexts import Context
 from hutong.runtime.runtime import Runtime
 
 

@@ -12,7 +12,7 @@ from hutong.broker.dispatch.request_errors import RequestErrors
 from hutong.broker.dispatch.request_times import RequestTimes
 from hutong.broker.dispatch.request_tracing import RequestTracer
 from hutong.broker.produce.admissions import Admissions
-from hutong.reactor.memory_budget import MemoryBudget
+from hutong.reactor.memory.budget import MemoryBudget
 
 if TYPE_CHECKING:
     from hutong.broker.admin_state import AdminState

@@ -36,7 +36,7 @@ from hutong.bus.tracing import BusTracer
 from hutong.bus.waiting.context_state import ContextState
 from hutong.bus.waiting.context_states import ContextStates
 from hutong.foundation.errors import LimitExceeded, UsageError
-from hutong.runtime.contexts import QUEUED_MAX, Context, carried_variables, current_context
+from hutong.runtime.contexts.contexts import QUEUED_MAX, Context, carried_variables, current_context
 from hutong.runtime.runtime import Runtime
 
 if TYPE_CHECKING:

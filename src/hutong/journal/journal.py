@@ -27,7 +27,7 @@ from hutong.journal.parts import JournalHost, JournalParts
 from hutong.journal.recover.recovered import Recovered
 from hutong.journal.recover.recovery import recover
 from hutong.journal.settings import JournalSettings
-from hutong.runtime.offload import Offload, run
+from hutong.runtime.threads.offload import Offload, run
 
 _DEFAULT_SETTINGS: Final = JournalSettings()
 

@@ -23,7 +23,7 @@ from hutong.journal.parts import JournalHost
 from hutong.journal.read.timestamps import Found
 from hutong.journal.recover.recovered import Recovered, RecoveryReport
 from hutong.journal.settings import JournalSettings
-from hutong.runtime.offload import InlineOffload
+from hutong.runtime.threads.offload import InlineOffload
 
 
 class NoDisk:

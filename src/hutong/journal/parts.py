@@ -41,7 +41,7 @@ from hutong.journal.recover.checkpointer import Checkpointer
 from hutong.journal.recover.recovered import Recovered
 from hutong.journal.resources import JournalResources
 from hutong.journal.settings import JournalSettings
-from hutong.runtime.offload import Offload
+from hutong.runtime.threads.offload import Offload
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from itertools import count
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, LimitExceeded, OwnerGone
 from hutong.foundation.timers import TimerWheel
+from hutong.reactor.connections.handler import Handler, Peer
+from hutong.reactor.connections.open_connections import OpenConnections
+from hutong.reactor.connections.protocol import AcceptorServices, ConnectionProtocol
 from hutong.reactor.figures import CloseReason, ReactorFigures
-from hutong.reactor.framing import Framing
-from hutong.reactor.handler import Handler, Peer
+from hutong.reactor.frames.framing import Framing
 from hutong.reactor.limits import ReactorLimits
-from hutong.reactor.memory_watch import MemoryWatch
-from hutong.reactor.open_connections import OpenConnections
-from hutong.reactor.protocol import AcceptorServices, ConnectionProtocol
+from hutong.reactor.memory.watch import MemoryWatch
 
 CONNECT_MS_MAX = 3_000
 

@@ -2,8 +2,8 @@
 
 from enum import StrEnum
 
-from hutong.reactor.request_queue import RequestQueue
-from hutong.reactor.tls_session import HandshakeFailure
+from hutong.reactor.frames.request_queue import RequestQueue
+from hutong.reactor.tls.session import HandshakeFailure
 
 
 class CloseReason(StrEnum):

@@ -24,11 +24,11 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
+from hutong.reactor.connections.handler import Peer
 from hutong.reactor.connector import Connector
 from hutong.reactor.figures import ReactorFigures
-from hutong.reactor.framing import length_prefixed
-from hutong.reactor.handler import Peer
-from hutong.remoting.channel import INVOKE_MS, Channel, Then
+from hutong.reactor.frames.framing import length_prefixed
+from hutong.remoting.channels.channel import INVOKE_MS, Channel, Then
 from hutong.remoting.dialling.machine import BackOff
 from hutong.remoting.endpoint import Endpoint
 from hutong.remoting.errors import RemotingConnectFailed, RemotingError, RemotingTimeout, TooManyRequests

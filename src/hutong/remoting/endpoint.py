@@ -18,18 +18,18 @@ from typing import Final
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ProtocolError
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.channel import HELD, Response
+from hutong.reactor.connections.channel import HELD, Response
+from hutong.reactor.connections.handler import Peer
 from hutong.reactor.figures import CloseReason
-from hutong.reactor.handler import Peer
-from hutong.remoting.answers import LATER, SYSTEM_BUSY, SYSTEM_ERROR, Answer, frame_of, refusal
-from hutong.remoting.channel import Channel, RequestAdmission
+from hutong.remoting.channels.answers import LATER, SYSTEM_BUSY, SYSTEM_ERROR, Answer, frame_of, refusal
+from hutong.remoting.channels.channel import Channel, RequestAdmission
+from hutong.remoting.channels.events import ChannelEventKind, ChannelEvents, Listener
+from hutong.remoting.channels.hooks import Hook
 from hutong.remoting.errors import AbortProcess
-from hutong.remoting.events import ChannelEventKind, ChannelEvents, Listener
 from hutong.remoting.figures import RemotingFigures
-from hutong.remoting.hooks import Hook
 from hutong.remoting.limits import RemotingLimits
-from hutong.remoting.processors import Process, ProcessorTable, Registration
 from hutong.remoting.work.driver import Executor
+from hutong.remoting.work.processors import Process, ProcessorTable, Registration
 from hutong.wire.buffer import Buffer
 from hutong.wire.rocketmq.command import IS_ONEWAY, IS_RESPONSE, Command, decode
 

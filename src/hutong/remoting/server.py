@@ -15,9 +15,9 @@ from enum import Enum
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.accept.acceptor import Acceptor
 from hutong.reactor.figures import ReactorFigures
-from hutong.reactor.framing import length_prefixed
+from hutong.reactor.frames.framing import length_prefixed
 from hutong.remoting.endpoint import Endpoint
 from hutong.remoting.limits import SERVER_LIMITS, RemotingLimits
 

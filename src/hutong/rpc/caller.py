@@ -18,7 +18,7 @@ from hutong.rpc.options import DEFAULT, RETRIES_DEFAULT, CallOptions, Delivery, 
 from hutong.rpc.proxy import Bound, Proxy, Target, ended
 from hutong.rpc.tracing import CallTracer
 from hutong.rpc.transport import CallSite, OutgoingCall, Transport
-from hutong.runtime.contexts import Context, current_context
+from hutong.runtime.contexts.contexts import Context, current_context
 
 T = TypeVar("T")
 P = ParamSpec("P")

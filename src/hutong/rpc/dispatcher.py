@@ -37,7 +37,7 @@ from hutong.rpc.figures import MethodFigures
 from hutong.rpc.implementation import Invocation, Invoke
 from hutong.rpc.interceptors import Interceptor
 from hutong.rpc.stepping import Stepper
-from hutong.runtime.contexts import Context
+from hutong.runtime.contexts.contexts import Context
 
 if TYPE_CHECKING:
     from hutong.rpc.delivery_port import Memory

@@ -41,9 +41,9 @@ from hutong.rpc.implementation import invocations
 from hutong.rpc.interceptors import Interceptor, chain_of
 from hutong.rpc.temporaries import IDLE_MS_DEFAULT, TEMPORARIES_MAX, BindingTemporaries, Surroundings
 from hutong.rpc.tracing import CallTracer, dispatcher_for
-from hutong.runtime.contexts import Context, ContextKind, current_context
+from hutong.runtime.contexts.contexts import Context, ContextKind, current_context
+from hutong.runtime.loops.timers import LoopTimers
 from hutong.runtime.runtime import Runtime
-from hutong.runtime.timers import LoopTimers
 
 CLOSE_GRACE_S: Final = 10.0
 INSTANCES_MAX: Final = 1_024  # of one binding

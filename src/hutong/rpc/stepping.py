@@ -15,7 +15,7 @@ from contextvars import Context as Variables
 from types import coroutine as generator_coroutine
 from typing import Any, Final
 
-from hutong.runtime.contexts import Context, ContextKind
+from hutong.runtime.contexts.contexts import Context, ContextKind
 
 Then = Callable[[Any, BaseException | None], None]
 """Called with the value, or else the error."""

@@ -24,7 +24,7 @@ from hutong.rpc.errors import DispatchFailed
 from hutong.rpc.implementation import invocations
 from hutong.rpc.streams import InVariables, Stream, StreamSource
 from hutong.rpc.tracing import CallTracer, dispatcher_for
-from hutong.runtime.contexts import Context, ContextKind
+from hutong.runtime.contexts.contexts import Context, ContextKind
 
 if TYPE_CHECKING:
     from hutong.bus.delivery.consumer import Consumer

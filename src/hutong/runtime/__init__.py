@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from hutong.runtime.blocked import BlockedLimits
-    from hutong.runtime.context_timers import ContextTimer
-    from hutong.runtime.contexts import Context, ContextKind, current_context
+    from hutong.runtime.contexts.context_timers import ContextTimer
+    from hutong.runtime.contexts.contexts import Context, ContextKind, current_context
     from hutong.runtime.runtime import Runtime
     from hutong.runtime.verticles import Deployment, DeploymentOptions, Verticle
+    from hutong.runtime.watch.blocked import BlockedLimits
 
 __all__ = [
     "BlockedLimits",
@@ -26,9 +26,9 @@ __all__ = [
 ]
 
 _MODULES: Final = {
-    "blocked": ("BlockedLimits",),
-    "context_timers": ("ContextTimer",),
-    "contexts": ("Context", "ContextKind", "current_context"),
+    "watch.blocked": ("BlockedLimits",),
+    "contexts.context_timers": ("ContextTimer",),
+    "contexts.contexts": ("Context", "ContextKind", "current_context"),
     "runtime": ("Runtime",),
     "verticles": ("Deployment", "DeploymentOptions", "Verticle"),
 }

@@ -18,13 +18,13 @@ from typing import Any, Final, TypeVar
 
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.timers import TimerWheel
-from hutong.runtime.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits, BlockedThreads
-from hutong.runtime.contexts import Context, ContextKind, current_context
-from hutong.runtime.loop_context import LoopContext
-from hutong.runtime.loops import EventLoop, ThreadedEventLoop
-from hutong.runtime.pools import WORKER_THREADS, SharedPools, WorkerPool
+from hutong.runtime.contexts.contexts import Context, ContextKind, current_context
+from hutong.runtime.contexts.loop_context import LoopContext
+from hutong.runtime.contexts.workers import MultiWorkerContext, WorkerContext
+from hutong.runtime.loops.loops import EventLoop, ThreadedEventLoop
+from hutong.runtime.threads.pools import WORKER_THREADS, SharedPools, WorkerPool
 from hutong.runtime.verticles import DEFAULT_OPTIONS, Deployment, DeploymentOptions, Deployments, Verticle
-from hutong.runtime.workers import MultiWorkerContext, WorkerContext
+from hutong.runtime.watch.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits, BlockedThreads
 
 T = TypeVar("T")
 EVENT_LOOPS_MAX: Final = 1_024

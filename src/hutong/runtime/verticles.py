@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from hutong.runtime.contexts import Context, ContextKind
-from hutong.runtime.pools import WORKER_THREADS
+from hutong.runtime.contexts.contexts import Context, ContextKind
+from hutong.runtime.threads.pools import WORKER_THREADS
 
 if TYPE_CHECKING:
     from hutong.runtime.runtime import Runtime

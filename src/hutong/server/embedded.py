@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
-from hutong.runtime.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits
-from hutong.runtime.pools import WORKER_THREADS
 from hutong.runtime.runtime import Runtime
+from hutong.runtime.threads.pools import WORKER_THREADS
+from hutong.runtime.watch.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits
 from hutong.server.bus.bus_part import BusPart, bus_parts
 from hutong.server.bus.call_parts import GrpcPart, RpcPart
 from hutong.server.composition import ComposedNode, NodePart

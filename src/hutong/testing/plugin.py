@@ -8,7 +8,7 @@
 
 Strategy: this file is imported by every run of pytest, so it says what there is and imports a broker only inside of a
 fixture. Each test has a node of its own unless an option or a marker lets it share one; see
-`hutong.testing.requirements`.
+`hutong.testing.fixtures.requirements`.
 """
 
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hutong.testing import requirements
+from hutong.testing.fixtures import requirements
 
 if TYPE_CHECKING:
     from hutong.bus.bus import EventBus
-    from hutong.testing.embedded import EmbeddedNode
-    from hutong.testing.services import Services
-    from hutong.testing.sharing import SharedNodes
+    from hutong.testing.fixtures.sharing import SharedNodes
+    from hutong.testing.node.embedded import EmbeddedNode
+    from hutong.testing.node.services import Services
 
 _default_key = pytest.StashKey[requirements.NodeRequirements]()
 _problem_key = pytest.StashKey[str | None]()
@@ -57,7 +57,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def _hutong_nodes(tmp_path_factory: pytest.TempPathFactory) -> "SharedNodes":
-    from hutong.testing.sharing import SharedNodes
+    from hutong.testing.fixtures.sharing import SharedNodes
 
     return SharedNodes(lambda: tmp_path_factory.mktemp("hutong"))
 

@@ -19,7 +19,7 @@ from hutong.security.principals import USER, Principal
 from hutong.server.broker import broker_verticle
 from hutong.server.configuration.sections.security import SecuritySettings
 from hutong.server.configuration.settings import Settings
-from hutong.testing.loopback import Loopback
+from hutong.testing.observe.loopback import Loopback
 from hutong.wire.kafka.registry import APIS
 
 

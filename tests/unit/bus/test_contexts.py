@@ -10,7 +10,7 @@ from tests.unit.bus.scenes import Seen, turns
 
 from hutong.bus import Consumer, DeliveryOptions, EventBus, Message, ReplyError
 from hutong.foundation.clock import SystemClock
-from hutong.runtime.contexts import Context, ContextKind, current_context
+from hutong.runtime.contexts.contexts import Context, ContextKind, current_context
 from hutong.runtime.runtime import Runtime
 from hutong.runtime.verticles import DeploymentOptions, Verticle
 

@@ -162,7 +162,7 @@ async def test_a_recipient_that_takes_no_more_fails_a_request_behind_an_intercep
 ) -> None:
     bus.add_outbound_interceptor(lambda delivery: delivery.next())
     context = bus.consumer("address", lambda message: "answer").context
-    monkeypatch.setattr("hutong.runtime.contexts.QUEUED_MAX", len(context.queue))
+    monkeypatch.setattr("hutong.runtime.contexts.contexts.QUEUED_MAX", len(context.queue))
     with pytest.raises(ReplyError, match="queued_max"):
         await bus.request("address", None, DeliveryOptions(timeout_ms=86_400_000))
 

@@ -41,8 +41,8 @@ SLEEPERS = {
     "unit/rpc/grpc/test_server.py": "gRPC's network has no event for what is waited for",
     "unit/rpc/scenes.py": "the same, where a timer is waited for",
     "unit/rpc/test_bindings.py": "a blocking method; a task that is cancelled",
-    "unit/runtime/test_workers.py": "sleeping on a worker is what is tested",
-    "unit/testing/test_switches.py": "the node looks for space by and by, and there is no event for it",
+    "unit/runtime/contexts/test_workers.py": "sleeping on a worker is what is tested",
+    "unit/testing/faults/test_switches.py": "the node looks for space by and by, and there is no event for it",
 }
 
 

@@ -22,7 +22,7 @@ from hutong.journal.parts import JournalHost
 from hutong.journal.recover.inspect import Inspector
 from hutong.journal.recover.recovery import recover
 from hutong.journal.settings import JournalSettings
-from hutong.testing.disk import SimDisk
+from hutong.testing.disks.simulated import SimDisk
 from hutong.wire.kafka.records import Record, build_batch, iterate_batches, iterate_records, parse_batch_header
 
 DIRECTORY = Path("/data/group")

@@ -13,12 +13,12 @@ import uvloop
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.acceptor import Acceptor
-from hutong.reactor.channel import Response
-from hutong.reactor.framing import LengthPrefixedFraming
-from hutong.reactor.handler import Peer
+from hutong.reactor.accept.acceptor import Acceptor
+from hutong.reactor.connections.channel import Response
+from hutong.reactor.connections.handler import Peer
+from hutong.reactor.frames.framing import LengthPrefixedFraming
 from hutong.reactor.limits import ReactorLimits
-from hutong.reactor.tls import server_context
+from hutong.reactor.tls.server_contexts import server_context
 from hutong.wire.buffer import Buffer
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}

@@ -9,13 +9,13 @@ import pytest
 from tests.unit.remoting.test_remoting import ECHO, Pair, on_both_loops, pair
 
 from hutong.foundation.errors import ProtocolError
-from hutong.remoting.answers import LATER, SUCCESS, SYSTEM_BUSY, SYSTEM_ERROR, Answer
-from hutong.remoting.channel import Channel
+from hutong.remoting.channels.answers import LATER, SUCCESS, SYSTEM_BUSY, SYSTEM_ERROR, Answer
+from hutong.remoting.channels.channel import Channel
 from hutong.remoting.errors import RemotingSendFailed
 from hutong.remoting.work.driver import LATE_MS, ContextPlace, Executor
-from hutong.runtime.contexts import ContextKind
-from hutong.runtime.offload import ThreadOffload
+from hutong.runtime.contexts.contexts import ContextKind
 from hutong.runtime.runtime import Runtime
+from hutong.runtime.threads.offload import ThreadOffload
 from hutong.wire.rocketmq.command import Command
 
 SLOW = 50

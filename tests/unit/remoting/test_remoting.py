@@ -13,8 +13,9 @@ from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import Expired, HutongError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.numbered import Wait
-from hutong.remoting.answers import LATER, NOT_SUPPORTED, SUCCESS, SYSTEM_BUSY, SYSTEM_ERROR, Answer
-from hutong.remoting.channel import FRAMES_TOGETHER, Channel
+from hutong.remoting.channels.answers import LATER, NOT_SUPPORTED, SUCCESS, SYSTEM_BUSY, SYSTEM_ERROR, Answer
+from hutong.remoting.channels.channel import FRAMES_TOGETHER, Channel
+from hutong.remoting.channels.hooks import AclCheck, AclHook
 from hutong.remoting.client import RemotingClient
 from hutong.remoting.errors import (
     AbortProcess,
@@ -23,10 +24,9 @@ from hutong.remoting.errors import (
     RemotingTimeout,
     TooManyRequests,
 )
-from hutong.remoting.hooks import AclCheck, AclHook
 from hutong.remoting.limits import CLIENT_LIMITS, RemotingLimits
 from hutong.remoting.server import RemotingServer
-from hutong.runtime.timers import LoopTimers
+from hutong.runtime.loops.timers import LoopTimers
 from hutong.wire.rocketmq.command import IS_RESPONSE, JSON, Command, encode_binary
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}

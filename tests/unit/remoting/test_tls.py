@@ -10,13 +10,13 @@ import uvloop
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.tls import server_context
-from hutong.remoting.answers import SUCCESS
+from hutong.reactor.tls.server_contexts import server_context
+from hutong.remoting.channels.answers import SUCCESS
 from hutong.remoting.client import RemotingClient
 from hutong.remoting.errors import RemotingConnectFailed, RemotingError
 from hutong.remoting.limits import RemotingLimits
 from hutong.remoting.server import RemotingServer, TlsMode
-from hutong.runtime.timers import LoopTimers
+from hutong.runtime.loops.timers import LoopTimers
 from hutong.wire.rocketmq.command import Command
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}

@@ -26,7 +26,7 @@ from hutong.rpc import (
 from hutong.rpc.call import Done
 from hutong.rpc.delivery_port import Execute
 from hutong.rpc.discovery import Discovery, NoSuchService
-from hutong.runtime.contexts import ContextKind, current_context
+from hutong.runtime.contexts.contexts import ContextKind, current_context
 from hutong.runtime.runtime import Runtime
 
 COLOUR: contextvars.ContextVar[str] = contextvars.ContextVar("colour", default="none")

@@ -8,10 +8,10 @@ import pytest
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import LimitExceeded
-from hutong.runtime import contexts
-from hutong.runtime.contexts import ContextKind, current_context
-from hutong.runtime.pools import WorkerPool
+from hutong.runtime.contexts import contexts
+from hutong.runtime.contexts.contexts import ContextKind, current_context
 from hutong.runtime.runtime import Runtime
+from hutong.runtime.threads.pools import WorkerPool
 from hutong.runtime.verticles import DeploymentOptions, Verticle
 
 KINDS = list(ContextKind)

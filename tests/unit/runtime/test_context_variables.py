@@ -10,7 +10,7 @@ import pytest
 
 from hutong.bus import Delivery, EventBus, Message
 from hutong.foundation.clock import SystemClock
-from hutong.runtime.contexts import Context, ContextKind, current_context
+from hutong.runtime.contexts.contexts import Context, ContextKind, current_context
 from hutong.runtime.runtime import Runtime
 
 USER: ContextVar[str] = ContextVar("user", default="nobody")

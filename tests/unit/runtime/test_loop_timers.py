@@ -4,7 +4,7 @@ import asyncio
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
-from hutong.runtime.timers import LoopTimers
+from hutong.runtime.loops.timers import LoopTimers
 
 
 def make_timers() -> tuple[LoopTimers, SystemClock]:

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hutong.foundation.clock import SystemClock
-from hutong.runtime import contexts
 from hutong.runtime import runtime as runtime_module
-from hutong.runtime.contexts import Context, ContextKind, current_context
+from hutong.runtime.contexts import contexts
+from hutong.runtime.contexts.contexts import Context, ContextKind, current_context
 from hutong.runtime.runtime import Runtime
 from hutong.runtime.verticles import Deployment, DeploymentOptions, DeploymentState, Verticle
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hutong.testing import EmbeddedNode, plugin, requirements
-from hutong.testing.aio import AsyncHelpers
-from hutong.testing.switches import FaultSwitches
+from hutong.testing import EmbeddedNode, plugin
+from hutong.testing.faults.switches import FaultSwitches
+from hutong.testing.fixtures import requirements
+from hutong.testing.node.aio import AsyncHelpers
 
 PAGE = (Path(__file__).parents[3] / "docs" / "testing.md").read_text()
 FOR_THE_PACKAGE = {"run", "submit", "begin", "end", "die", "renew", "close_bus"}

@@ -17,7 +17,7 @@ import pytest
 pytest_plugins = ["pytester"]
 PLUGIN = ("-p", "hutong.testing.plugin", "-p", "no:cacheprovider", "-W", "error")
 # A run in this process forgets, at its end, what it was the first to import: what takes long is imported before.
-HEAVY = importlib.import_module("hutong.testing.sharing")
+HEAVY = importlib.import_module("hutong.testing.fixtures.sharing")
 
 
 @pytest.fixture(autouse=True)
@@ -435,7 +435,7 @@ def test_a_run_without_our_fixtures_imports_no_broker(pytester: pytest.Pytester)
             heavy = {"uvloop", "asyncio", "msgspec", "crc32c", "confluent_kafka"}
             ours = {name for name in sys.modules if name.startswith("hutong.")}
             assert heavy.isdisjoint(sys.modules), heavy & set(sys.modules)
-            expected = ("", ".plugin", ".requirements", ".values")
+            expected = ("", ".fixtures", ".fixtures.requirements", ".plugin", ".values")
             assert ours <= {f"hutong.testing{name}" for name in expected}
         """
     )

@@ -9,7 +9,7 @@ from tests.unit.tracing.scenes import Recording, is_child, until
 from hutong.bus import DeliveryOptions, EventBus, Headers, Message, ReplyError
 from hutong.bus.envelope.headers import HEADERS_MAX
 from hutong.foundation.errors import UsageError
-from hutong.runtime.contexts import ContextKind
+from hutong.runtime.contexts.contexts import ContextKind
 from hutong.runtime.runtime import Runtime
 from hutong.tracing import Tracing
 

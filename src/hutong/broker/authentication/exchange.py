@@ -23,8 +23,8 @@ from hutong.broker.authentication import sasl_frames
 from hutong.broker.authentication.sasl_frames import AUTHENTICATE, HANDSHAKE
 from hutong.broker.handling.log_limit import LogLimit
 from hutong.foundation.errors import Expired, LimitExceeded, ProtocolError
-from hutong.reactor.channel import HELD
-from hutong.reactor.connection import PendingResponse
+from hutong.reactor.connections.channel import HELD
+from hutong.reactor.connections.connection import PendingResponse
 from hutong.security.principals import USER, Principal
 from hutong.security.sasl.machine import Login, Phase, Rules
 from hutong.security.sasl.steps import Accepted, Challenge, CheckPassword, CheckProof, Fault, Rejected
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from hutong.foundation.clock import Clock
     from hutong.foundation.errors import HutongError
     from hutong.foundation.waiting.table import WaitTable
-    from hutong.reactor.connection import Peer, Response
-    from hutong.runtime.offload import Offload
+    from hutong.reactor.connections.connection import Peer, Response
+    from hutong.runtime.threads.offload import Offload
     from hutong.security.sasl.figures import SaslFigures
     from hutong.security.sasl.guesses import Guesses
     from hutong.wire.buffer import Buffer

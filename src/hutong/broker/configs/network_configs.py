@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.topics.topic_config import ConfigKey, ConfigType, whole
-from hutong.reactor.connection_quotas import RATE_MAX, ConnectionLimits, ListenerLimits
+from hutong.reactor.accept.connection_quotas import RATE_MAX, ConnectionLimits, ListenerLimits
 
 if TYPE_CHECKING:
     from hutong.broker.configs.node_configs import NodeConfigs

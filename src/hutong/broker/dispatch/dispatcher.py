@@ -26,8 +26,8 @@ from hutong.broker.kafka import HANDLERS, k00_produce, k01_fetch, k18_api_versio
 from hutong.broker.produce.fast_path import fast_path_for
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.foundation.waiting.pending import Pending
-from hutong.reactor.channel import HELD, Held
-from hutong.reactor.connection import PendingResponse
+from hutong.reactor.connections.channel import HELD, Held
+from hutong.reactor.connections.connection import PendingResponse
 from hutong.security.principals import ANONYMOUS, Principal
 from hutong.wire.kafka import codecs
 from hutong.wire.kafka.headers import RequestHeader, decode_request_header, encode_response_frame
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hutong.broker.broker import Broker
     from hutong.broker.dispatch.request_times import ApiTimes
     from hutong.broker.handling.listeners import Listener
-    from hutong.reactor.connection import Peer, Response
+    from hutong.reactor.connections.connection import Peer, Response
     from hutong.wire.buffer import Buffer
 
 Handle = Callable[[Any, RequestContext[Any]], Any]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from hutong.broker.dispatch.request_parts import PRODUCE_KEY, elements_in, is_divisible, joined, parts_of
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError
 from hutong.foundation.waiting.pending import Pending
-from hutong.reactor.channel import HELD, Held
+from hutong.reactor.connections.channel import HELD, Held
 from hutong.scheduler.driver import WAITING, FairExecutor, WaitingReply
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hutong.broker.handling.context import RequestContext
     from hutong.broker.handling.session import ClientSession
     from hutong.foundation.clock import Clock
-    from hutong.runtime.offload import Offload
+    from hutong.runtime.threads.offload import Offload
     from hutong.wire.buffer import Buffer
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from hutong.broker.handling.context import RequestContext
 from hutong.foundation.waiting.pending import Pending
-from hutong.reactor.channel import Held
+from hutong.reactor.connections.channel import Held
 
 Ended = Callable[[Any], None]
 """Told of the answer once it is there: None where none is due."""

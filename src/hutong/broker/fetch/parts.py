@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hutong.broker.topics.catalogue import Topics
     from hutong.foundation.clock import Clock
     from hutong.foundation.waiting.table import WaitTable
-    from hutong.reactor.memory_budget import MemoryBudget
+    from hutong.reactor.memory.budget import MemoryBudget
 
 
 class FetchParts(RightsParts, Protocol):

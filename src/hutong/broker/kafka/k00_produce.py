@@ -33,7 +33,7 @@ from hutong.broker.rights.authorization import may, permitted
 from hutong.foundation.errors import Expired, HutongError, ProtocolError, Refused
 from hutong.foundation.waiting.pending import Pending
 from hutong.journal.append.qos import Qos
-from hutong.reactor.channel import HELD, Held
+from hutong.reactor.connections.channel import HELD, Held
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k00_produce import (
     BatchIndexAndErrorMessage,

@@ -18,7 +18,7 @@ import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hutong.foundation.errors import Refused
-from hutong.reactor.channel import HELD, Held
+from hutong.reactor.connections.channel import HELD, Held
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.records import HEADER_BYTES, TRANSACTIONAL
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from hutong.broker.produce.record_checks import BatchRules, CheckedBatch, check_batch, check_header, check_records
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.foundation.histograms import Histogram
-from hutong.reactor.channel import HELD, Held
+from hutong.reactor.connections.channel import HELD, Held
 from hutong.scheduler.driver import WAITING, FairExecutor, WaitingReply
 from hutong.wire.kafka.record_contents import IS_COMPILED, LOOP_BYTES_MAX
 from hutong.wire.kafka.records import COMPRESSION_MASK, HEADER_BYTES
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from hutong.broker.handling.session import ClientSession
     from hutong.foundation.clock import Clock
-    from hutong.runtime.offload import Offload
+    from hutong.runtime.threads.offload import Offload
     from hutong.wire.kafka.apis.k00_produce import TopicProduceData
 
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from hutong.broker.kafka.k00_produce import ACKS_NONE, API_KEY, put_outcome, qos
 from hutong.broker.produce.record_checks import timestamp_bounds
 from hutong.broker.rights.authorization import may
 from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageError
-from hutong.reactor.channel import PendingResponse
+from hutong.reactor.connections.channel import PendingResponse
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from hutong.wire.kafka.headers import RequestHeader
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hutong.broker.produce.parts import ProduceParts
     from hutong.broker.topics.partition import Partition
     from hutong.journal.append.log_appends import Appended
-    from hutong.reactor.handler import Train
+    from hutong.reactor.connections.handler import Train
     from hutong.wire.buffer import Buffer
     from hutong.wire.kafka.apis.k00_produce import ProduceRequest, TopicProduceData
     from hutong.wire.kafka.records import BatchHeader

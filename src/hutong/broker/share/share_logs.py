@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hutong.groups.share.delivery.messages import Bury
     from hutong.groups.share.records import PartitionKey
     from hutong.groups.share.settings import GroupRules
-    from hutong.runtime.offload import Offload
+    from hutong.runtime.threads.offload import Offload
 
 READ_BYTES: Final = 1024 * 1024
 LETTERS_MAX: Final = 500  # in one batch

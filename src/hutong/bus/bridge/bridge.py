@@ -18,7 +18,7 @@ from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
-from hutong.runtime.contexts import Context
+from hutong.runtime.contexts.contexts import Context
 from hutong.wire.vertx.codes import Dialect
 from hutong.wire.vertx.server_frames import FrameEncoder
 

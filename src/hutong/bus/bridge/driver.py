@@ -37,7 +37,7 @@ from hutong.bus.waiting.promise import Promise
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, OwnerGone, UsageError
 from hutong.foundation.waiting.table import Owner, Parked, WaitTable
-from hutong.runtime.contexts import Context
+from hutong.runtime.contexts.contexts import Context
 from hutong.wire.buffer import Buffer
 from hutong.wire.vertx.client_frames import ClientFrame, FrameKind, Malformed, decode
 from hutong.wire.vertx.codes import Code, Dialect

@@ -13,9 +13,9 @@ from typing import Final
 from hutong.bus.bridge.bridge import Bridge
 from hutong.bus.bridge.driver import ConnectedClient
 from hutong.bus.bridge.hooks import BridgePeer
-from hutong.reactor.channel import HELD, Response
-from hutong.reactor.framing import LengthPrefixedFraming
-from hutong.reactor.handler import Peer
+from hutong.reactor.connections.channel import HELD, Response
+from hutong.reactor.connections.handler import Peer
+from hutong.reactor.frames.framing import LengthPrefixedFraming
 from hutong.wire.buffer import Buffer
 
 FRAMES_PER_TURN_MAX: Final = 64

@@ -22,7 +22,7 @@ from hutong.bus.envelope.interceptors import Delivery
 from hutong.bus.envelope.message import FullMessage, Message
 from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, HandlerRaised, ReplyError, carrying_failed
 from hutong.bus.waiting.promise import Promise
-from hutong.runtime.contexts import Context
+from hutong.runtime.contexts.contexts import Context
 
 if TYPE_CHECKING:
     from hutong.bus.waiting.context_state import ContextState

@@ -27,7 +27,7 @@ from hutong.bus.options import DeliveryOptions
 from hutong.bus.waiting.promise import Promise
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import Expired, HutongError
-from hutong.runtime.contexts import Context
+from hutong.runtime.contexts.contexts import Context
 
 if TYPE_CHECKING:
     from hutong.bus.waiting.context_state import ContextState

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hutong.bus.options import DeliveryOptions
     from hutong.bus.waiting.context_state import ContextState
     from hutong.bus.waiting.promise import Promise
-    from hutong.runtime.contexts import Context
+    from hutong.runtime.contexts.contexts import Context
 
 
 class DurableLog(Protocol):

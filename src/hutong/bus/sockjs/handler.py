@@ -31,8 +31,8 @@ from hutong.bus.sockjs.web.http import (
 from hutong.bus.sockjs.web.routes import SockJsEndpoint, SockJsRoute, find_route
 from hutong.bus.sockjs.web.transports import TRANSPORTS, FallbackTransport, form_payload
 from hutong.foundation.errors import LimitExceeded
-from hutong.reactor.channel import HELD, Response
-from hutong.reactor.handler import Peer
+from hutong.reactor.connections.channel import HELD, Response
+from hutong.reactor.connections.handler import Peer
 from hutong.wire.buffer import Buffer
 
 ENTROPY_MAX: Final = 2**32

@@ -15,11 +15,11 @@ from hutong.bus.sockjs.limits import MEBIBYTE, SockJSLimits
 from hutong.bus.sockjs.web.http import HttpConnection
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.accept.acceptor import Acceptor
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.limits import ReactorLimits
-from hutong.reactor.tls_protocol import TlsSource
-from hutong.runtime.contexts import Context
+from hutong.reactor.tls.protocol import TlsSource
+from hutong.runtime.contexts.contexts import Context
 
 REQUESTS_PER_TURN_MAX = 64
 RECEIVING_BYTES_MAX = 256 * MEBIBYTE

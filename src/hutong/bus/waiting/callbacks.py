@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from hutong.runtime.contexts import carried_variables
+from hutong.runtime.contexts.contexts import carried_variables
 
 T = TypeVar("T")
 

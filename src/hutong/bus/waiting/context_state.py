@@ -17,7 +17,7 @@ from hutong.bus.waiting.promise import Promise
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.numbered import NumberedWaitTable, WaitQueue
 from hutong.foundation.waiting.table import NEVER
-from hutong.runtime.contexts import Context
+from hutong.runtime.contexts.contexts import Context
 
 if TYPE_CHECKING:
     from hutong.bus.delivery.consumer import Consumer

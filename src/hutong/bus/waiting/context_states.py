@@ -18,8 +18,8 @@ from hutong.bus.waiting.context_state import BusPort, ContextState
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.numbered import NumberedWaitTable, Numbers, Post
-from hutong.runtime.contexts import Context, current_context
-from hutong.runtime.timers import LoopTimers
+from hutong.runtime.contexts.contexts import Context, current_context
+from hutong.runtime.loops.timers import LoopTimers
 
 REPLIES_MAX: Final = 1_000_000
 """Replies (and other promises of the bus) that one context may await at a time."""

@@ -4,7 +4,7 @@ Strategy: positional, blocking calls without hidden state, each either done whol
 family; who may block calls them. Errors keep the one distinction that matters: space, open files and memory can come
 back (StorageShortage, of which DiskFull is one), a failed flush can not (FlushFailed: the kernel may have marked the
 pages clean, Rebello et al., ATC '20), anything else is a StorageError. The tests' simulated disk
-(`hutong.testing.disk`) keeps the same contract and the same test suite.
+(`hutong.testing.disks.simulated`) keeps the same contract and the same test suite.
 
 Knows nothing of journals. Linux is assumed where it is faster, not for correctness.
 """

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from hutong.foundation.errors import LimitExceeded
-from hutong.runtime.offload import Offload
+from hutong.runtime.threads.offload import Offload
 
 T = TypeVar("T")
 

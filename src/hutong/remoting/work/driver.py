@@ -17,10 +17,10 @@ from typing import Any, Final, Protocol
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import LimitExceeded
 from hutong.foundation.timers import Timer, TimerWheel
-from hutong.remoting.answers import SYSTEM_BUSY, refusal
+from hutong.remoting.channels.answers import SYSTEM_BUSY, refusal
 from hutong.remoting.work.machine import JobQueue
-from hutong.runtime.contexts import Context
-from hutong.runtime.offload import Offload
+from hutong.runtime.contexts.contexts import Context
+from hutong.runtime.threads.offload import Offload
 
 QUEUE_MAX: Final = 10_000
 LATE_MS: Final = 50

@@ -47,7 +47,7 @@ from hutong.rpc.delivery.records import decode_change, encode_key, encode_record
 from hutong.rpc.delivery_port import ACKED_BELOW, REQUEST_ID
 from hutong.rpc.delivery_port import Execute as ExecuteHere
 from hutong.rpc.errors import DISPATCH_CODE, OUTCOME_UNKNOWN_CODE, BadArguments, Failure
-from hutong.runtime.contexts import Context, current_context
+from hutong.runtime.contexts.contexts import Context, current_context
 
 TICK_MS: Final = 1_000
 WAITING_MAX: Final = 100_000

@@ -16,7 +16,7 @@ import grpc
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
-from hutong.reactor.tls import server_context
+from hutong.reactor.tls.server_contexts import server_context
 
 if TYPE_CHECKING:
     from hutong.rpc.grpc.opening import GrpcTls

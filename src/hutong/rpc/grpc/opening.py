@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.foundation.errors import ExitCode, UsageError
-from hutong.reactor.exposure import ALL, check_exposure
+from hutong.reactor.accept.exposure import ALL, check_exposure
 from hutong.rpc.grpc.limits import GrpcLimits
 
 if TYPE_CHECKING:

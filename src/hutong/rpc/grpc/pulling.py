@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from hutong.rpc.call import Done, Outcome
 from hutong.rpc.errors import OUTCOME_UNKNOWN_CODE, Failure
-from hutong.runtime.contexts import Context
+from hutong.runtime.contexts.contexts import Context
 
 END: Final = Outcome()
 """The sentinel after the last item."""

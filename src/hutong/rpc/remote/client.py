@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
-from hutong.remoting.channel import Channel
+from hutong.remoting.channels.channel import Channel
 from hutong.remoting.client import RemotingClient
 from hutong.rpc.call import IncomingCall
 from hutong.rpc.caller import Caller
@@ -20,7 +20,7 @@ from hutong.rpc.remote.dialled import DialledTransport
 from hutong.rpc.remote.incoming import CallLimits, IncomingCalls, RemoteCall
 from hutong.rpc.remote.outgoing import ChannelTransport
 from hutong.rpc.remote.wire import CALL
-from hutong.runtime.timers import LoopTimers
+from hutong.runtime.loops.timers import LoopTimers
 
 if TYPE_CHECKING:
     from hutong.rpc.rpc import Rpc

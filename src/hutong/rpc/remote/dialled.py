@@ -15,7 +15,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Parked, WaitTable
-from hutong.remoting.channel import Channel
+from hutong.remoting.channels.channel import Channel
 from hutong.rpc.errors import CallFailed, NotConnected
 from hutong.rpc.remote.outgoing import Answer, Preparations, begin
 from hutong.rpc.transport import Abandon, Ended, OutgoingCall

@@ -20,8 +20,8 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, LimitExceeded, ProtocolError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
-from hutong.remoting.answers import frame_of
-from hutong.remoting.channel import Channel
+from hutong.remoting.channels.answers import frame_of
+from hutong.remoting.channels.channel import Channel
 from hutong.rpc.binding import Round
 from hutong.rpc.call import IncomingCall, Outcome
 from hutong.rpc.conversion import bad_arguments, result_from

@@ -15,8 +15,8 @@ import msgspec
 
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, ProtocolError
 from hutong.foundation.waiting.numbered import Wait
-from hutong.remoting.answers import NOT_SUPPORTED, SYSTEM_BUSY
-from hutong.remoting.channel import Channel
+from hutong.remoting.channels.answers import NOT_SUPPORTED, SYSTEM_BUSY
+from hutong.remoting.channels.channel import Channel
 from hutong.rpc.call import Outcome
 from hutong.rpc.errors import BadReply, CallFailed, CallTimeout, ConnectionLost, NoService, NotConnected, Overloaded
 from hutong.rpc.remote import wire

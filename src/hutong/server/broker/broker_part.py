@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from hutong.broker.kafka import HANDLERS
 from hutong.foundation.clock import Clock
 from hutong.journal.files.disk import Disk, RealDisk
-from hutong.runtime.collector import Collector
+from hutong.runtime.loops.collector import Collector
 from hutong.runtime.runtime import Runtime
-from hutong.runtime.stalls import StallMonitor
+from hutong.runtime.watch.stalls import StallMonitor
 from hutong.server.broker.broker_verticle import BrokerVerticle
 from hutong.server.broker.preload import Preload
 from hutong.server.composition import ComposedNode, NodePart
@@ -27,7 +27,7 @@ from hutong.server.monitoring.sources import Sources
 
 if TYPE_CHECKING:
     from hutong.bus.bridge.bridge import Bridge
-    from hutong.reactor.gate import ConnectionGate
+    from hutong.reactor.accept.gate import ConnectionGate
 
 
 class BrokerPart(NodePart):

@@ -39,7 +39,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import OwnerGone
 from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.files.disk import Disk
-from hutong.reactor.gate import ConnectionGate
+from hutong.reactor.accept.gate import ConnectionGate
 from hutong.runtime.verticles import Verticle
 from hutong.server.broker.data_dir import DataDir
 from hutong.server.broker.environment import BrokerEnvironment

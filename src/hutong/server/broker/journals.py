@@ -17,8 +17,8 @@ from hutong.journal.files.disk import Disk
 from hutong.journal.journal import Journal
 from hutong.journal.offline import OfflineJournal
 from hutong.journal.settings import JournalSettings
-from hutong.runtime.offload import ThreadOffload
-from hutong.runtime.precedence import Precedence
+from hutong.runtime.threads.offload import ThreadOffload
+from hutong.runtime.threads.precedence import Precedence
 from hutong.server.broker import open_files
 from hutong.server.broker.data_dir import DataDir
 from hutong.server.broker.environment import BrokerEnvironment

@@ -21,8 +21,8 @@ from hutong.broker.topics.lifetimes import METADATA_GROUP
 from hutong.foundation.clock import SystemClock
 from hutong.journal.files.disk import RealDisk
 from hutong.journal.journal import Journal
-from hutong.runtime.offload import ThreadOffload
 from hutong.runtime.runtime import Runtime
+from hutong.runtime.threads.offload import ThreadOffload
 from hutong.security.sasl.scram_credentials import Salted
 from hutong.server.broker.data_dir import DataDir
 from hutong.server.broker.users import put_user

@@ -14,8 +14,8 @@ from hutong.broker.produce.examinations import WORKERS as EXAMINERS
 from hutong.broker.produce.examinations import Examinations, Outcome
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.table import WaitTable
-from hutong.runtime.offload import ThreadOffload
-from hutong.runtime.precedence import Precedence
+from hutong.runtime.threads.offload import ThreadOffload
+from hutong.runtime.threads.precedence import Precedence
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
 from hutong.server.broker.environment import BrokerEnvironment

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hutong.foundation.errors import HutongError
     from hutong.groups.configs import GroupConfigs
     from hutong.groups.directory import GroupDirectory
-    from hutong.runtime.offload import Offload
+    from hutong.runtime.threads.offload import Offload
     from hutong.server.broker.environment import BrokerEnvironment
 
 _SESSIONS_MAX: Final = 1_000_000  # the setting bounds them: this is the table's own

@@ -10,7 +10,7 @@ from functools import partial
 
 from hutong.broker.authentication.scram import ScramUsers, check_user
 from hutong.foundation.errors import ExitCode, HutongError, Refused, UsageError
-from hutong.runtime.offload import Offload, run
+from hutong.runtime.threads.offload import Offload, run
 from hutong.security.sasl.scram_credentials import ITERATIONS_MIN, MECHANISMS, Salted, salt_password
 
 

@@ -19,7 +19,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.limits import ReactorLimits
-from hutong.runtime.contexts import Context
+from hutong.runtime.contexts.contexts import Context
 from hutong.server.configuration.sections.tls import TlsSettings
 from hutong.server.configuration.settings import Settings
 from hutong.server.configuration.translate import reactor_limits

@@ -14,8 +14,8 @@ from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.acceptor import Acceptor
-from hutong.reactor.tls_protocol import TlsSource
+from hutong.reactor.accept.acceptor import Acceptor
+from hutong.reactor.tls.protocol import TlsSource
 from hutong.runtime.verticles import Verticle
 from hutong.server.bus.bridge_settings import BridgeHooks, bridge_of, certificates_of, connection_limits_of
 from hutong.server.configuration.settings import Address, Settings

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from hutong.foundation.errors import UsageError
-from hutong.reactor.exposure import ALL, check_exposure
+from hutong.reactor.accept.exposure import ALL, check_exposure
 from hutong.server.composition import ComposedNode, NodePart
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hutong.bus.options import DeliveryOptions
     from hutong.bus.waiting.context_state import ContextState
     from hutong.bus.waiting.promise import Promise
-    from hutong.runtime.contexts import Context
+    from hutong.runtime.contexts.contexts import Context
 
 _PLACE: Final = r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 _URL: Final = re.compile(rf"kafka://({_PLACE}(?:,{_PLACE})*)/?", re.ASCII)

@@ -11,7 +11,7 @@ from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.server import SockJSServer
 from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.tls_protocol import TlsSource
+from hutong.reactor.tls.protocol import TlsSource
 from hutong.server.bus.bridges import BridgeVerticle
 from hutong.server.configuration.settings import Address, Settings
 from hutong.server.configuration.translate import reactor_limits

@@ -21,8 +21,8 @@ from hutong.groups.share.settings import ShareSettings
 from hutong.journal.clean.newest_keys import keys_in
 from hutong.journal.settings import JournalSettings
 from hutong.reactor.limits import ReactorLimits
-from hutong.runtime.blocked import BlockedLimits
 from hutong.runtime.runtime import Runtime
+from hutong.runtime.watch.blocked import BlockedLimits
 from hutong.security.decisions import Decisions
 from hutong.server.configuration.settings import Settings, all_settings
 from hutong.server.listeners.plans import OpenListener

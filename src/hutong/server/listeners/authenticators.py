@@ -22,8 +22,8 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
-from hutong.reactor.handler import Handler
-from hutong.runtime.offload import ThreadOffload
+from hutong.reactor.connections.handler import Handler
+from hutong.runtime.threads.offload import ThreadOffload
 from hutong.security.sasl import plain
 from hutong.security.sasl.figures import SaslFigures
 from hutong.security.sasl.guesses import Guesses

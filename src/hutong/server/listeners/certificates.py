@@ -18,7 +18,7 @@ from typing import Final
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode, ProtocolError, UsageError
 from hutong.foundation.timers import Timer, TimerWheel
-from hutong.reactor.tls import ClientAuth, CrlCheck, TlsVersion, server_context
+from hutong.reactor.tls.server_contexts import ClientAuth, CrlCheck, TlsVersion, server_context
 from hutong.security.certificate_times import expires_at_ms
 from hutong.server.configuration.sections.tls import TlsSettings
 from hutong.server.listeners.revocation import check_crls, crl_files

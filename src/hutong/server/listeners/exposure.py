@@ -1,12 +1,12 @@
 """Check all listeners of a node's settings before the first of them is opened.
 
-Knows nothing of sockets: `reactor/exposure.py` has the rule.
+Knows nothing of sockets: `reactor/accept/exposure.py` has the rule.
 """
 
 import logging
 
-from hutong.reactor.exposure import check_exposure, check_kinds, is_local
-from hutong.reactor.tls import ClientAuth
+from hutong.reactor.accept.exposure import check_exposure, check_kinds, is_local
+from hutong.reactor.tls.server_contexts import ClientAuth
 from hutong.server.configuration.settings import Settings
 from hutong.server.listeners.plans import ListenerPlan, planned
 from hutong.server.listeners.rules import client_auth_of

@@ -22,13 +22,13 @@ from hutong.broker.kafka import HANDLERS
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.acceptor import Acceptor, close_longest_idle
-from hutong.reactor.connection_quotas import ConnectionLimits, ConnectionQuotas
+from hutong.reactor.accept.acceptor import Acceptor, close_longest_idle
+from hutong.reactor.accept.connection_quotas import ConnectionLimits, ConnectionQuotas
+from hutong.reactor.accept.gate import ConnectionGate
+from hutong.reactor.connections.handler import Peer
 from hutong.reactor.figures import ReactorFigures
-from hutong.reactor.framing import length_prefixed
-from hutong.reactor.gate import ConnectionGate
-from hutong.reactor.handler import Peer
-from hutong.reactor.memory_watch import MemoryWatch
+from hutong.reactor.frames.framing import length_prefixed
+from hutong.reactor.memory.watch import MemoryWatch
 from hutong.security.certificate_principals import CertificatePrincipals
 from hutong.security.principals import Principal
 from hutong.server.broker import open_files

@@ -11,7 +11,7 @@ from typing import Final
 
 from hutong.broker.handling.listeners import SecurityProtocol
 from hutong.foundation.errors import ExitCode, UsageError
-from hutong.reactor.tls import ClientAuth
+from hutong.reactor.tls.server_contexts import ClientAuth
 from hutong.security.sasl import plain
 from hutong.security.sasl.scram_credentials import MECHANISM_NAMES
 from hutong.server.configuration.sections.sasl import SaslSettings

@@ -16,8 +16,8 @@ from typing import Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ProtocolError
-from hutong.reactor.channel import PendingResponse
-from hutong.reactor.handler import Peer
+from hutong.reactor.connections.channel import PendingResponse
+from hutong.reactor.connections.handler import Peer
 from hutong.reactor.limits import ReactorLimits
 from hutong.server.monitoring.credentials import CHALLENGE, MetricsCredentials
 from hutong.server.monitoring.slices import SlicedPage

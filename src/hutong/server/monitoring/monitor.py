@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode, UsageError
-from hutong.reactor.acceptor import Acceptor
-from hutong.reactor.tls import ClientAuth
-from hutong.reactor.tls_protocol import TlsSource
+from hutong.reactor.accept.acceptor import Acceptor
+from hutong.reactor.tls.protocol import TlsSource
+from hutong.reactor.tls.server_contexts import ClientAuth
 from hutong.runtime.verticles import Verticle
 from hutong.server.configuration.sections.network import MetricsSettings
 from hutong.server.configuration.sections.tls import TlsSettings

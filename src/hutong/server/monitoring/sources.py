@@ -16,10 +16,10 @@ from hutong.foundation.deletion_clock import DeletionClock
 from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.journal import Journal
 from hutong.reactor.figures import ReactorFigures
-from hutong.reactor.memory_watch import MemoryWatch
-from hutong.runtime.blocked import BlockedThreads
-from hutong.runtime.collector import Collector
-from hutong.runtime.stalls import StallMonitor
+from hutong.reactor.memory.watch import MemoryWatch
+from hutong.runtime.loops.collector import Collector
+from hutong.runtime.watch.blocked import BlockedThreads
+from hutong.runtime.watch.stalls import StallMonitor
 from hutong.security.sasl.figures import SaslFigures
 from hutong.server.listeners.certificates import Certificates
 from hutong.transactions.driver import TransactionCoordinator
@@ -27,7 +27,7 @@ from hutong.transactions.driver import TransactionCoordinator
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
     from hutong.bus.bridge.figures import BridgeFigures  # only a node with bridges needs it
-    from hutong.reactor.acceptor import Acceptor
+    from hutong.reactor.accept.acceptor import Acceptor
 
 
 @dataclass(slots=True)

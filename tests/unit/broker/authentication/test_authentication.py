@@ -13,12 +13,12 @@ from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
-from hutong.reactor.channel import HELD
-from hutong.reactor.connection import Connection, Peer, Response
+from hutong.reactor.connections.channel import HELD
+from hutong.reactor.connections.connection import Connection, Peer, Response
 from hutong.reactor.figures import ReactorFigures
-from hutong.reactor.framing import length_prefixed
+from hutong.reactor.frames.framing import length_prefixed
 from hutong.reactor.limits import ReactorLimits
-from hutong.runtime.offload import InlineOffload
+from hutong.runtime.threads.offload import InlineOffload
 from hutong.security.principals import ANONYMOUS
 from hutong.security.sasl.figures import SaslFigures
 from hutong.security.sasl.guesses import DELAY_MS_MIN, FREE_FAILURES, Guesses

@@ -8,7 +8,7 @@ import pytest
 from hutong.broker.configs.network_configs import NODE_KEYS, OF_LISTENERS, connection_limits, overrides_of
 from hutong.broker.configs.node_configs import SOURCE_CLUSTER, SOURCE_DEFAULT, SOURCE_NODE, SOURCE_STATIC, NodeConfigs
 from hutong.foundation.errors import HutongError, Refused
-from hutong.reactor.connection_quotas import ListenerLimits
+from hutong.reactor.accept.connection_quotas import ListenerLimits
 from hutong.server.configuration.settings import Settings
 from hutong.server.configuration.translate import network_configs
 

@@ -31,8 +31,8 @@ from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
-from hutong.reactor.channel import HELD
-from hutong.runtime.offload import InlineOffload
+from hutong.reactor.connections.channel import HELD
+from hutong.runtime.threads.offload import InlineOffload
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
 from hutong.wire.kafka import compression

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
 from hutong.journal.files.disk import RealDisk
-from hutong.testing.faults import FaultPlan
-from hutong.testing.faulty_disk import FaultyDisk
+from hutong.testing.disks.faults import FaultPlan
+from hutong.testing.disks.faulty import FaultyDisk
 from hutong.wire.kafka.apis.k00_produce import (
     PartitionProduceData,
     PartitionProduceResponse,

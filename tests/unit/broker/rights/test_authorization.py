@@ -15,7 +15,7 @@ from hutong.foundation.errors import ProtocolError, UsageError
 from hutong.security.acls import Operation, ResourceType
 from hutong.server.configuration.sections.security import SecuritySettings
 from hutong.server.configuration.settings import Settings
-from hutong.testing.loopback import CLIENT_ID
+from hutong.testing.observe.loopback import CLIENT_ID
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from hutong.wire.kafka.error_codes import ErrorCode

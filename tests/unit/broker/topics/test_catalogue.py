@@ -20,8 +20,8 @@ from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.journal import Journal
 from hutong.journal.settings import JournalSettings
-from hutong.runtime.offload import InlineOffload
-from hutong.testing.disk import SimDisk
+from hutong.runtime.threads.offload import InlineOffload
+from hutong.testing.disks.simulated import SimDisk
 from hutong.wire.kafka.error_codes import ErrorCode
 
 SETTINGS = JournalSettings(segment_bytes=1 << 20, preallocate_bytes=4096, region_bytes=65536, hot_bytes_max=65536)

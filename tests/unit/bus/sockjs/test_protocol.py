@@ -14,7 +14,7 @@ from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessag
 
 from hutong.bus.sockjs.handler import Site
 from hutong.bus.sockjs.limits import SockJSLimits
-from hutong.reactor.tls import server_context
+from hutong.reactor.tls.server_contexts import server_context
 
 ECHO_LIMITS = SockJSLimits(response_bytes_max=4096, disconnect_ms=300, message_bytes_max=65536)
 BASE = "/eventbus"

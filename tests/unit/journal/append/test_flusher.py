@@ -17,8 +17,8 @@ from hutong.journal.append.qos import Qos
 from hutong.journal.files.disk import RealDisk
 from hutong.journal.files.segment import PREPARED_NAME, Segment, segment_name
 from hutong.journal.read.timestamps import Found
-from hutong.testing.faults import FaultPlan
-from hutong.testing.faulty_disk import FaultyDisk
+from hutong.testing.disks.faults import FaultPlan
+from hutong.testing.disks.faulty import FaultyDisk
 
 
 def code_of(append: Append) -> int:

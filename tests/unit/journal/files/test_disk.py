@@ -11,11 +11,11 @@ import pytest
 
 from hutong.foundation.errors import DiskFull, FlushFailed, StorageError
 from hutong.journal.files.disk import IOV_MAX, Disk, RealDisk, read_file, replace_file
-from hutong.testing.disk import SECTOR_BYTES, SimDisk
-from hutong.testing.faults import ACTIONS, DiskFault, FaultPlan
-from hutong.testing.faulty_disk import FaultyDisk
-from hutong.testing.memory_disk import MemoryDisk
-from hutong.testing.mortal_disk import MortalDisk
+from hutong.testing.disks.faults import ACTIONS, DiskFault, FaultPlan
+from hutong.testing.disks.faulty import FaultyDisk
+from hutong.testing.disks.memory import MemoryDisk
+from hutong.testing.disks.mortal import MortalDisk
+from hutong.testing.disks.simulated import SECTOR_BYTES, SimDisk
 
 DISKS: dict[str, Callable[[FaultPlan], Disk]] = {
     "real": lambda _plan: RealDisk(),

@@ -9,7 +9,7 @@ from hutong.foundation.errors import CorruptData
 from hutong.journal.files.disk import DiskFile
 from hutong.journal.format.batches import find_damage
 from hutong.journal.read.walk import WINDOW_BYTES_MAX, SegmentWindow
-from hutong.testing.disk import SimFile
+from hutong.testing.disks.simulated import SimFile
 from hutong.wire.kafka.records import Record, build_batch
 
 BATCHES_PER_CHUNK = 3

@@ -14,7 +14,7 @@ from hutong.journal.files.disk import DiskFile, read_file
 from hutong.journal.files.segment import segment_name
 from hutong.journal.format import chunk
 from hutong.journal.recover.recovery import SET_ASIDE_SUFFIX, recover
-from hutong.testing.disk import SimDisk
+from hutong.testing.disks.simulated import SimDisk
 
 FIRST = DIRECTORY / segment_name(0)
 

@@ -8,7 +8,7 @@ from hutong.journal.files.disk import DiskFile
 from hutong.journal.format import chunk
 from hutong.journal.read.walk import _SEARCH_BYTES, WINDOW_BYTES_MAX, SegmentWindow
 from hutong.journal.recover.resync import chunks_behind, look_behind
-from hutong.testing.disk import SimDisk
+from hutong.testing.disks.simulated import SimDisk
 
 BASE = 4096
 

@@ -29,7 +29,7 @@ from hutong.rpc import (
 )
 from hutong.rpc.delivery.driver import CallMemory
 from hutong.rpc.delivery.messages import MemorySettings
-from hutong.runtime.contexts import ContextKind
+from hutong.runtime.contexts.contexts import ContextKind
 from hutong.runtime.runtime import Runtime
 
 

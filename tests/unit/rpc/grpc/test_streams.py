@@ -15,7 +15,7 @@ from hutong.rpc import Rpc, ServiceError, current_call, service
 from hutong.rpc.description import describe
 from hutong.rpc.grpc import GrpcLimits, open_server
 from hutong.rpc.grpc.server import GrpcServer
-from hutong.runtime.contexts import ContextKind
+from hutong.runtime.contexts.contexts import ContextKind
 from hutong.runtime.runtime import Runtime
 
 

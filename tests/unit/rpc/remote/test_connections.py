@@ -16,7 +16,7 @@ from tests.unit.rpc.scenes import Line, OutOfStock, Shop, Store, until
 
 import hutong
 from hutong.foundation.errors import UsageError
-from hutong.reactor.tls import server_context
+from hutong.reactor.tls.server_contexts import server_context
 from hutong.rpc import (
     CallFailed,
     CallLimits,
@@ -34,8 +34,8 @@ from hutong.rpc import (
     service,
 )
 from hutong.rpc.caller import Caller
-from hutong.runtime.contexts import ContextKind
-from hutong.testing.ports import HOST, ReservedPort
+from hutong.runtime.contexts.contexts import ContextKind
+from hutong.testing.node.ports import HOST, ReservedPort
 
 NUMBER = UUID(int=7)
 

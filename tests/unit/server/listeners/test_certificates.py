@@ -13,7 +13,7 @@ from tests.support.revocation import DAY, revocation_list
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.tls import ClientAuth
+from hutong.reactor.tls.server_contexts import ClientAuth
 from hutong.server.bus.bridge_settings import certificates_of
 from hutong.server.configuration.sections.bus import BridgeSettings
 from hutong.server.configuration.sections.tls import TlsSettings

@@ -9,7 +9,7 @@ import trustme
 
 import hutong
 from hutong.foundation.errors import UsageError
-from hutong.reactor.exposure import is_local
+from hutong.reactor.accept.exposure import is_local
 from hutong.server.configuration import loader
 from hutong.server.listeners.exposure import check_bridges, check_broker
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.monitored import monitored_node
 
 from hutong.broker.dispatch.dispatcher import Dispatch
-from hutong.reactor.handler import Peer
+from hutong.reactor.connections.handler import Peer
 from hutong.server.configuration.sections.network import KafkaSettings
 
 PROTOCOLS = ("INSIDE:PLAINTEXT", "OUTSIDE:PLAINTEXT")

@@ -3,7 +3,7 @@
 import pytest
 
 from hutong.foundation.errors import UsageError
-from hutong.reactor.tls import ClientAuth
+from hutong.reactor.tls.server_contexts import ClientAuth
 from hutong.server.configuration.sections.network import KafkaSettings
 from hutong.server.configuration.sections.sasl import SaslSettings
 from hutong.server.configuration.sections.tls import TlsSettings

@@ -22,8 +22,8 @@ from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.configuration.sections.network import MetricsSettings
 from hutong.server.monitoring.metrics import AT_ONCE, METRICS
 from hutong.server.serving import node_of
-from hutong.testing.faults import FaultPlan
-from hutong.testing.faulty_disk import FaultyDisk
+from hutong.testing.disks.faults import FaultPlan
+from hutong.testing.disks.faulty import FaultyDisk
 from hutong.wire.kafka.compression import Compression
 from hutong.wire.kafka.error_codes import ErrorCode
 

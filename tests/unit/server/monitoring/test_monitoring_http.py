@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import UsageError
-from hutong.reactor.connection import Connection
+from hutong.reactor.connections.connection import Connection
+from hutong.reactor.connections.handler import Peer
 from hutong.reactor.figures import ReactorFigures
-from hutong.reactor.handler import Peer
 from hutong.server.monitoring.credentials import MetricsCredentials
 from hutong.server.monitoring.http import HEAD_BYTES_MAX, LIMITS, HeadFraming, Page, Pages, PageSource, parse_head
 from hutong.server.monitoring.slices import SlicedPage

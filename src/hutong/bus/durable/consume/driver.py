@@ -49,7 +49,7 @@ from hutong.bus.durable.records import Death, StoredRecord, UnreadableBody, dead
 from hutong.bus.waiting.promise import Promise, settle_all
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
-from hutong.runtime.contexts import Context
+from hutong.runtime.contexts.contexts import Context
 
 if TYPE_CHECKING:
     from hutong.bus.waiting.context_state import ContextState

@@ -6,9 +6,9 @@ Knows nothing of requests.
 from collections.abc import Callable
 from typing import Final
 
-from hutong.reactor.acceptor import Acceptor
+from hutong.reactor.accept.acceptor import Acceptor
 from hutong.reactor.figures import ReactorFigures
-from hutong.reactor.memory_watch import MemoryWatch
+from hutong.reactor.memory.watch import MemoryWatch
 from hutong.server.monitoring.exposition import Samples
 from hutong.server.monitoring.metric import COUNTER, GAUGE, Labelled, Read, metric
 from hutong.server.monitoring.sources import Sources

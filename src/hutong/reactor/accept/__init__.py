@@ -1,0 +1,1 @@
+"""Accepting: listening sockets, limits by address, and the life of all accepted connections."""

@@ -1,0 +1,350 @@
+"""Drives connection engines from uvloop (or asyncio) transports: reads, writes, pauses, timers. Decides nothing.
+
+Strategy: all connections of a loop read small frames through one shared buffer, large ones straight into their own.
+What was answered while a chunk was worked on leaves with one write at its end; what is answered later marks the
+connection, and one callback per turn of the loop writes for all that are marked.
+Knows nothing of frames or requests.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import cast
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.reactor.connections.connection import Connection
+from hutong.reactor.connections.handler import Handler, Peer
+from hutong.reactor.figures import CloseReason, ReactorFigures
+from hutong.reactor.frames.framing import Framing
+from hutong.reactor.frames.large_reads import LargeReads
+from hutong.reactor.limits import ReactorLimits
+from hutong.wire.buffer import Buffer
+
+SCRATCH_BYTES = 256 * 1024
+
+
+class Turns:
+    """Connections that asked for a turn; all get it in one callback of the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._marked: list[ConnectionProtocol] = []
+
+    def mark(self, connection: "ConnectionProtocol") -> None:
+        if not self._marked:
+            self._loop.call_soon(self._run)
+        self._marked.append(connection)
+
+    def _run(self) -> None:
+        marked, self._marked = self._marked, []
+        for connection in marked:
+            try:
+                connection.take_turn()
+            except Exception as error:  # noqa: BLE001  # the supervisor of connections: a fault ends one, not all
+                connection.fail(error)
+
+
+@dataclass(slots=True)
+class AcceptorServices:
+    """The services that all connections of one acceptor share."""
+
+    loop: asyncio.AbstractEventLoop
+    handler: Handler
+    framing: Callable[[int], Framing]  # called with frame_bytes_max for each connection
+    clock: Clock
+    wheel: TimerWheel
+    limits: ReactorLimits
+    figures: ReactorFigures
+    admit: Callable[["ConnectionProtocol"], int | None]  # the number of the new peer, or None to refuse it
+    left: Callable[["ConnectionProtocol"], None]
+    shed: Callable[[str | None], None]  # unfinished frames hold too much: those of an address, or all together
+    look: Callable[[], None]  # called after so many bytes that memory may be short
+    turns: Turns = field(init=False)
+    large_reads: LargeReads = field(init=False)
+    scratch: memoryview = field(init=False)  # lent to one read at a time: a read and its handling are one step
+
+    def __post_init__(self) -> None:
+        self.turns = Turns(self.loop)
+        self.large_reads = LargeReads(self.loop.call_soon)
+        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
+
+
+class ConnectionProtocol(asyncio.BufferedProtocol):
+    """One socket and its engine. A refused socket never gets an engine."""
+
+    __slots__ = (
+        "_around",
+        "_engine",
+        "_is_closing",
+        "_is_direct",
+        "_is_marked",
+        "_is_reading",
+        "_timer",
+        "_timer_at_ms",
+        "_transport",
+        "address",
+        "has_entered",
+        "is_made",
+    )
+
+    _engine: Connection
+    _transport: asyncio.Transport
+    _timer: Timer
+
+    def __init__(self, around: AcceptorServices) -> None:
+        self._around = around
+        self._is_reading = True
+        self._is_direct = False  # whether the read under way goes into the engine's own buffer
+        self._is_marked = False  # whether a turn is asked for already
+        self._is_closing = True  # until it is admitted, and once it is closed
+        self._timer_at_ms = 0
+        self.address = ""
+        self.has_entered = False  # whether it was counted already when it was accepted
+        self.is_made = False  # whether a transport has it
+
+    # Called by the transport.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.is_made = True
+        address, port = (*(transport.get_extra_info("peername") or ("", 0)),)[:2]
+        if not self.has_entered:
+            self.address = address
+        peer_id = self._around.admit(self)
+        if peer_id is None:
+            self._transport.abort()
+            return
+        around, limits = self._around, self._around.limits
+        framing = around.framing(limits.frame_bytes_max)
+        peer = Peer(peer_id, self.address, port, framing)
+        peer.certificate = transport.get_extra_info("peercert")
+        peer.certificate_der = transport.get_extra_info("peercert_der")
+        now_ms = around.clock.monotonic_ms()
+        self._engine = Connection(
+            peer, framing, around.handler, limits, around.figures, now_ms, self._wake, around.clock.monotonic_us
+        )
+        peer.send = self._send_now
+        self._is_closing = False
+        self._timer_at_ms = now_ms + limits.idle_ms_max
+        self._timer = around.wheel.add(self._timer_at_ms, self._timer_fired)
+        self._transport.set_write_buffer_limits(high=limits.unsent_bytes_max)
+        if limits.send_buffer_bytes is not None or limits.receive_buffer_bytes is not None:
+            _bound_kernel(transport.get_extra_info("socket"), limits)
+        peer.unsent_bytes = self._unsent_bytes
+        around.handler.connection_opened(peer)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        wanted = self._engine.receive_buffer() if self._engine.bytes_held else None
+        self._is_direct = wanted is not None
+        return self._around.scratch if wanted is None else wanted
+
+    def buffer_updated(self, nbytes: int) -> None:
+        around, engine = self._around, self._engine
+        now_ms, figures = around.clock.monotonic_ms(), around.figures
+        if (
+            figures.bytes_sent_total + figures.bytes_received_total + figures.bytes_waiting_total
+            >= figures.look_at_bytes
+        ):
+            around.look()
+        if self._is_direct:
+            engine.buffer_received(nbytes, now_ms)
+            around.large_reads.add(nbytes, self)
+        else:
+            answers = engine.receive_data(around.scratch[:nbytes], now_ms)
+            if answers is not None:
+                self._send(answers)
+                return
+        if engine.bytes_held:
+            self._remind_of_frame()
+            if figures.receiving_bytes > around.limits.receiving_bytes_max:
+                around.shed(None)
+            elif figures.receiving_bytes_by_ip.get(self.address, 0) > around.limits.receiving_bytes_per_ip_max:
+                around.shed(self.address)
+        self._settle(now_ms)
+
+    def eof_received(self) -> bool:
+        self._engine.close(CloseReason.PEER)
+        self._settle(self._around.clock.monotonic_ms())
+        return False
+
+    def pause_writing(self) -> None:
+        self._engine.pause_sending()
+
+    def resume_writing(self) -> None:
+        self._engine.resume_sending(self._around.clock.monotonic_ms())
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not hasattr(self, "_engine"):
+            return
+        self._is_closing = True
+        self._timer.cancel()
+        if exc is not None and not isinstance(exc, OSError):
+            self._engine.close(CloseReason.FAULT)  # raised by our own code below the transport, which has logged it
+        self._engine.connection_lost()
+        self._around.left(self)
+
+    # Called by the acceptor and by Turns.
+
+    @property
+    def peer(self) -> Peer:
+        return self._engine.peer
+
+    @property
+    def bytes_held(self) -> int:
+        return self._engine.bytes_held
+
+    @property
+    def active_at_ms(self) -> int:
+        """The time of the last traffic."""
+        return self._engine.active_at_ms
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes that were sent and that the kernel has not taken: the peer does not read them."""
+        size: int = self._transport.get_write_buffer_size()
+        return size
+
+    @property
+    def answers_waiting(self) -> int:
+        return self._engine.answers_waiting
+
+    @property
+    def memory_bytes(self) -> int:
+        """All that is kept for this connection here."""
+        return self._engine.memory_bytes + self.unread_bytes
+
+    @property
+    def input_bytes(self) -> int:
+        """Of that, what came and is not begun."""
+        return self._engine.input_bytes
+
+    def hold(self) -> None:
+        """Begin no more requests until `let_go`, and read none."""
+        self._engine.hold()
+        self._wake()
+
+    def let_go(self) -> None:
+        self._engine.let_go()
+        self._wake()
+
+    def take_turn(self) -> None:
+        """Write what was answered, begin what had to wait."""
+        self._is_marked = False
+        if not self._is_closing:
+            now_ms = self._around.clock.monotonic_ms()
+            self._engine.resume_work(now_ms)
+            self._settle(now_ms)
+            figures = self._around.figures
+            if (
+                figures.bytes_sent_total + figures.bytes_received_total + figures.bytes_waiting_total
+                >= figures.look_at_bytes
+            ):
+                self._around.look()
+
+    def pause_large(self) -> None:
+        """Read no more in this loop iteration."""
+        if not self._is_closing:
+            self._transport.pause_reading()
+
+    def resume_large(self) -> None:
+        """Read again, unless the engine wants no more meanwhile."""
+        if self._is_reading and not self._is_closing:
+            self._transport.resume_reading()
+
+    def drain(self) -> None:
+        self._engine.drain()
+        self._wake()
+
+    def abort(self, reason: CloseReason) -> None:
+        """Close now; what is not sent yet is lost."""
+        self._engine.close(reason)
+        self._is_closing = True
+        self._transport.abort()
+
+    def fail(self, error: Exception) -> None:
+        """End this connection for a fault of ours, loudly."""
+        context = {"message": f"fault while serving {self._engine.peer}", "exception": error, "protocol": self}
+        self._around.loop.call_exception_handler(context)
+        self.abort(CloseReason.FAULT)
+
+    # Steps of the above.
+
+    def _send_now(self, buffers: list[Buffer]) -> None:
+        if not self._is_closing:
+            self._engine.push(buffers)
+            self._settle(self._around.clock.monotonic_ms())
+
+    def _unsent_bytes(self) -> int:
+        return self._engine.unsent_bytes + self._transport.get_write_buffer_size()
+
+    def _wake(self) -> None:
+        if not self._is_marked:
+            self._is_marked = True
+            self._around.turns.mark(self)
+
+    def _settle(self, now_ms: int) -> None:
+        """Do what the engine asks for after something happened."""
+        if self._is_closing:
+            return
+        engine = self._engine
+        ready = engine.data_to_send(now_ms)
+        if ready:
+            self._send(ready)
+        wants_to_read = engine.wants_to_read(now_ms)
+        if wants_to_read and self._is_reading:
+            return
+        if engine.is_closed:
+            self._close_socket(now_ms)
+            return
+        if wants_to_read is not self._is_reading:
+            self._is_reading = wants_to_read
+            if wants_to_read:
+                self._transport.resume_reading()
+                self._remind_of_frame()
+            else:
+                self._transport.pause_reading()
+        if engine.has_work:
+            self._wake()
+
+    def _send(self, buffers: list[Buffer]) -> None:
+        self._around.figures.writes_total += 1
+        if len(buffers) == 1:
+            self._transport.write(buffers[0])
+        else:
+            self._transport.writelines(buffers)
+
+    def _close_socket(self, now_ms: int) -> None:
+        """Close once the peer has read what was written, but do not wait for that for ever."""
+        self._is_closing = True
+        self._timer.cancel()
+        self._timer = self._around.wheel.add(now_ms + self._around.limits.closing_ms_max, self._transport.abort)
+        self._transport.close()
+
+    def _remind_of_frame(self) -> None:
+        """An unfinished frame may be due before the reminder that is set."""
+        due_at_ms = self._engine.get_timer()
+        if due_at_ms is not None and due_at_ms < self._timer_at_ms:
+            self._remind(due_at_ms)
+
+    def _remind(self, at_ms: int) -> None:
+        self._timer.cancel()
+        self._timer_at_ms = at_ms
+        self._timer = self._around.wheel.add(at_ms, self._timer_fired)
+
+    def _timer_fired(self) -> None:
+        now_ms = self._around.clock.monotonic_ms()
+        self._engine.handle_timer(now_ms)
+        due_at_ms = self._engine.get_timer()
+        if due_at_ms is not None:
+            self._remind(due_at_ms)
+        self._settle(now_ms)
+
+
+def _bound_kernel(connection: socket.socket, limits: ReactorLimits) -> None:
+    if limits.send_buffer_bytes is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.send_buffer_bytes)
+    if limits.receive_buffer_bytes is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.receive_buffer_bytes)

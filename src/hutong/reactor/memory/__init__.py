@@ -1,0 +1,1 @@
+"""Memory of all connections of a loop: the bound, and the watch that keeps it."""

@@ -1,0 +1,1 @@
+"""Contexts: handlers in order, on a loop or on workers, with their coroutines and timers."""

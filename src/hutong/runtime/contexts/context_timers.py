@@ -1,0 +1,106 @@
+"""Timers of a context: set and cancelled from any thread, kept by the wheel of the context's loop.
+
+Strategy: the wheel says when, the context calls the handler as any other. A thread takes the handler out of its timer
+in one step of the interpreter and owns it then. So a one-shot timer is either called or cancelled, with any threads.
+
+Knows nothing of what a handler does.
+"""
+
+import contextvars
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.timers import Timer
+
+if TYPE_CHECKING:
+    from hutong.runtime.contexts.contexts import Context
+
+DELAY_MS_MIN = 1
+
+
+class ContextTimer:
+    """One deadline, or one every interval. `Context.set_timer` and `set_periodic` make it."""
+
+    __slots__ = ("_clock", "_context", "_due_ms", "_handlers", "_interval_ms", "_is_periodic", "_timer")
+
+    def __init__(
+        self, context: "Context", clock: Clock, delay_ms: int, handler: Callable[[], object], *, is_periodic: bool
+    ) -> None:
+        if delay_ms < DELAY_MS_MIN:
+            raise ValueError(f"a timer waits at least {DELAY_MS_MIN} ms; {delay_ms} ms were asked for")
+        self._context = context
+        self._clock = clock
+        self._interval_ms = delay_ms
+        self._is_periodic = is_periodic
+        self._due_ms = clock.monotonic_ms() + delay_ms
+        from hutong.runtime.contexts.contexts import carried_variables
+
+        variables = carried_variables()
+        if variables is not None:
+            handler = partial(_enter, context, variables, handler)
+        self._handlers = [handler]  # none once it was called for the last time or cancelled
+        self._timer: Timer | None = None  # on the loop's thread
+        context._timers[self] = None
+        self._on_loop(self._arm)
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while a call of the handler is due."""
+        return bool(self._handlers)
+
+    def cancel(self) -> bool:
+        """Do not call the handler (again); from any thread. True if it would have been called."""
+        if self._take() is None:
+            return False
+        self._on_loop(self._disarm)
+        return True
+
+    def _take(self) -> Callable[[], object] | None:
+        try:
+            handler = self._handlers.pop()
+        except IndexError:
+            return None
+        self._context._timers.pop(self, None)
+        return handler
+
+    def _on_loop(self, step: Callable[[], None]) -> None:
+        home = self._context.home
+        if threading.get_ident() == home.thread_id:
+            step()
+        elif not home.loop.is_closed():
+            home.loop.call_soon_threadsafe(step)
+
+    def _arm(self) -> None:
+        if self._handlers:
+            self._timer = self._context.home.wheel.add(self._due_ms, self._due)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _due(self) -> None:
+        self._timer = None
+        self._context.run(ContextTimer._call, self)
+
+    def _call(self) -> object:
+        """In the context."""
+        if not self._is_periodic:
+            handler = self._take()
+            return None if handler is None else handler()
+        handlers = self._handlers.copy()  # one, unless it was cancelled
+        if not handlers:
+            return None
+        now_ms = self._clock.monotonic_ms()
+        missed = max(0, now_ms - self._due_ms) // self._interval_ms
+        self._due_ms += (1 + missed) * self._interval_ms
+        self._on_loop(self._arm)
+        return handlers[0]()
+
+
+def _enter(context: "Context", variables: contextvars.Context, handler: Callable[[], object]) -> None:
+    """In the context: with the variables that the timer was set in."""
+    context.enter(variables, lambda _: handler(), None)

@@ -1,0 +1,67 @@
+"""The context of an event loop: one `call_soon` for each loop iteration, for all queued calls.
+
+This is the hot path of the bus.
+"""
+
+import threading
+from asyncio import iscoroutine
+from typing import ClassVar
+
+from hutong.runtime.contexts.contexts import CURRENT, TURN_MAX, Context, ContextKind, ContextServices
+from hutong.runtime.contexts.coroutines import Coroutines
+from hutong.runtime.contexts.serial_context import SerialContext
+from hutong.runtime.contexts.workers import OrderedWork
+from hutong.runtime.loops.loops import EventLoop
+from hutong.runtime.threads.pools import WorkerPool
+
+
+class LoopContext(SerialContext):
+    """Handlers run one at a time on the thread of `loop`."""
+
+    __slots__ = ("_ordered", "_thread_id", "_turn")
+
+    kind: ClassVar[ContextKind] = ContextKind.EVENT_LOOP
+
+    def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: ContextServices) -> None:
+        super().__init__(name, home, pool, services)
+        self._thread_id = home.thread_id
+        self._turn = self._take_turn
+        self._coroutines = Coroutines(home.loop, self)
+        self._ordered = OrderedWork(name, home, pool, services)
+
+    @property
+    def is_current(self) -> bool:
+        return CURRENT.get() is self and threading.get_ident() == self._thread_id
+
+    @property
+    def ordered_work(self) -> Context:
+        return self._ordered.context
+
+    def schedule(self) -> None:
+        self.is_scheduled = True
+        if threading.get_ident() == self._thread_id:
+            self.loop.call_soon(self._turn, context=self._variables)
+        else:
+            self.loop.call_soon_threadsafe(self._turn, context=self._variables)
+
+    def _take_turn(self) -> None:
+        queue = self.queue
+        popleft = queue.popleft
+        left = TURN_MAX
+        while left and (count := min(len(queue), left)):
+            left -= count
+            for _ in range(count):
+                handler, argument = popleft()
+                try:
+                    result = handler(argument)
+                except (KeyboardInterrupt, SystemExit):
+                    self.schedule()
+                    raise
+                except BaseException as error:  # noqa: BLE001  # a supervisor: the others have their turn
+                    self.fail(error)
+                    continue
+                if result is not None and iscoroutine(result):
+                    self._coroutines.start(result)
+        self.is_scheduled = False
+        if queue:
+            self.schedule()

@@ -1,0 +1,1 @@
+"""Threads for blocking work: pools, offloads to them, and precedence among users of one device."""

@@ -1,0 +1,409 @@
+"""A node in the process of its test: a real broker on a real port, with helpers that wait and switches that break it.
+
+Strategy: one thread with one loop for as long as the `EmbeddedNode` is open; on it one life of a node after the other,
+on the same port and the same data. Every method may be called from any thread. Those that wait for something would stop
+an event loop that runs on the caller's thread, so they refuse to, and `aio` has the same to be awaited there.
+
+Knows nothing of pytest.
+"""
+
+import asyncio
+import atexit
+import tempfile
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from hutong.foundation.clock import SystemClock
+from hutong.foundation.errors import Refused, UsageError
+from hutong.journal.files.disk import Disk, RealDisk
+from hutong.server.bus.client_properties import read
+from hutong.server.configuration import loader
+from hutong.server.configuration.settings import Settings
+from hutong.testing.disks.faults import FaultPlan
+from hutong.testing.disks.faulty import FaultyDisk
+from hutong.testing.disks.memory import MemoryDisk
+from hutong.testing.faults.network import NetworkFaults
+from hutong.testing.faults.switches import Fault, FaultSwitches
+from hutong.testing.node.aio import AsyncHelpers
+from hutong.testing.node.buses import BusHouse
+from hutong.testing.node.life import Life
+from hutong.testing.node.loop_thread import LoopThread
+from hutong.testing.node.ports import HOST, ReservedPort
+from hutong.testing.observe.loopback import HELPER
+from hutong.testing.observe.observer import Observer, wait_for_hits
+from hutong.testing.values import Group, Headers, Record, Standing, Text, Topic, WaitFailed
+
+if TYPE_CHECKING:
+    from hutong.bus.bus import EventBus
+    from hutong.testing.node.services import Services
+
+T = TypeVar("T")
+TIMEOUT_S: Final = 5.0
+# What differs from a node that serves: nobody waits for more members, short sessions are allowed, a stop is quick.
+DEFAULTS: Final = {
+    "group.initial_rebalance_delay_ms": "0",
+    "group.min_session_timeout_ms": "100",
+    "node.shutdown_timeout_ms": "500",
+    "node.worker_threads": "1",
+}
+_OWN: Final = ("kafka.listen", "kafka.listeners", "kafka.advertised", "metrics.listen", "node.data_dir")
+
+
+class EmbeddedNode:
+    """A node of this process, in a `with` block or from `start` to `close`.
+
+    `topics` are made when it starts. Its data are in memory unless a folder is given. `settings` are those of `hutong
+    config`, as {"log.retention_ms": "1000"}. `users` have these passwords, by name, where the settings ask clients who
+    they are ({"kafka.protocol": "SASL_PLAINTEXT", "sasl.allow_without_tls": "true"}). Raises UsageError for a setting
+    that is not known.
+    """
+
+    def __init__(
+        self,
+        *,
+        topics: Iterable[Topic | str] = (),
+        data_dir: Path | str | None = None,
+        settings: Mapping[str, str] | None = None,
+        users: Mapping[str, str] | None = None,
+    ) -> None:
+        self._topics = [Topic(topic) if isinstance(topic, str) else topic for topic in topics]
+        self._data_dir = None if data_dir is None else Path(data_dir)
+        self._users = dict(users or {})
+        self._flags = {**DEFAULTS, **(settings or {})}
+        _settings(self._flags, 0, Path())  # to complain at once
+        self._plan = FaultPlan(sleep=sleep)
+        self._disk: Disk = FaultyDisk(MemoryDisk() if data_dir is None else RealDisk(), self._plan)
+        self._thread: LoopThread | None = None
+        self._port: ReservedPort | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._network: NetworkFaults | None = None
+        self._buses: BusHouse | None = None
+        self._services: Services | None = None
+        self._life: Life | None = None
+        self.faults = FaultSwitches(self._on_network, self._plan)
+        self.aio = AsyncHelpers(self)
+
+    # -- its life
+
+    @property
+    def is_running(self) -> bool:
+        return self._life is not None
+
+    @property
+    def bootstrap(self) -> str:
+        """`HOST:PORT` for `bootstrap.servers`; the same for all its lives. Raises RuntimeError while it is not open."""
+        if self._port is None:
+            raise RuntimeError("the node is not open: use it in a `with` block, or call start()")
+        return f"{HOST}:{self._port.number}"
+
+    @property
+    def bus(self) -> "EventBus":
+        """The event bus of this process, made when it is first asked for; `topic:` addresses are topics of this node.
+
+        It may be used from any thread, and outlives `kill` and `restart`: it is not the broker's. Where the settings
+        open bridges it is the one of their clients, and ends with them.
+        """
+        return self.run(self._present_bus())
+
+    @property
+    def rpc(self) -> "Services":
+        """Services on `bus`, bound and called by the test; new whenever the bus is."""
+        from hutong.testing.node.services import Services  # most nodes are asked for Kafka alone
+
+        bus = self.bus
+        if self._services is None or self._services.bus is not bus:
+            self._services = Services(self, bus)
+        return self._services
+
+    @property
+    def tcp_bridge(self) -> str | None:
+        """`HOST:PORT` of the TCP event-bus bridge, where the settings open one (`tcp_bridge.listen`)."""
+        return None if self._life is None else self._life.tcp_bridge
+
+    @property
+    def sockjs(self) -> str | None:
+        """`HOST:PORT` of the SockJS event-bus bridge, where the settings open one (`sockjs.listen`)."""
+        return None if self._life is None else self._life.sockjs
+
+    def start(self) -> "EmbeddedNode":
+        """Return once clients are accepted; does nothing where they are. Raises UsageError, StorageError."""
+        if self._thread is not None:
+            self.run(self.begin())
+            return self
+        self._open()
+        try:
+            self.run(self.begin())
+        except BaseException:  # nobody closes what did not come to be
+            self.close()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop it in order: requests under way are answered. Port and data are kept for the next `start`."""
+        self.run(self.end())
+
+    def kill(self) -> None:
+        """End it as SIGKILL does: clients are cut off, journals are not closed. Port and data are kept."""
+        self.run(self.die())
+
+    def restart(self) -> None:
+        """Stop it if it runs, and start it again on the same port and data. Topics keep what is in them."""
+        self.run(self.renew())
+
+    def close(self) -> None:
+        """Stop it and put everything away: thread, sockets, temporary folder. Safe to call twice."""
+        atexit.unregister(self.close)
+        try:
+            if self._thread is not None:
+                self._thread.run(self._end_all())
+        finally:
+            self._put_away()
+
+    def __enter__(self) -> "EmbeddedNode":
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "EmbeddedNode":
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    # -- topics and records
+
+    def create_topic(self, name: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+        """Raises ValueError for an illegal name or number, Refused where the node refuses (it is there already)."""
+        topic = Topic(name, partitions, config or {})
+        self.run(self.observer.create(topic))
+
+    def delete_topic(self, name: str) -> None:
+        """A topic that is not there is fine."""
+        self.run(self.observer.delete(name))
+
+    def topics(self) -> dict[str, int]:
+        """Names of the topics that are there, with their numbers of partitions."""
+        return self.run(self.observer.topics())
+
+    def produce(
+        self,
+        topic: str,
+        *values: Text,
+        key: Text = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> list[Record]:
+        """Append one record for each value, durable on return; text is sent as UTF-8, None is a tombstone.
+
+        Without a partition the key chooses, as in librdkafka; without a key it is the first. Raises Refused.
+        """
+        return self.run(
+            self.observer.produce(
+                topic, values, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+            )
+        )
+
+    def records(
+        self, topic: str, count: int | None = None, *, partition: int | None = None, timeout_s: float = TIMEOUT_S
+    ) -> list[Record]:
+        """All records of the topic, partition by partition; with a count, once there are at least that many.
+
+        Raises WaitFailed, which lists what is there, when they do not come in time.
+        """
+        __tracebackhide__ = True
+        return self._wait(self.observer.records(topic, count, partition, _ms(timeout_s)), "records")
+
+    # -- groups
+
+    def groups(self) -> list[str]:
+        """Names of the consumer groups that are known."""
+        return self.run(self.observer.groups())
+
+    def group(self, name: str) -> Group:
+        """Its state and members just now."""
+        return self.run(self.observer.group(name))
+
+    def standings(self, group: str, topic: str) -> list[Standing]:
+        """The group's position in each partition of the topic just now."""
+        return self.run(self.observer.standings(group, topic))
+
+    def wait_for_group(
+        self, name: str, members: int | None = None, state: str = "Stable", *, timeout_s: float = TIMEOUT_S
+    ) -> Group:
+        """Return the group once it is in that state, with that number of members if given. Raises WaitFailed."""
+        __tracebackhide__ = True
+        return self._wait(self.observer.wait_for_group(name, members, state, _ms(timeout_s)), "wait_for_group")
+
+    def wait_for_lag(self, group: str, topic: str, lag: int = 0, *, timeout_s: float = TIMEOUT_S) -> list[Standing]:
+        """Return once the group has committed all but `lag` records of the topic, or fewer. Raises WaitFailed."""
+        __tracebackhide__ = True
+        return self._wait(self.observer.wait_for_lag(group, topic, lag, _ms(timeout_s)), "wait_for_lag")
+
+    def wait_for_fault(self, fault: Fault, hits: int = 1, *, timeout_s: float = TIMEOUT_S) -> None:
+        """Return once somebody has met the fault, so often. Raises WaitFailed."""
+        __tracebackhide__ = True
+        return self._wait(wait_for_hits(lambda: fault.hits, hits, _ms(timeout_s), SystemClock()), "wait_for_fault")
+
+    # -- for `aio` and the plugin
+
+    @property
+    def observer(self) -> Observer:
+        """The observer of the running node. Raises RuntimeError while none runs."""
+        if self._life is None:
+            raise RuntimeError("the node is not running: it was stopped or killed, or never started")
+        return self._life.observer
+
+    @property
+    def thread(self) -> LoopThread:
+        """The thread on which the node runs. Raises RuntimeError while the node is not open."""
+        if self._thread is None:
+            raise RuntimeError("the node is not open: use it in a `with` block, or call start()")
+        return self._thread
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run the coroutine on the node's loop; return or raise its outcome, with the caller's traceback alone."""
+        __tracebackhide__ = True
+        if self._thread is None:
+            work.close()
+        try:
+            return self.thread.run(work)
+        except (WaitFailed, Refused) as error:
+            raise error.with_traceback(None) from None
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        if self._thread is None:
+            work.close()
+        return self.thread.submit(work)
+
+    async def begin(self) -> None:
+        """On the node's loop: start unless it runs."""
+        if self._life is not None:
+            return
+        assert self._network is not None
+        life = Life(self._settings(), self._disk, self._network, self._users)
+        await life.start()
+        self._life = life
+        there = await life.observer.topics() if self._topics else {}
+        for topic in self._topics:
+            if topic.name not in there:
+                await life.observer.create(topic)
+
+    async def end(self) -> None:
+        """On the node's loop: stop if it runs."""
+        life, self._life = self._life, None
+        if life is not None:
+            await life.stop()
+
+    async def die(self) -> None:
+        """On the node's loop: be killed if it runs."""
+        life, self._life = self._life, None
+        if life is not None:
+            await life.kill()
+
+    async def renew(self) -> None:
+        """On the node's loop: stop and start."""
+        await self.end()
+        await self.begin()
+
+    async def close_bus(self) -> None:
+        """On the node's loop: end the bus, if there is one; who asks for it next gets another."""
+        if self._life is not None and self._life.has_bridges:
+            await self.renew()
+        else:
+            await self._bus_house.close_bus()
+
+    # -- how
+
+    @property
+    def _bus_house(self) -> BusHouse:
+        if self._buses is None:
+            raise RuntimeError("the node is not open: use it in a `with` block, or call start()")
+        return self._buses
+
+    async def _present_bus(self) -> "EventBus":
+        if self._life is not None and self._life.has_bridges:
+            return self._life.bus
+        return await self._bus_house.bus()
+
+    async def _end_all(self) -> None:
+        try:
+            await self._bus_house.close()  # before the broker: its consumers take their leave
+        finally:
+            await self.end()
+
+    def _open(self) -> None:
+        try:
+            self._port = ReservedPort()
+            if self._data_dir is None:  # a node locks and marks a folder also where nothing else is in it
+                self._folder = tempfile.TemporaryDirectory(prefix="hutong-testing-")
+            self._thread = LoopThread("hutong-node")
+            self._network = NetworkFaults(self._thread.loop)
+            properties = self._flags.get("bus.client_config")
+            self._buses = BusHouse(self.bootstrap, read(Path(properties)) if properties else {})
+            atexit.register(self.close)
+        except BaseException:
+            self._put_away()
+            raise
+
+    def _put_away(self) -> None:
+        if self._thread is not None:
+            self._thread.close()
+            self._thread = None
+        if self._port is not None:
+            self._port.close()
+            self._port = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def _settings(self) -> Settings:
+        assert self._port is not None
+        folder = Path(self._folder.name) if self._data_dir is None and self._folder is not None else self._data_dir
+        assert folder is not None
+        return _settings(self._flags, self._port.number, folder)
+
+    def _on_network(self, work: Callable[[NetworkFaults], T]) -> T:
+        thread = self.thread
+        network = self._network
+        assert network is not None
+        return thread.call(lambda: work(network))
+
+    def _wait(self, work: Coroutine[Any, Any, T], helper: str) -> T:
+        __tracebackhide__ = True
+        if not _is_on_a_loop():
+            return self.run(work)
+        work.close()
+        raise RuntimeError(
+            f"{helper}() would stop the event loop of this thread, and with it what it waits for: "
+            f"write `await node.aio.{helper}(...)`"
+        )
+
+
+def _is_on_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _settings(flags: Mapping[str, str], port: int, folder: Path) -> Settings:
+    own = next((name for name in _OWN if name in flags), None)
+    if own is not None:
+        raise UsageError(f"{own} is the embedded node's own to choose; leave it out.")
+    placed = {**flags, "kafka.listen": f"{HOST}:{port}", "node.data_dir": str(folder)}
+    settings = loader.load(environment={}, flags=placed).settings
+    super_users = (*settings.security.super_users, str(HELPER))
+    return replace(settings, security=replace(settings.security, super_users=super_users))
+
+
+def _ms(timeout_s: float) -> int:
+    if timeout_s < 0:
+        raise ValueError(f"a wait of {timeout_s} s")
+    return int(timeout_s * 1000)

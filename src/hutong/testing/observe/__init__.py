@@ -1,0 +1,1 @@
+"""Observation of a node: a client without a socket, and the waits built on it."""
