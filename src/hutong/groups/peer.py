@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from hutong.groups.classic.messages import GroupRecord
+from hutong.groups.classic.records import GroupRecord
 
 
 class PeerCoordinator(Protocol):

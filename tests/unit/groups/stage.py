@@ -16,7 +16,7 @@ from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
 from hutong.groups.directory import GroupDirectory
 from hutong.groups.offsets.coordinator import OffsetCoordinator
 from hutong.groups.offsets.offset_log import Change
-from hutong.groups.offsets.records import CommittedOffset
+from hutong.groups.offsets.records import StoredOffset
 from hutong.groups.record_keys import GROUP_KEY_VERSION, OffsetKey
 from hutong.groups.requests import GroupCaller
 from hutong.groups.settings import GroupSettings
@@ -150,7 +150,7 @@ class Stage:
         return codes
 
     def change(self, offset: int, topic: str = "orders", group_id: str = "g") -> Change:
-        committed = CommittedOffset(offset, 4, "a note", self.clock.wall_ms())
+        committed = StoredOffset(offset, 4, "a note", self.clock.wall_ms())
         return OffsetKey(group_id, topic, 0), committed
 
     def offset(self, topic: str = "orders", group_id: str = "g") -> int | None:

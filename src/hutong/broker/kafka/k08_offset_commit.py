@@ -22,7 +22,7 @@ from hutong.broker.rights.authorization import may
 from hutong.broker.topics.partition import Topic
 from hutong.foundation.waiting.pending import Pending
 from hutong.groups.offsets.offset_log import Change
-from hutong.groups.offsets.records import NO_EXPIRY_MS, CommittedOffset
+from hutong.groups.offsets.records import NO_EXPIRY_MS, StoredOffset
 from hutong.groups.record_keys import OffsetKey
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k08_offset_commit import (
@@ -145,7 +145,7 @@ def _partition_error(partition: OffsetCommitRequestPartition, topic: Topic | Non
 
 
 def _change(partition: OffsetCommitRequestPartition, topic: Topic, commit: _OffsetCommit) -> Change:
-    committed = CommittedOffset(
+    committed = StoredOffset(
         offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,
         metadata=partition.committed_metadata or "",

@@ -21,7 +21,7 @@ from hutong.broker.coordinators.group_offsets import offset_fetch_error
 from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may
-from hutong.groups.offsets.records import CommittedOffset
+from hutong.groups.offsets.records import StoredOffset
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k09_offset_fetch import (
     OffsetFetchRequest,
@@ -40,7 +40,7 @@ API_KEY = 9
 _GROUP_ERROR_FROM: Final = 2
 _MANY_GROUPS_FROM: Final = 8
 _TOPIC_IDS_FROM: Final = 10
-_NOTHING: Final = CommittedOffset(-1, -1, "", -1)
+_NOTHING: Final = StoredOffset(-1, -1, "", -1)
 
 
 def handle(request: OffsetFetchRequest, context: RequestContext[GroupParts]) -> OffsetFetchResponse:
@@ -71,7 +71,7 @@ class _Find:
         self._must_be_stable = must_be_stable
         self._context = context
 
-    def __call__(self, name: str, index: int) -> tuple[CommittedOffset, ErrorCode]:
+    def __call__(self, name: str, index: int) -> tuple[StoredOffset, ErrorCode]:
         groups = self._context.broker.groups
         if not may(self._context, Operation.DESCRIBE, ResourceType.TOPIC, name):
             return _NOTHING, ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -151,7 +151,5 @@ def _asked_topic(
     return answer
 
 
-def _partition(
-    index: int, committed: CommittedOffset, error: ErrorCode = ErrorCode.NONE
-) -> OffsetFetchResponsePartitions:
+def _partition(index: int, committed: StoredOffset, error: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
     return OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata, error)

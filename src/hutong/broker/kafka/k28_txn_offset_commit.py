@@ -20,7 +20,7 @@ from hutong.broker.kafka.k25_add_offsets_to_txn import OFFSETS_PARTITION
 from hutong.broker.rights.authorization import may
 from hutong.foundation.waiting.pending import Pending
 from hutong.groups.offsets.offset_log import Change
-from hutong.groups.offsets.records import CommittedOffset
+from hutong.groups.offsets.records import StoredOffset
 from hutong.groups.record_keys import OffsetKey
 from hutong.groups.requests import group_id_error
 from hutong.security.acls import Operation, ResourceType
@@ -165,7 +165,7 @@ def _take_topic(
 
 
 def _change(partition: TxnOffsetCommitRequestPartition, topic: str, commit: _TxnOffsetCommit) -> Change:
-    committed = CommittedOffset(
+    committed = StoredOffset(
         offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,
         metadata=partition.committed_metadata or "",

@@ -12,7 +12,6 @@ from hutong.groups.classic.membership.member_table import ClassicMember, MemberT
 from hutong.groups.classic.membership.session_leases import SessionLeases
 from hutong.groups.classic.messages import (
     Emptied,
-    GroupRecord,
     Instruction,
     Join,
     JoinReply,
@@ -21,6 +20,7 @@ from hutong.groups.classic.messages import (
     Rebalancing,
     SyncReply,
 )
+from hutong.groups.classic.records import GroupRecord
 from hutong.groups.classic.snapshots import metadata_for_leader, record_of
 from hutong.groups.classic.states import TRANSITIONS, GroupState
 from hutong.groups.settings import GroupSettings

@@ -11,6 +11,7 @@ Belongs to one loop.
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from hutong.foundation.clock import Clock
@@ -25,7 +26,7 @@ from hutong.groups.classic.machine import ClassicGroup
 from hutong.groups.classic.membership.admission import refused
 from hutong.groups.classic.membership.pending_ids import PendingIds
 from hutong.groups.classic.messages import Cause, Event, Instruction, JoinReply, Leaver, LeaveReply, SyncReply
-from hutong.groups.classic.records import StoredClassicGroup, decode_group, encode_group
+from hutong.groups.classic.records import GroupRecord, decode_group, encode_group
 from hutong.groups.classic.requests import join_error, join_event, sync_error, sync_event
 from hutong.groups.classic.states import GroupState
 from hutong.groups.directory import GroupDirectory, GroupKind
@@ -78,7 +79,7 @@ class GroupCoordinator:
             self.settings.pending_member_timeout_ms,
         )
         self._refusals = GroupRefusals(clock)
-        self._stored: dict[str, StoredClassicGroup] = {}  # filled by replay, emptied by start
+        self._stored: dict[str, GroupRecord] = {}  # filled by replay, emptied by start
         self._callers = ParkedCallers("group waits", timers, self.settings.waits_max)
         offsets.retention_passes.append(self._enforce_retention)
 
@@ -100,9 +101,9 @@ class GroupCoordinator:
             # A group of another kind has the id by now: it started first, so this record is out of date.
             if not self.directory.claim(group_id, GroupKind.CLASSIC):
                 continue
-            group = ClassicGroup.restored(group_id, self.settings, stored.record, now_ms)
+            group = ClassicGroup.restored(group_id, self.settings, stored, now_ms)
             entry = self._host.put(ClassicGroupEntry(group))
-            entry.empty_since_ms = None if stored.record.members else stored.since_ms
+            entry.empty_since_ms = None if stored.members else stored.since_ms
             self._host.arm(entry)
             self._tidy(entry)
         self._stored.clear()
@@ -291,7 +292,7 @@ class GroupCoordinator:
         self.offsets.log.forget_group(group_id, retried_by_retention)
         return True
 
-    def snapshot(self, group_id: str) -> messages.GroupRecord | None:
+    def snapshot(self, group_id: str) -> GroupRecord | None:
         """A stable group as it would be stored; None while it is not stable, or a request of a member waits."""
         entry = self._host.get(group_id)
         return entry.machine.snapshot() if entry is not None else None
@@ -388,7 +389,7 @@ class GroupCoordinator:
         if entry.machine.is_blank and not self.offsets.log.holds(entry.key):
             self._drop(entry)
 
-    def _persist(self, entry: ClassicGroupEntry, record: messages.GroupRecord, cause: Cause) -> None:
+    def _persist(self, entry: ClassicGroupEntry, record: GroupRecord, cause: Cause) -> None:
         since_ms = self._clock.wall_ms()
         # Retention counts from the moment when the last member left (KIP-211).
         entry.empty_since_ms = None if record.members else since_ms
@@ -403,7 +404,7 @@ class GroupCoordinator:
             code = ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(error, Refused) else UNAVAILABLE
             self._feed(entry, messages.GroupPersistFailed(cause, code, now_ms))
 
-        records = [(encode_group_key(GroupKey(entry.key)), encode_group(StoredClassicGroup(record, since_ms)))]
+        records = [(encode_group_key(GroupKey(entry.key)), encode_group(replace(record, since_ms=since_ms)))]
         self._host.append(entry, records, appended)
 
     # ---- inside: retention

@@ -21,7 +21,6 @@ from hutong.groups.classic.messages import (
     Event,
     GroupPersisted,
     GroupPersistFailed,
-    GroupRecord,
     HandOver,
     Instruction,
     Join,
@@ -33,6 +32,7 @@ from hutong.groups.classic.messages import (
     Retire,
     Sync,
 )
+from hutong.groups.classic.records import GroupRecord
 from hutong.groups.classic.snapshots import describe_members, member_from
 from hutong.groups.classic.states import GroupState
 from hutong.groups.settings import GroupSettings

@@ -1,4 +1,4 @@
-"""Events, instructions and replies of a classic group, and its durable state.
+"""Events, instructions and replies of a classic group.
 
 Plain values. A `ticket` names one waiting request: the group answers each ticket exactly once, when it likes, and knows
 nothing else about who asked. `now_ms` is monotonic time; wall time appears only where it is stored.
@@ -8,38 +8,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from hutong.foundation.machine import Answer, Tick
+from hutong.groups.classic.records import GroupRecord
 from hutong.wire.kafka.error_codes import ErrorCode
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 """(name, metadata) in the member's order of preference. The metadata is the client's own and opaque here."""
-
-
-# ---- durable state
-
-
-@dataclass(frozen=True, slots=True)
-class MemberRecord:
-    """One member as stored. `subscription` is its metadata for the chosen protocol."""
-
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    subscription: bytes
-    assignment: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRecord:
-    """A finished generation as stored: enough to go on after a restart without a rebalance."""
-
-    protocol_type: str
-    generation_id: int
-    protocol_name: str | None
-    leader_id: str | None
-    members: tuple[MemberRecord, ...]
 
 
 # ---- events

@@ -1,7 +1,8 @@
 """A classic group as it is stored, and as clients see it: pure functions of its member table and its generation."""
 
 from hutong.groups.classic.membership.member_table import ClassicMember, MemberTable
-from hutong.groups.classic.messages import ClassicMemberDescription, GroupRecord, MemberRecord
+from hutong.groups.classic.messages import ClassicMemberDescription
+from hutong.groups.classic.records import GroupRecord, MemberRecord
 
 
 def record_of(
@@ -17,7 +18,7 @@ def record_of(
         generation_id=generation_id,
         protocol_name=protocol_name,
         leader_id=table.leader_id,
-        members=tuple(
+        members=[
             MemberRecord(
                 member_id=member.member_id,
                 group_instance_id=member.group_instance_id,
@@ -29,7 +30,7 @@ def record_of(
                 assignment=member.assignment if proposed is None else proposed[member.member_id],
             )
             for member in table.members.values()
-        ),
+        ],
     )
 
 

@@ -9,9 +9,9 @@ Pure. Bytes come from our own disk behind a checksum, so what cannot be decoded 
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from hutong.foundation.errors import CorruptData, ProtocolError
+from hutong.foundation.errors import CorruptData
 from hutong.groups.consumer.machine import ConsumerGroup
 from hutong.groups.consumer.members.member import ConsumerMember
 from hutong.groups.consumer.messages import (
@@ -23,8 +23,7 @@ from hutong.groups.consumer.messages import (
     StoredGroup,
     StoredMember,
 )
-from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.codecs import Decoder, Encoder, decoder, encoder
+from hutong.groups.record_keys import decode_record
 from hutong.wire.kafka.schema import (
     INT32,
     STRING,
@@ -40,19 +39,19 @@ from hutong.wire.kafka.schema import (
     value,
 )
 from hutong.wire.kafka.schema import struct as table
+from hutong.wire.kafka.version_prefixed import encode
 
 KEY_VERSIONS: Final = frozenset(int(kind) for kind in RecordKind)
-_VERSION: Final = bytes(2)  # of every value: 0
+_VERSION: Final = 0  # of every value
 _OF_EACH_MEMBER: Final = frozenset({RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT})
-T = TypeVar("T")
 
 
-@message(versions="0-0")
+@message(versions="3-8")
 class ConsumerGroupKey:
     group_id: str = string()
 
 
-@message(versions="0-0")
+@message(versions="3-8")
 class MemberKey:
     group_id: str = string()
     member_id: str = string()
@@ -127,13 +126,13 @@ class CurrentValue:
 def encode_key(group_id: str, key: RecordKey) -> bytes:
     kind, member_id = key
     named = MemberKey(group_id, member_id) if kind in _OF_EACH_MEMBER else ConsumerGroupKey(group_id)
-    return int(kind).to_bytes(2, "big") + _encode(named)
+    return encode(named, int(kind))
 
 
 def encode_value(group: ConsumerGroup, key: RecordKey) -> bytes | None:
     """The record as the group now has it; None if it has it no more."""
     value = _value(group, *key)
-    return None if value is None else _VERSION + _encode(value)
+    return None if value is None else encode(value, _VERSION)
 
 
 def _value(group: ConsumerGroup, kind: RecordKind, member_id: str) -> Any:
@@ -198,10 +197,10 @@ def replay(groups: dict[str, StoredGroup], key: bytes, value: bytes | None) -> N
     except ValueError as error:
         raise CorruptData(f"a record of the groups' topic has a key of no known kind: {error}") from error
     if kind in _OF_EACH_MEMBER:
-        named = _decode(MemberKey, key)
+        named = decode_record(MemberKey, key)
         group_id, member_id = named.group_id, named.member_id
     else:
-        group_id, member_id = _decode(ConsumerGroupKey, key).group_id, ""
+        group_id, member_id = decode_record(ConsumerGroupKey, key).group_id, ""
     if value is None and kind is RecordKind.GROUP:
         groups.pop(group_id, None)
     elif value is None:
@@ -221,12 +220,12 @@ def _forget(group: StoredGroup, kind: RecordKind, member_id: str) -> None:
 
 def _apply(group: StoredGroup, kind: RecordKind, member_id: str, value: bytes) -> None:
     if kind is RecordKind.GROUP:
-        decoded = _decode(GroupValue, value)
+        decoded = decode_record(GroupValue, value)
         group.epoch, group.metadata_hash = decoded.epoch, decoded.metadata_hash
     elif kind is RecordKind.TARGET_EPOCH:
-        group.assignment_epoch = _decode(TargetEpochValue, value).assignment_epoch
+        group.assignment_epoch = decode_record(TargetEpochValue, value).assignment_epoch
     elif kind is RecordKind.MEMBER:
-        member = _decode(MemberValue, value)
+        member = decode_record(MemberValue, value)
         group.members[member_id] = StoredMember(
             instance_id=member.instance_id,
             rack_id=member.rack_id,
@@ -239,12 +238,12 @@ def _apply(group: StoredGroup, kind: RecordKind, member_id: str, value: bytes) -
             classic=None if member.classic is None else _classic(member.classic),
         )
     elif kind is RecordKind.TARGET:
-        target = _decode(TargetValue, value)
+        target = decode_record(TargetValue, value)
         group.targets[member_id] = frozenset(
             (each.topic_id, index) for each in target.topic_partitions for index in each.partitions
         )
     else:
-        current = _decode(CurrentValue, value)
+        current = decode_record(CurrentValue, value)
         group.currents[member_id] = StoredCurrent(
             epoch=current.member_epoch,
             previous_epoch=current.previous_member_epoch,
@@ -267,39 +266,3 @@ def _taken(given: Iterable[GivenPartitions], member_epoch: int) -> dict[Partitio
             raise CorruptData("a record of the groups' topic has not an epoch for each partition")
         taken.update({(each.topic_id, index): epoch for index, epoch in zip(each.partitions, epochs, strict=True)})
     return taken
-
-
-# ---- the engine
-
-
-def _encode(value: Any) -> bytes:
-    out: list[Buffer] = []
-    _encoder(type(value))(value, out)
-    return b"".join(out)
-
-
-def _decode(kind: type[T], data: bytes) -> T:
-    """Decode the bytes after the two of the version."""
-    try:
-        decoded: T = _decoder(kind)(data, 2)
-    except (ProtocolError, ValueError) as error:
-        raise CorruptData(f"a record of the groups' topic is no {kind.__name__}: {error}") from error
-    return decoded
-
-
-def _encoder(kind: type[Any]) -> Encoder:
-    found = _encoders.get(kind)
-    if found is None:
-        found = _encoders[kind] = encoder(kind, 0)
-    return found
-
-
-def _decoder(kind: type[Any]) -> Decoder:
-    found = _decoders.get(kind)
-    if found is None:
-        found = _decoders[kind] = decoder(kind, 0)
-    return found
-
-
-_encoders: dict[type[Any], Encoder] = {}
-_decoders: dict[type[Any], Decoder] = {}

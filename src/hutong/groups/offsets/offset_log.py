@@ -12,11 +12,11 @@ from typing import Final, Protocol, TypeAlias
 
 from hutong.foundation.errors import HutongError
 from hutong.foundation.machine_host import Appended, StatePort, StateRecord
-from hutong.groups.offsets.records import CommittedOffset, encode_offset
+from hutong.groups.offsets.records import StoredOffset, encode_offset
 from hutong.groups.offsets.store import OffsetStore
 from hutong.groups.record_keys import GroupKey, OffsetKey, encode_group_key, encode_offset_key
 
-Change: TypeAlias = tuple[OffsetKey, CommittedOffset | None]
+Change: TypeAlias = tuple[OffsetKey, StoredOffset | None]
 
 _TOMBSTONES_PER_APPEND: Final = 1_000
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hutong.groups.offsets.records import NO_EXPIRY_MS, CommittedOffset
+from hutong.groups.offsets.records import NO_EXPIRY_MS, StoredOffset
 from hutong.groups.record_keys import OffsetKey
 
 
@@ -45,7 +45,7 @@ class OffsetStore:
     """Every committed offset of this node."""
 
     def __init__(self) -> None:
-        self._by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+        self._by_group: dict[str, dict[str, dict[int, StoredOffset]]] = {}
         self._count = 0
         self._sizes: dict[str, tuple[int, int]] = {}  # group -> its offsets, and the bytes of its notes
         self.on_size: Callable[[str, int, int], None] = lambda _group_id, _offsets, _notes_bytes: None  # after a change
@@ -56,7 +56,7 @@ class OffsetStore:
     def __len__(self) -> int:
         return self._count
 
-    def apply(self, key: OffsetKey, committed: CommittedOffset | None) -> None:
+    def apply(self, key: OffsetKey, committed: StoredOffset | None) -> None:
         """Take over one durable record; None is a tombstone."""
         if committed is None:
             self._forget(key)
@@ -68,11 +68,11 @@ class OffsetStore:
         self._resize(key.group_id, int(before is None), more_bytes)
         self.on_apply(key)
 
-    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+    def get(self, group_id: str, topic: str, partition: int) -> StoredOffset | None:
         return self._by_group.get(group_id, {}).get(topic, {}).get(partition)
 
     def has_room(
-        self, changes: Sequence[tuple[OffsetKey, CommittedOffset | None]], bounds: OffsetBounds, waiting: int = 0
+        self, changes: Sequence[tuple[OffsetKey, StoredOffset | None]], bounds: OffsetBounds, waiting: int = 0
     ) -> bool:
         """Return True if these changes keep within the bounds, with `waiting` offsets in addition.
 
@@ -90,7 +90,7 @@ class OffsetStore:
         has_place = offsets <= 0 or self._count + waiting + offsets <= bounds.offsets_max
         return has_place and (notes_bytes <= 0 or notes_bytes <= notes_left)
 
-    def of_group(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
+    def of_group(self, group_id: str) -> Mapping[str, Mapping[int, StoredOffset]]:
         """Topic → partition → offset; empty for a group that has none."""
         return self._by_group.get(group_id, {})
 
@@ -124,7 +124,7 @@ class OffsetStore:
                     old.append(key)
         return old
 
-    def added_by(self, changes: Sequence[tuple[OffsetKey, CommittedOffset | None]]) -> tuple[int, int]:
+    def added_by(self, changes: Sequence[tuple[OffsetKey, StoredOffset | None]]) -> tuple[int, int]:
         """The offsets and the bytes of notes that these changes would add; no less than 0."""
         offsets = notes_bytes = 0
         for key, new in changes:
@@ -164,7 +164,7 @@ class OffsetStore:
             del self._by_group[key.group_id]
 
 
-def _expires_at_ms(committed: CommittedOffset, usage: Usage, retention_ms: int) -> int:
+def _expires_at_ms(committed: StoredOffset, usage: Usage, retention_ms: int) -> int:
     if committed.expires_at_ms != NO_EXPIRY_MS:
         return committed.expires_at_ms
     aging_since_ms = committed.committed_at_ms

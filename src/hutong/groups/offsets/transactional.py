@@ -23,7 +23,7 @@ from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded
 from hutong.foundation.machine_host import Appended, StatePort, StateRecord
 from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.offsets.offset_log import Change
-from hutong.groups.offsets.records import CommittedOffset, decode_offset, encode_offset
+from hutong.groups.offsets.records import StoredOffset, decode_offset, encode_offset
 from hutong.groups.offsets.store import OffsetStore
 from hutong.groups.record_keys import OffsetKey, decode_key, encode_offset_key
 
@@ -38,7 +38,7 @@ _KEYS_PER_APPEND: Final = 1_000
 class _Waiting:
     """One offset that waits for the end of its producer's transaction."""
 
-    committed: CommittedOffset
+    committed: StoredOffset
     producer_epoch: int
     number: int  # rises in the order of records
     is_overtaken: bool = False  # another commit came after it
@@ -245,7 +245,7 @@ class TransactionalOffsets:
         self,
         producer_id: int,
         key: OffsetKey,
-        committed: CommittedOffset,
+        committed: StoredOffset,
         producer_epoch: int,
         *,
         is_doubtful: bool = False,
@@ -282,5 +282,5 @@ def _encode_key(producer_id: int, key: OffsetKey) -> bytes:
     return _KEY.pack(KEY_VERSION, producer_id) + encode_offset_key(key)
 
 
-def _encode_value(producer_epoch: int, committed: CommittedOffset) -> bytes:
+def _encode_value(producer_epoch: int, committed: StoredOffset) -> bytes:
     return _EPOCH.pack(producer_epoch) + encode_offset(committed)

@@ -4,17 +4,14 @@ Versions 0 to 3, never flexible, the version as 16 bits in front. Version 1 adds
 (KIP-429), 2 its generation, 3 its rack (KIP-881). Newer versions only append, so they are read as version 3.
 """
 
-import struct
-from functools import cache
-from typing import Any
+from typing import TypeVar
 
-from hutong.foundation.errors import ProtocolError
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.codecs import Decoder, Encoder, decoder, encoder
+from hutong.wire.kafka import version_prefixed
 from hutong.wire.kafka.schema import INT32, STRING, array, int32, message, message_info, opaque, string
 from hutong.wire.kafka.schema import struct as table
 
-VERSION_BYTES = 2
+T = TypeVar("T")
 
 
 @table
@@ -40,44 +37,18 @@ class ConsumerProtocolAssignment:
 
 def decode_subscription(data: Buffer) -> ConsumerProtocolSubscription:
     """Raises ProtocolError, for groups may well carry something that is not the consumer protocol."""
-    subscription: ConsumerProtocolSubscription = _decode(ConsumerProtocolSubscription, data)
-    return subscription
+    return _decode(ConsumerProtocolSubscription, data)
 
 
 def decode_assignment(data: Buffer) -> ConsumerProtocolAssignment:
     """No bytes at all mean no partitions. Raises ProtocolError."""
-    if not data:
-        return ConsumerProtocolAssignment()
-    assignment: ConsumerProtocolAssignment = _decode(ConsumerProtocolAssignment, data)
-    return assignment
+    return _decode(ConsumerProtocolAssignment, data) if data else ConsumerProtocolAssignment()
 
 
 def encode(structure: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
-    out: list[Buffer] = [struct.pack(">h", version)]
-    _encoder(type(structure).__name__, version)(structure, out)
-    return b"".join(out)
+    return version_prefixed.encode(structure, version)
 
 
-def _decode(structure: type[Any], data: Buffer) -> Any:
-    if len(data) < VERSION_BYTES:
-        raise ProtocolError("consumer protocol: no version")
-    version = int.from_bytes(data[:VERSION_BYTES], "big", signed=True)
-    if version < 0:
-        raise ProtocolError(f"consumer protocol: version {version}")
+def _decode(structure: type[T], data: Buffer) -> T:
     newest = message_info(structure).versions[-1]
-    return _decoder(structure.__name__, min(version, newest))(data, VERSION_BYTES)
-
-
-_STRUCTURES: dict[str, type[Any]] = {
-    structure.__name__: structure for structure in (ConsumerProtocolSubscription, ConsumerProtocolAssignment)
-}
-
-
-@cache
-def _decoder(name: str, version: int) -> Decoder:
-    return decoder(_STRUCTURES[name], version)
-
-
-@cache
-def _encoder(name: str, version: int) -> Encoder:
-    return encoder(_STRUCTURES[name], version)
+    return version_prefixed.decode(structure, data, min(version_prefixed.version_of(data), newest))

@@ -1,19 +1,15 @@
 """Keys and values of `__transaction_state`, in Kafka's own layout, so that tools that read that topic read ours.
 
-Values of versions 0 and 1, the version as 16 bits in front; from 1 on newer fields are tagged (KIP-915). What newer
-versions add is skipped.
+Values of versions 0 and 1; from 1 on newer fields are tagged (KIP-915). What newer versions add is skipped.
 """
 
-import struct
 from typing import Final
 
-from hutong.foundation.errors import ProtocolError
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.codecs import decoder, encoder
+from hutong.wire.kafka import version_prefixed
 from hutong.wire.kafka.schema import INT32, array, int8, int16, int32, int64, message, string
 from hutong.wire.kafka.schema import struct as table
 
-VERSION: Final = struct.Struct(">h")
 VALUE_VERSION: Final = 1
 KEY_VERSION: Final = 0
 
@@ -44,43 +40,19 @@ class TransactionLogValue:
     client_transaction_version: int = int16("1+", tag=2)
 
 
-_encode_key = encoder(TransactionLogKey, KEY_VERSION)
-_decode_key = decoder(TransactionLogKey, KEY_VERSION)
-_encode_value = encoder(TransactionLogValue, VALUE_VERSION)
-_value_decoders = {version: decoder(TransactionLogValue, version) for version in (0, 1)}
-
-
 def encode_key(transactional_id: str) -> bytes:
-    out: list[Buffer] = [VERSION.pack(KEY_VERSION)]
-    _encode_key(TransactionLogKey(transactional_id), out)
-    return b"".join(out)
+    return version_prefixed.encode(TransactionLogKey(transactional_id), KEY_VERSION)
 
 
 def decode_key(data: Buffer) -> str:
     """Raises ProtocolError."""
-    if _version(data) != KEY_VERSION:
-        raise ProtocolError(f"a key of the transactions' topic has version {_version(data)}")
-    key: TransactionLogKey = _decode_key(data, VERSION.size)
-    return key.transactional_id
+    return version_prefixed.decode(TransactionLogKey, data).transactional_id
 
 
 def encode_value(value: TransactionLogValue) -> bytes:
-    out: list[Buffer] = [VERSION.pack(VALUE_VERSION)]
-    _encode_value(value, out)
-    return b"".join(out)
+    return version_prefixed.encode(value, VALUE_VERSION)
 
 
 def decode_value(data: Buffer) -> TransactionLogValue:
     """Raises ProtocolError."""
-    decode = _value_decoders.get(_version(data))
-    if decode is None:
-        raise ProtocolError(f"a value of the transactions' topic has version {_version(data)}")
-    value: TransactionLogValue = decode(data, VERSION.size)
-    return value
-
-
-def _version(data: Buffer) -> int:
-    if len(data) < VERSION.size:
-        raise ProtocolError("a record of the transactions' topic has no version")
-    version: int = VERSION.unpack_from(data)[0]
-    return version
+    return version_prefixed.decode(TransactionLogValue, data)

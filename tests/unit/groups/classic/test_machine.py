@@ -219,7 +219,7 @@ def test_the_last_member_leaves_an_empty_group_behind() -> None:
     scene.leave(Leaver(first))
     assert scene.group.state is GroupState.EMPTY
     assert scene.to_persist[0].cause == Emptied(2)
-    assert scene.to_persist[0].record.members == ()
+    assert scene.to_persist[0].record.members == []
     scene.persist()
     assert not scene.group.is_blank
     assert scene.joined(scene.join(first)).error is ErrorCode.UNKNOWN_MEMBER_ID

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutong.groups.offsets.records import CommittedOffset
+from hutong.groups.offsets.records import StoredOffset
 from hutong.groups.offsets.store import OffsetStore, Usage
 from hutong.groups.record_keys import OffsetKey
 
@@ -11,8 +11,8 @@ RETENTION_MS = 1_000
 NOW_MS = 10_000
 
 
-def committed(offset: int = 5, at_ms: int = 0, expires_at_ms: int = -1) -> CommittedOffset:
-    return CommittedOffset(offset, 3, "note", at_ms, expires_at_ms)
+def committed(offset: int = 5, at_ms: int = 0, expires_at_ms: int = -1) -> StoredOffset:
+    return StoredOffset(offset, 3, "note", at_ms, expires_at_ms)
 
 
 def store_of(**at_ms: int) -> OffsetStore:

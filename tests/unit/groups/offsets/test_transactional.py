@@ -14,7 +14,7 @@ from hutong.foundation.errors import DiskFull, HutongError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.offsets.offset_log import OffsetLog
-from hutong.groups.offsets.records import CommittedOffset, decode_offset
+from hutong.groups.offsets.records import StoredOffset, decode_offset
 from hutong.groups.offsets.store import OffsetStore
 from hutong.groups.offsets.transactional import TransactionalOffsets, is_transactional_key
 from hutong.groups.record_keys import OffsetKey, decode_key
@@ -68,8 +68,8 @@ def key(partition: int) -> OffsetKey:
     return OffsetKey("g", "orders", partition)
 
 
-def at(offset: int) -> CommittedOffset:
-    return CommittedOffset(offset, -1, f"at {offset}", 0)
+def at(offset: int) -> StoredOffset:
+    return StoredOffset(offset, -1, f"at {offset}", 0)
 
 
 def test_they_count_when_the_transaction_is_committed() -> None:

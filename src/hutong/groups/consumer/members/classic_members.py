@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from hutong.foundation.errors import ProtocolError, Refused
-from hutong.groups.classic.messages import GroupRecord, Join, JoinReply, Sync, SyncReply
+from hutong.groups.classic.messages import Join, JoinReply, Sync, SyncReply
+from hutong.groups.classic.records import GroupRecord
 from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
 from hutong.groups.consumer.core import ConsumerGroupCore
 from hutong.groups.consumer.members.member import ConsumerMember, MemberState
 from hutong.groups.consumer.messages import JOINING, LEAVING_FOR_A_WHILE, ClassicSpeech, Partition, RecordKind
 from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from hutong.wire.kafka.consumer_protocol import (
-    VERSION_BYTES,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
@@ -28,6 +28,7 @@ from hutong.wire.kafka.consumer_protocol import (
     encode,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.kafka.version_prefixed import VERSION
 
 _ASSIGNMENT_VERSION_MAX: Final = 3
 
@@ -149,7 +150,7 @@ def encoded_assignment(member: ConsumerMember, catalogue: TopicCatalogue) -> byt
         if topic is not None:
             topics.setdefault(topic.name, []).append(index)
     # The reply uses the version of the member's own subscription, but none that is unknown here.
-    spoken = int.from_bytes(member.classic.protocols[0][1][:VERSION_BYTES], "big", signed=True)
+    spoken = int.from_bytes(member.classic.protocols[0][1][: VERSION.size], "big", signed=True)
     assignment = ConsumerProtocolAssignment([TopicPartition(name, indexes) for name, indexes in topics.items()])
     return encode(assignment, min(max(spoken, 0), _ASSIGNMENT_VERSION_MAX))
 
