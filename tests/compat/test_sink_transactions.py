@@ -22,12 +22,12 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import Refused
 from hutong.pipelines.client.cluster import Cluster, ClusterSettings, TopicPartition, parse_bootstrap
 from hutong.pipelines.client.clusters import open_cluster
-from hutong.pipelines.client.group_offsets import CommittedOffset, commit_offsets, fetch_offsets
-from hutong.pipelines.client.identities import Identity, Outcome
-from hutong.pipelines.client.transactions import IMPLICIT_PRODUCE, OpenTransaction, Transactions
+from hutong.pipelines.client.group_offsets import OffsetAndMetadata, commit_offsets, fetch_offsets
+from hutong.pipelines.client.identities import Identity, TransactionOutcome
+from hutong.pipelines.client.transactions import IMPLICIT_PRODUCE, OpenTransaction, TransactionClient
 from hutong.pipelines.errors import HalfDone, TakenOver
-from hutong.pipelines.sink.commit.driver import Batch, Committer
-from hutong.pipelines.sink.commit.machine import Decision, TaskTransaction
+from hutong.pipelines.sink.commit.driver import Committer, WrittenBatch
+from hutong.pipelines.sink.commit.machine import BatchDecision, TaskTransaction
 from hutong.pipelines.sink.commit.record import TRANSACTIONS_PER_NOTE, application_query, transactional_id
 
 SCRIPT = os.environ.get("HUTONG_TEST_KAFKA_PEER") or str(DEFAULT_KAFKA_SCRIPT)
@@ -71,10 +71,10 @@ def topic(broker: str, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(params=["announced", "implicit"])
-def worker(broker: str, request: pytest.FixtureRequest) -> Iterator[Transactions]:
+def worker(broker: str, request: pytest.FixtureRequest) -> Iterator[TransactionClient]:
     """A process that writes: not the one that ends what is written."""
     cluster = open_cluster(ClusterSettings(parse_bootstrap(broker)))
-    transactions = Transactions(cluster)
+    transactions = TransactionClient(cluster)
     if transactions.produce_version() < IMPLICIT_PRODUCE and request.param == "implicit":
         pytest.skip("this broker wants partitions to be announced")
     if request.param == "announced":
@@ -85,10 +85,10 @@ def worker(broker: str, request: pytest.FixtureRequest) -> Iterator[Transactions
 
 @pytest.fixture
 def driver(cluster: Cluster) -> Committer:
-    return Committer(Transactions(cluster))
+    return Committer(TransactionClient(cluster))
 
 
-def write(worker: Transactions, query: str, suffix: str, topic: str, texts: Sequence[str]) -> TaskTransaction:
+def write(worker: TransactionClient, query: str, suffix: str, topic: str, texts: Sequence[str]) -> TaskTransaction:
     """What a task does: a transaction is left open."""
     import pyarrow as pa
 
@@ -108,9 +108,9 @@ def write(worker: Transactions, query: str, suffix: str, topic: str, texts: Sequ
     return TaskTransaction(0, transaction.identity, len(texts))
 
 
-def batch(query: str, topic: str, number: int, *written: TaskTransaction, run: str = "r") -> Batch:
+def batch(query: str, topic: str, number: int, *written: TaskTransaction, run: str = "r") -> WrittenBatch:
     tasks = tuple(one._replace(task=task) for task, one in enumerate(written))
-    return Batch(query, run, Decision(number, len(tasks), tasks), frozenset({topic}), False)
+    return WrittenBatch(query, run, BatchDecision(number, len(tasks), tasks), frozenset({topic}), False)
 
 
 def see(broker: str, topic: str, expected: list[str]) -> None:
@@ -124,11 +124,11 @@ def seen(broker: str, topic: str) -> list[str]:
 
 
 def test_what_a_worker_wrote_the_driver_commits(
-    broker: str, topic: str, worker: Transactions, driver: Committer
+    broker: str, topic: str, worker: TransactionClient, driver: Committer
 ) -> None:
     first = write(worker, topic, "a", topic, ["1", "2", "3"])
     second = write(worker, topic, "b", topic, ["4", "5"])
-    assert worker.outcomes([first.identity]) == {first.identity.transactional_id: Outcome.OPEN}
+    assert worker.outcomes([first.identity]) == {first.identity.transactional_id: TransactionOutcome.OPEN}
     assert seen(broker, topic) == []
     driver.commit(batch(topic, topic, 0, first, second))
     see(broker, topic, ["1", "2", "3", "4", "5"])
@@ -137,7 +137,9 @@ def test_what_a_worker_wrote_the_driver_commits(
     see(broker, topic, ["1", "2", "3", "4", "5", "6"])
 
 
-def test_a_batch_that_comes_again_is_left_out(broker: str, topic: str, worker: Transactions, driver: Committer) -> None:
+def test_a_batch_that_comes_again_is_left_out(
+    broker: str, topic: str, worker: TransactionClient, driver: Committer
+) -> None:
     for run in ("r1", "r2"):
         driver.commit(batch(topic, topic, 0, write(worker, topic, run, topic, ["1", "2"]), run=run))
     see(broker, topic, ["1", "2"])
@@ -145,7 +147,7 @@ def test_a_batch_that_comes_again_is_left_out(broker: str, topic: str, worker: T
 
 
 def test_orphans_are_aborted_by_the_first_batch_of_a_run(
-    broker: str, topic: str, worker: Transactions, driver: Committer
+    broker: str, topic: str, worker: TransactionClient, driver: Committer
 ) -> None:
     write(worker, topic, "orphan", topic, ["lost"])
     assert worker.open_ids(f"hutong-{topic}-") == [transactional_id(topic, "orphan")]
@@ -154,24 +156,26 @@ def test_orphans_are_aborted_by_the_first_batch_of_a_run(
     until(lambda: worker.open_ids(f"hutong-{topic}-") == [], what="the end of all transactions", between_s=0.05)
 
 
-def test_an_end_that_is_asked_for_again_is_well(topic: str, worker: Transactions) -> None:
+def test_an_end_that_is_asked_for_again_is_well(topic: str, worker: TransactionClient) -> None:
     one = write(worker, topic, "a", topic, ["1"]).identity
     assert worker.end([one], is_commit=True) == []
     assert worker.end([one], is_commit=True) == []
     assert [error.code for error in worker.end([one], is_commit=False)] != []
-    assert worker.outcomes([one]) == {one.transactional_id: Outcome.COMMITTED}
+    assert worker.outcomes([one]) == {one.transactional_id: TransactionOutcome.COMMITTED}
 
 
-def test_what_was_taken_over_is_aborted(broker: str, topic: str, worker: Transactions, driver: Committer) -> None:
+def test_what_was_taken_over_is_aborted(broker: str, topic: str, worker: TransactionClient, driver: Committer) -> None:
     one = write(worker, topic, "a", topic, ["1"])
     worker.begin(one.identity.transactional_id, TIMEOUT_MS)
-    assert worker.outcomes([one.identity]) == {one.identity.transactional_id: Outcome.ABORTED}
+    assert worker.outcomes([one.identity]) == {one.identity.transactional_id: TransactionOutcome.ABORTED}
     with pytest.raises(HalfDone, match="batch 0 is not committed"):
         driver.commit(batch(topic, topic, 0, one))
     assert seen(broker, topic) == []
 
 
-def test_a_record_of_many_tasks_is_read_as_it_was_written(topic: str, worker: Transactions, driver: Committer) -> None:
+def test_a_record_of_many_tasks_is_read_as_it_was_written(
+    topic: str, worker: TransactionClient, driver: Committer
+) -> None:
     one = write(worker, topic, "a", topic, ["1"])
     ids = [one.identity._replace(transactional_id=transactional_id(topic, f"w-{task}")) for task in range(100)]
     many = batch(topic, topic, 7, *(TaskTransaction(0, identity, 2**40) for identity in ids))
@@ -184,7 +188,7 @@ def test_a_record_of_many_tasks_is_read_as_it_was_written(topic: str, worker: Tr
     assert len(ids) > 2 * TRANSACTIONS_PER_NOTE
 
 
-def test_an_older_driver_cannot_record(topic: str, worker: Transactions, driver: Committer) -> None:
+def test_an_older_driver_cannot_record(topic: str, worker: TransactionClient, driver: Committer) -> None:
     one = batch(topic, topic, 0, write(worker, topic, "a", topic, ["1"]))
     older = worker.begin(transactional_id(topic, "driver"), TIMEOUT_MS)
     worker.begin(transactional_id(topic, "driver"), TIMEOUT_MS)
@@ -197,7 +201,7 @@ class Killed(Exception):
     """The driver is no more."""
 
 
-class DyingTransactions(Transactions):
+class DyingTransactions(TransactionClient):
     """A driver's, which dies at one of its requests, before or after the broker has it."""
 
     def __init__(self, cluster: Cluster, die_at: int) -> None:
@@ -215,7 +219,9 @@ class DyingTransactions(Transactions):
         self._step()
         return identity
 
-    def commit_offset(self, owner: Identity, group: str, partition: TopicPartition, committed: CommittedOffset) -> None:
+    def commit_offset(
+        self, owner: Identity, group: str, partition: TopicPartition, committed: OffsetAndMetadata
+    ) -> None:
         super().commit_offset(owner, group, partition, committed)
         self._step()
 
@@ -229,7 +235,7 @@ class DyingTransactions(Transactions):
 
 
 def test_a_version_counts_once_wherever_its_driver_dies(
-    broker: str, topic: str, worker: Transactions, cluster: Cluster
+    broker: str, topic: str, worker: TransactionClient, cluster: Cluster
 ) -> None:
     """Each step of each commit is the last of a driver once; the job runs again until it ends well."""
     query = application_query("nightly", topic)
@@ -237,7 +243,7 @@ def test_a_version_counts_once_wherever_its_driver_dies(
     for die_at in itertools.count():
         expected += [f"{die_at:02}a", f"{die_at:02}b"]
         dying, is_first = DyingTransactions(cluster, die_at), True
-        for attempt in (Committer(dying), Committer(Transactions(cluster)), Committer(Transactions(cluster))):
+        for attempt in (Committer(dying), Committer(TransactionClient(cluster)), Committer(TransactionClient(cluster))):
             try:
                 if not attempt.settle(query, die_at):
                     tasks = [write(worker, query, f"{die_at}{is_first}{text}", topic, [text]) for text in expected[-2:]]
@@ -251,7 +257,7 @@ def test_a_version_counts_once_wherever_its_driver_dies(
     until(lambda: worker.open_ids(f"hutong-{query}") == [], what="the end of all transactions", between_s=0.05)
 
 
-def test_a_broker_refuses_a_transaction_that_may_last_too_long(topic: str, worker: Transactions) -> None:
+def test_a_broker_refuses_a_transaction_that_may_last_too_long(topic: str, worker: TransactionClient) -> None:
     with pytest.raises(Refused, match="INVALID_TRANSACTION_TIMEOUT"):
         worker.begin(transactional_id(topic, "a"), 2**31 - 1)
 
@@ -259,6 +265,6 @@ def test_a_broker_refuses_a_transaction_that_may_last_too_long(topic: str, worke
 def test_offsets_of_a_group_without_members(cluster: Cluster, topic: str) -> None:
     where = TopicPartition(topic, 1)
     commit_offsets(cluster, f"{topic}-group", {where: 42})
-    found = fetch_offsets(Transactions(cluster).coordinators, f"{topic}-group")
+    found = fetch_offsets(TransactionClient(cluster).coordinators, f"{topic}-group")
     assert {place: committed.offset for place, committed in found.items()} == {where: 42}
-    assert fetch_offsets(Transactions(cluster).coordinators, f"{topic}-nobody") == {}
+    assert fetch_offsets(TransactionClient(cluster).coordinators, f"{topic}-nobody") == {}

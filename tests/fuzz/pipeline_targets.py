@@ -7,10 +7,10 @@ from typing import Final
 from tests.fuzz.target import MEBIBYTE, Target
 
 from hutong.foundation.errors import ProtocolError
-from hutong.pipelines.client.group_offsets import CommittedOffset
+from hutong.pipelines.client.group_offsets import OffsetAndMetadata
 from hutong.pipelines.client.identities import Identity, Producer
 from hutong.pipelines.declared.toml_text import parse_toml
-from hutong.pipelines.sink.commit.machine import Decision, TaskTransaction
+from hutong.pipelines.sink.commit.machine import BatchDecision, TaskTransaction
 from hutong.pipelines.sink.commit.record import decision_of, note_count, notes
 from hutong.pipelines.source.rows.avro import avro_reader
 from hutong.pipelines.source.rows.avro_schema import kind_of, parse_avro
@@ -62,7 +62,7 @@ def documents() -> Iterator[bytes]:
 
 
 def read_record(data: bytes) -> object:
-    note = CommittedOffset(7, data.decode(errors="replace"))
+    note = OffsetAndMetadata(7, data.decode(errors="replace"))
     note_count(note)
     return decision_of(QUERY, [note])
 
@@ -70,7 +70,7 @@ def read_record(data: bytes) -> object:
 def records() -> Iterator[bytes]:
     one = TaskTransaction(3, Identity(f"hutong-{QUERY}-w-0", Producer(41, 2)), 25)
     for transactions in ((one,), ()):
-        for note in notes(QUERY, Decision(7, 9, transactions), "run"):
+        for note in notes(QUERY, BatchDecision(7, 9, transactions), "run"):
             yield note.committed.metadata.encode()
 
 

@@ -29,7 +29,7 @@ from hutong.pipelines.declared.groups import GroupOffsets
 from hutong.pipelines.declared.problems import Problems
 from hutong.pipelines.declared.progress_log import ProgressLog
 from hutong.pipelines.declared.run_folder import PipelineFolder
-from hutong.pipelines.declared.running import Surroundings, run
+from hutong.pipelines.declared.running import RunContext, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +58,7 @@ def run_on(spark: "SparkSession", pipeline: Pipeline, folder: Path, stop: thread
     run_folder = state.new_run(f"{len(state.runs()):04}")
     log = ProgressLog(run_folder, groups.hear)
     stop = stop or threading.Event()
-    run(spark, pipeline, Surroundings(state, log, stop, lambda text: None, SystemClock(), grace_s=60))
+    run(spark, pipeline, RunContext(state, log, stop, lambda text: None, SystemClock(), grace_s=60))
     groups.close()
     return log
 

@@ -10,10 +10,10 @@ import pytest
 from bench.raw_client import create_topic
 from tests.support.confluent import read_partition, values
 
-from hutong.pipelines.client.cluster import Address, ClusterSettings
+from hutong.pipelines.client.cluster import BrokerAddress, ClusterSettings
 from hutong.pipelines.client.clusters import open_cluster
 from hutong.pipelines.client.group_offsets import fetch_offsets
-from hutong.pipelines.client.transactions import Transactions
+from hutong.pipelines.client.transactions import TransactionClient
 from hutong.pipelines.sink.commit.driver import Committer
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ MINUTE_MS = 60_000
 
 
 @pytest.fixture
-def transactions(bootstrap: str) -> Transactions:
+def transactions(bootstrap: str) -> TransactionClient:
     host, _, port = bootstrap.rpartition(":")
-    return Transactions(open_cluster(ClusterSettings((Address(host, int(port)),))))
+    return TransactionClient(open_cluster(ClusterSettings((BrokerAddress(host, int(port)),))))
 
 
 def seen(bootstrap: str, topic: str, partitions: int = PARTITIONS) -> list[bytes]:
@@ -45,7 +45,7 @@ def write(frame: "DataFrame", bootstrap: str, topic: str, **options: str) -> Non
 
 
 def test_a_batch_counts_when_all_of_it_is_written(
-    spark: "SparkSession", bootstrap: str, topic: str, transactions: Transactions
+    spark: "SparkSession", bootstrap: str, topic: str, transactions: TransactionClient
 ) -> None:
     write(numbers(spark, 1000), bootstrap, topic)
     assert seen(bootstrap, topic) == sorted(b"%d" % number for number in range(1000))
@@ -86,7 +86,7 @@ def test_a_batch_that_comes_again_counts_once(
     bootstrap: str,
     topic: str,
     tmp_path: Path,
-    transactions: Transactions,
+    transactions: TransactionClient,
 ) -> None:
     expected = [b"%04d" % number for number in range(600)]
     fill(expected)
@@ -110,7 +110,7 @@ def test_at_least_once_needs_no_transactions(
     fill: Callable[..., None],
     bootstrap: str,
     topic: str,
-    transactions: Transactions,
+    transactions: TransactionClient,
 ) -> None:
     fill([b"one", b"two"])
     query = copy(delivery="at-least-once")
@@ -118,7 +118,9 @@ def test_at_least_once_needs_no_transactions(
     assert Committer(transactions).recorded(str(query.id)) is None
 
 
-def test_a_version_counts_once(spark: "SparkSession", bootstrap: str, topic: str, transactions: Transactions) -> None:
+def test_a_version_counts_once(
+    spark: "SparkSession", bootstrap: str, topic: str, transactions: TransactionClient
+) -> None:
     from pyspark.errors import PySparkException
 
     from hutong.pipelines.sink.options import sink_options

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import PeerError, UsageError
-from hutong.pipelines.client.cluster import EARLIEST, LATEST, Topic, parse_bootstrap
+from hutong.pipelines.client.cluster import EARLIEST, LATEST, TopicMetadata, parse_bootstrap
 from hutong.pipelines.client.clusters import open_cluster
 from hutong.pipelines.engine.failures import EXIT_CODES, translate
 from hutong.pipelines.engine.interrupts import as_event
@@ -44,7 +44,7 @@ class Input:
     """A topic that is there."""
 
     bootstrap: str
-    topic: Topic
+    topic: TopicMetadata
     record_count: int
     """The number of records at the time of the check, including deleted and control records."""
     kafka: Mapping[str, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.scram import HASHES
-from hutong.pipelines.client.security import PLAIN, Login, Security, Tls
+from hutong.pipelines.client.security import PLAIN, SaslLogin, Security, Tls
 
 PREFIX = "kafka."
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -97,7 +97,7 @@ def _check_store(options: Mapping[str, str], store: str, text: str) -> None:
         raise UsageError(f"option {PREFIX}{location} names a store of Java, {path}: {advice}")
 
 
-def _login(options: Mapping[str, str]) -> Login:
+def _login(options: Mapping[str, str]) -> SaslLogin:
     mechanism = _text(options, "sasl.mechanism", "GSSAPI").upper()
     if mechanism not in MECHANISMS:
         raise UsageError(
@@ -123,7 +123,7 @@ def _login(options: Mapping[str, str]) -> Login:
         raise UsageError("option kafka.sasl.jaas.config lacks username or password")
     if settings.get("tokenauth", "false").lower() == "true":
         raise UsageError("option kafka.sasl.jaas.config asks for a delegation token, which is not done here")
-    return Login(mechanism, settings["username"], settings["password"])
+    return SaslLogin(mechanism, settings["username"], settings["password"])
 
 
 def jaas_config(text: str) -> tuple[str, dict[str, str]]:

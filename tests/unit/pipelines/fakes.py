@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from hutong.foundation.clock import ManualClock
-from hutong.pipelines.client.cluster import Address, Cluster, ClusterSettings
-from hutong.pipelines.client.connection import VERSION_MAX, Connection
+from hutong.pipelines.client.cluster import BrokerAddress, Cluster, ClusterSettings
+from hutong.pipelines.client.connection import VERSION_MAX, BrokerConnection
 from hutong.pipelines.errors import Unavailable
 from hutong.wire.kafka.apis.k03_metadata import (
     MetadataRequest,
@@ -77,20 +77,20 @@ class FakeBrokers:
         self.slept_s: list[float] = []
 
     def cluster(self, bootstrap: Sequence[int] = (0,), **settings: Any) -> Cluster:
-        addresses = tuple(Address(f"host-{node}", 9092) for node in bootstrap)
+        addresses = tuple(BrokerAddress(f"host-{node}", 9092) for node in bootstrap)
         return Cluster(ClusterSettings(addresses, **settings), self._connect, self.clock, self._sleep)
 
     def connection(self, node: int) -> FakeConnection:
         """The newest to a node."""
         return next(connection for opened, connection in reversed(self.opened) if opened == node)
 
-    def _connect(self, host: str, port: int, _settings: ClusterSettings) -> Connection:
+    def _connect(self, host: str, port: int, _settings: ClusterSettings) -> BrokerConnection:
         node = int(host.removeprefix("host-"))
         if node in self.down:
             raise Unavailable(f"no broker answers at {host}:{port}")
         connection = FakeConnection(f"{host}:{port}", lambda request: self._answer(node, request))
         self.opened.append((node, connection))
-        return cast(Connection, connection)
+        return cast(BrokerConnection, connection)
 
     def _sleep(self, seconds: float) -> None:
         self.slept_s.append(seconds)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.client.security import Login, Security, Tls
+from hutong.pipelines.client.security import SaslLogin, Security, Tls
 from hutong.pipelines.option_values import cluster_of
 from hutong.pipelines.security_options import jaas_config, security_of
 
@@ -36,12 +36,12 @@ def test_nothing_told_is_plain_text() -> None:
     ("mechanism", "module"), [("PLAIN", PLAIN), ("SCRAM-SHA-256", SCRAM), ("SCRAM-SHA-512", SCRAM)]
 )
 def test_a_login_is_read(mechanism: str, module: str) -> None:
-    assert security_of(login(mechanism, module)) == Security(Tls(), Login(mechanism, "ann", SECRET))
+    assert security_of(login(mechanism, module)) == Security(Tls(), SaslLogin(mechanism, "ann", SECRET))
 
 
 def test_without_tls_nothing_of_tls_is_used() -> None:
     read = security_of(login() | {"kafka.security.protocol": "SASL_PLAINTEXT"})
-    assert read == Security(None, Login("SCRAM-SHA-512", "ann", SECRET))
+    assert read == Security(None, SaslLogin("SCRAM-SHA-512", "ann", SECRET))
 
 
 def test_secrets_are_not_shown() -> None:
@@ -74,7 +74,7 @@ def test_a_secret_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(UsageError, match="environment variable ANNS_PASSWORD, which is not set"):
         security_of(options)
     monkeypatch.setenv("ANNS_PASSWORD", "hidden")
-    assert security_of(options).login == Login("SCRAM-SHA-512", "ann", "hidden")
+    assert security_of(options).login == SaslLogin("SCRAM-SHA-512", "ann", "hidden")
 
 
 @pytest.mark.parametrize(

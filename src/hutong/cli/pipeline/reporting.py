@@ -11,7 +11,7 @@ from hutong.cli.pipeline.options import StateOption
 from hutong.foundation.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from hutong.pipelines.report.model import Run
+    from hutong.pipelines.report.model import SparkRun
 
 OUTPUT_DEFAULT = Path("report.html")
 
@@ -67,7 +67,9 @@ def report(
     typer.echo(output)
 
 
-def _run(name: str | None, run_id: str | None, event_log: Path | None, url: str | None, state: Path | None) -> "Run":
+def _run(
+    name: str | None, run_id: str | None, event_log: Path | None, url: str | None, state: Path | None
+) -> "SparkRun":
     from hutong.pipelines.report.gathering import run_of_folder, run_of_log
 
     if sum(given is not None for given in (name, event_log, url)) > 1:

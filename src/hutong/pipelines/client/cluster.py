@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ProtocolError, Refused
-from hutong.pipelines.client.connection import Connection
+from hutong.pipelines.client.connection import BrokerConnection
 from hutong.pipelines.client.identities import Producer
 from hutong.pipelines.client.security import UNSECURED, Security
 from hutong.pipelines.errors import Unavailable, is_retriable
@@ -57,7 +57,7 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class Address(NamedTuple):
+class BrokerAddress(NamedTuple):
     host: str
     port: int
 
@@ -65,7 +65,7 @@ class Address(NamedTuple):
         return f"{self.host}:{self.port}"
 
 
-class Topic(NamedTuple):
+class TopicMetadata(NamedTuple):
     name: str
     topic_id: bytes
     """16 bytes that no other topic ever had; all zero where the broker knows no topic ids."""
@@ -84,7 +84,7 @@ class FoundOffset(NamedTuple):
 class ClusterSettings:
     """Addresses, security and time limits of a cluster. `retry_ms` bounds the retries of one request."""
 
-    bootstrap: tuple[Address, ...]
+    bootstrap: tuple[BrokerAddress, ...]
     read_committed: bool = False
     connect_timeout_ms: int = 5_000
     request_timeout_ms: int = 30_000
@@ -101,7 +101,7 @@ class Cluster:
     def __init__(
         self,
         settings: ClusterSettings,
-        connect: Callable[[str, int, ClusterSettings], Connection],
+        connect: Callable[[str, int, ClusterSettings], BrokerConnection],
         clock: Clock,
         sleep: Callable[[float], None],
     ) -> None:
@@ -109,11 +109,11 @@ class Cluster:
         self._connect = connect
         self._clock = clock
         self._sleep = sleep
-        self._connections: dict[Address, Connection] = {}
-        self._brokers: dict[int, Address] = {}
+        self._connections: dict[BrokerAddress, BrokerConnection] = {}
+        self._brokers: dict[int, BrokerAddress] = {}
         self._leaders: dict[TopicPartition, int] = {}
 
-    def topics(self, names: Iterable[str] | None = None, *, create: bool = False) -> dict[str, Topic]:
+    def topics(self, names: Iterable[str] | None = None, *, create: bool = False) -> dict[str, TopicMetadata]:
         """The named topics, or all. Topics that do not exist are left out; with `create` the broker may make them."""
         wanted = None if names is None else sorted(set(names))
         retry_ms = min(self.settings.retry_ms, CREATION_MS_MAX) if create else self.settings.retry_ms
@@ -144,7 +144,7 @@ class Cluster:
 
         return self.retrying(ask)
 
-    def leader(self, partition: TopicPartition) -> Connection:
+    def leader(self, partition: TopicPartition) -> BrokerConnection:
         """An idle connection to the broker that leads a partition. One attempt: use it inside `retrying`."""
         if partition not in self._leaders and not self._topics([partition.topic], create=False):
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {partition.topic} does not exist")
@@ -153,20 +153,20 @@ class Cluster:
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {partition} has no leader")
         return self._connection(self._brokers[node])
 
-    def connection_to(self, address: Address) -> Connection:
+    def connection_to(self, address: BrokerAddress) -> BrokerConnection:
         """An idle connection to one broker. One attempt: use it inside `retrying`."""
         return self._connection(address)
 
-    def brokers(self) -> list[Address]:
+    def brokers(self) -> list[BrokerAddress]:
         """The addresses of all brokers."""
 
-        def ask() -> list[Address]:
+        def ask() -> list[BrokerAddress]:
             self._remember(self.any_connection().request(MetadataRequest([], allow_auto_topic_creation=False)))
             return list(self._brokers.values())
 
         return self.retrying(ask)
 
-    def any_connection(self) -> Connection:
+    def any_connection(self) -> BrokerConnection:
         """An idle connection to any broker, the bootstrap addresses last. One attempt: use it inside `retrying`."""
         refusal: Unavailable | None = None
         for address in dict.fromkeys([*self._connections, *self._brokers.values(), *self.settings.bootstrap]):
@@ -196,7 +196,7 @@ class Cluster:
             connection.close()
         self._connections.clear()
 
-    def _connection(self, address: Address) -> Connection:
+    def _connection(self, address: BrokerAddress) -> BrokerConnection:
         """Open or reuse. One that is not idle was left in the middle of an answer: it cannot be used again."""
         connection = self._connections.get(address)
         if connection is not None and connection.is_idle:
@@ -207,7 +207,7 @@ class Cluster:
         connection = self._connections[address] = self._connect(*address, self.settings)
         return connection
 
-    def _topics(self, names: list[str] | None, create: bool) -> dict[str, Topic]:
+    def _topics(self, names: list[str] | None, create: bool) -> dict[str, TopicMetadata]:
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         response = self.any_connection().request(MetadataRequest(topics, allow_auto_topic_creation=create))
         self._remember(response)
@@ -222,21 +222,23 @@ class Cluster:
         return found
 
     def _remember(self, response: MetadataResponse) -> None:
-        self._brokers = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
+        self._brokers = {broker.node_id: BrokerAddress(broker.host, broker.port) for broker in response.brokers}
         for topic in response.topics:
             for partition in topic.partitions:
                 self._leaders[TopicPartition(topic.name or "", partition.partition_index)] = partition.leader_id
 
-    def _by_leader(self, asked: Mapping[TopicPartition, T]) -> dict[Connection, dict[TopicPartition, T]]:
+    def _by_leader(self, asked: Mapping[TopicPartition, T]) -> dict[BrokerConnection, dict[TopicPartition, T]]:
         unknown = {partition.topic for partition in asked if partition not in self._leaders}
         if unknown:
             self._topics(sorted(unknown), create=False)
-        grouped: dict[Connection, dict[TopicPartition, T]] = {}
+        grouped: dict[BrokerConnection, dict[TopicPartition, T]] = {}
         for partition, question in asked.items():
             grouped.setdefault(self.leader(partition), {})[partition] = question
         return grouped
 
-    def _offsets(self, leader: Connection, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, FoundOffset]:
+    def _offsets(
+        self, leader: BrokerConnection, asked: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, FoundOffset]:
         topics: dict[str, ListOffsetsTopic] = {}
         for (name, index), timestamp_ms in asked.items():
             topic = topics.setdefault(name, ListOffsetsTopic(name))
@@ -264,19 +266,19 @@ def raise_refusal(error_code: int, what: str) -> None:
     raise Refused(error_code, f"{what}: {error_name}{advice}")
 
 
-def parse_bootstrap(text: str) -> tuple[Address, ...]:
+def parse_bootstrap(text: str) -> tuple[BrokerAddress, ...]:
     """Read `host:port,host:port`; an IPv6 host is in brackets. Raises ValueError."""
     addresses = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         host, separator, port = part.rpartition(":")
         if not separator or not host or not port.isdecimal() or not 0 < int(port) < 2**16:
             raise ValueError(f"'{part}' is not an address of the form HOST:PORT")
-        addresses.append(Address(host.strip("[]"), int(port)))
+        addresses.append(BrokerAddress(host.strip("[]"), int(port)))
     if not addresses:
         raise ValueError("an address of the form HOST:PORT is missing")
     return tuple(addresses)
 
 
-def _topic(topic: MetadataResponseTopic) -> Topic:
+def _topic(topic: MetadataResponseTopic) -> TopicMetadata:
     partitions = tuple(sorted(partition.partition_index for partition in topic.partitions))
-    return Topic(topic.name or "", topic.topic_id, partitions, topic.is_internal)
+    return TopicMetadata(topic.name or "", topic.topic_id, partitions, topic.is_internal)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hutong.foundation.clock import SystemClock
 from hutong.pipelines.client.cluster import Cluster, ClusterSettings
 from hutong.pipelines.client.opening import connect
-from hutong.pipelines.client.transactions import Transactions
+from hutong.pipelines.client.transactions import TransactionClient
 
 if TYPE_CHECKING:
     from hutong.pipelines.sink.producing import BatchProducer
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CLUSTERS_MAX = 8
 
 _clusters: dict[ClusterSettings, Cluster] = {}
-_transactions: dict[ClusterSettings, Transactions] = {}
+_transactions: dict[ClusterSettings, TransactionClient] = {}
 _producers: dict[tuple[ClusterSettings, int], "BatchProducer"] = {}  # idle ones
 
 
@@ -33,9 +33,9 @@ def shared_cluster(settings: ClusterSettings) -> Cluster:
     return cluster
 
 
-def shared_transactions(settings: ClusterSettings) -> Transactions:
+def shared_transactions(settings: ClusterSettings) -> TransactionClient:
     """The transactions of a cluster, over connections of their own: see `coordinators`."""
-    transactions = _transactions.pop(settings, None) or Transactions(open_cluster(settings))
+    transactions = _transactions.pop(settings, None) or TransactionClient(open_cluster(settings))
     _transactions[settings] = transactions
     if len(_transactions) > CLUSTERS_MAX:
         _transactions.pop(next(iter(_transactions))).coordinators.cluster.close()

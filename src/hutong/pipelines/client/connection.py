@@ -72,7 +72,7 @@ class _Sent(NamedTuple):
     correlation_id: int
 
 
-class Connection:
+class BrokerConnection:
     """A connected socket that speaks Kafka. Any failure closes it: what is in flight is then unknown.
 
     Every method raises Unavailable when the broker does not answer in time or goes away, AccessDenied when a TLS alert

@@ -11,8 +11,8 @@ from enum import IntEnum
 from typing import TypeVar
 
 from hutong.foundation.errors import ProtocolError, Refused
-from hutong.pipelines.client.cluster import Address, Cluster, raise_refusal
-from hutong.pipelines.client.connection import FIND_COORDINATOR, Connection
+from hutong.pipelines.client.cluster import BrokerAddress, Cluster, raise_refusal
+from hutong.pipelines.client.connection import FIND_COORDINATOR, BrokerConnection
 from hutong.pipelines.errors import Unavailable
 from hutong.wire.kafka.apis.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -21,7 +21,7 @@ MANY_KEYS_FROM = 4
 T = TypeVar("T")
 
 
-class Kind(IntEnum):
+class CoordinatorKind(IntEnum):
     """Kinds of coordinators."""
 
     GROUP = 0
@@ -33,20 +33,20 @@ class Coordinators:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._found: dict[tuple[Kind, str], Address] = {}
+        self._found: dict[tuple[CoordinatorKind, str], BrokerAddress] = {}
 
-    def connection(self, kind: Kind, key: str) -> Connection:
+    def connection(self, kind: CoordinatorKind, key: str) -> BrokerConnection:
         """An idle connection to the coordinator. One attempt: use it inside `retrying`."""
         (connection,) = self.connections(kind, [key])
         return connection
 
-    def connections(self, kind: Kind, keys: Iterable[str]) -> dict[Connection, list[str]]:
+    def connections(self, kind: CoordinatorKind, keys: Iterable[str]) -> dict[BrokerConnection, list[str]]:
         """The keys by their coordinators. One attempt: use it inside `retrying`."""
         wanted = list(dict.fromkeys(keys))
         missing = [key for key in wanted if (kind, key) not in self._found]
         if missing:
             self._find(kind, missing)
-        by_address: dict[Address, list[str]] = {}
+        by_address: dict[BrokerAddress, list[str]] = {}
         for key in wanted:
             by_address.setdefault(self._found[kind, key], []).append(key)
         return {self.cluster.connection_to(address): part for address, part in by_address.items()}
@@ -63,7 +63,7 @@ class Coordinators:
 
         return self.cluster.retrying(once, retry_ms)
 
-    def _find(self, kind: Kind, keys: list[str]) -> None:
+    def _find(self, kind: CoordinatorKind, keys: list[str]) -> None:
         connection = self.cluster.any_connection()
         if connection.version_of(FIND_COORDINATOR) >= MANY_KEYS_FROM:
             self._take_many(kind, keys, connection.request(FindCoordinatorRequest("", kind, keys)))
@@ -71,11 +71,11 @@ class Coordinators:
         for key in keys:
             response: FindCoordinatorResponse = connection.request(FindCoordinatorRequest(key, kind))
             raise_refusal(response.error_code, f"the coordinator of {key} is not known")
-            self._found[kind, key] = Address(response.host, response.port)
+            self._found[kind, key] = BrokerAddress(response.host, response.port)
 
-    def _take_many(self, kind: Kind, keys: list[str], response: FindCoordinatorResponse) -> None:
+    def _take_many(self, kind: CoordinatorKind, keys: list[str], response: FindCoordinatorResponse) -> None:
         for found in response.coordinators:
             raise_refusal(found.error_code, f"the coordinator of {found.key} is not known")
-            self._found[kind, found.key] = Address(found.host, found.port)
+            self._found[kind, found.key] = BrokerAddress(found.host, found.port)
         if any((kind, key) not in self._found for key in keys):
             raise ProtocolError("the broker did not name the coordinator of every key")

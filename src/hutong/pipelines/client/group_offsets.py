@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hutong.pipelines.client.cluster import Cluster, TopicPartition, raise_refusal
 from hutong.pipelines.client.connection import OFFSET_FETCH
-from hutong.pipelines.client.coordinators import Coordinators, Kind
+from hutong.pipelines.client.coordinators import CoordinatorKind, Coordinators
 from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -30,7 +30,7 @@ GROUPS_FROM = 8
 """From this version of OffsetFetch on, groups are asked for in a list."""
 
 
-class CommittedOffset(NamedTuple):
+class OffsetAndMetadata(NamedTuple):
     offset: int
     metadata: str = ""
 
@@ -51,7 +51,7 @@ def commit_through(
     request = OffsetCommitRequest(group_id=group, topics=list(topics.values()))
 
     def attempt() -> None:
-        response: OffsetCommitResponse = coordinators.connection(Kind.GROUP, group).request(request)
+        response: OffsetCommitResponse = coordinators.connection(CoordinatorKind.GROUP, group).request(request)
         for topic in response.topics:
             for partition in topic.partitions:
                 where = TopicPartition(topic.name, partition.partition_index)
@@ -63,15 +63,15 @@ def commit_through(
 
 def fetch_offsets(
     coordinators: Coordinators, group: str, partitions: Sequence[TopicPartition] | None = None
-) -> dict[TopicPartition, CommittedOffset]:
+) -> dict[TopicPartition, OffsetAndMetadata]:
     """Fetch a group's committed offsets, of all or some partitions. Empty for an unknown group.
 
     Waits for transactions that hold offsets of these partitions. A request for all partitions covers only those with an
     offset, so it does not wait for the first offset of a partition.
     """
 
-    def attempt() -> dict[TopicPartition, CommittedOffset]:
-        connection = coordinators.connection(Kind.GROUP, group)
+    def attempt() -> dict[TopicPartition, OffsetAndMetadata]:
+        connection = coordinators.connection(CoordinatorKind.GROUP, group)
         is_grouped = connection.version_of(OFFSET_FETCH) >= GROUPS_FROM
         return _fetched(connection.request(_fetching(group, partitions, is_grouped)), group)
 
@@ -88,10 +88,10 @@ def _fetching(group: str, partitions: Sequence[TopicPartition] | None, is_groupe
     return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group, topics=wanted)], require_stable=True)
 
 
-def _fetched(response: OffsetFetchResponse, group: str) -> dict[TopicPartition, CommittedOffset]:
+def _fetched(response: OffsetFetchResponse, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
     what = f"the offsets of group {group} cannot be read"
     raise_refusal(response.error_code, what)
-    found: dict[TopicPartition, CommittedOffset] = {}
+    found: dict[TopicPartition, OffsetAndMetadata] = {}
     topics: list[tuple[str, OffsetFetchResponsePartition | OffsetFetchResponsePartitions]] = [
         (topic.name, partition) for topic in response.topics for partition in topic.partitions
     ]
@@ -102,5 +102,5 @@ def _fetched(response: OffsetFetchResponse, group: str) -> dict[TopicPartition, 
         raise_refusal(partition.error_code, what)
         if partition.committed_offset >= 0:
             where = TopicPartition(name, partition.partition_index)
-            found[where] = CommittedOffset(partition.committed_offset, partition.metadata or "")
+            found[where] = OffsetAndMetadata(partition.committed_offset, partition.metadata or "")
     return found

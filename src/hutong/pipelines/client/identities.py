@@ -21,7 +21,7 @@ class Identity(NamedTuple):
     producer: Producer
 
 
-class Outcome(Enum):
+class TransactionOutcome(Enum):
     """Outcomes of a transaction."""
 
     OPEN = "open"

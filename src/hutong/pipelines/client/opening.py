@@ -9,13 +9,13 @@ import socket
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import ProtocolError
 from hutong.pipelines.client.cluster import ClusterSettings
-from hutong.pipelines.client.connection import Connection
+from hutong.pipelines.client.connection import BrokerConnection
 from hutong.pipelines.client.sasl import log_in
 from hutong.pipelines.client.tls import shake_hands
 from hutong.pipelines.errors import AccessDenied, Unavailable
 
 
-def connect(host: str, port: int, settings: ClusterSettings) -> Connection:
+def connect(host: str, port: int, settings: ClusterSettings) -> BrokerConnection:
     """A connection that may be used at once. Raises Unavailable, AccessDenied, UsageError, or ProtocolError."""
     peer = f"{host}:{port}"
     try:
@@ -26,7 +26,7 @@ def connect(host: str, port: int, settings: ClusterSettings) -> Connection:
     if settings.security.tls is not None:
         transport = shake_hands(transport, host, peer, settings.security.tls)
     transport.settimeout(settings.request_timeout_ms / 1000)
-    connection = Connection(transport, peer)
+    connection = BrokerConnection(transport, peer)
     try:
         _negotiate(connection, settings)
         if settings.security.login is not None:
@@ -38,7 +38,7 @@ def connect(host: str, port: int, settings: ClusterSettings) -> Connection:
     return connection
 
 
-def _negotiate(connection: Connection, settings: ClusterSettings) -> None:
+def _negotiate(connection: BrokerConnection, settings: ClusterSettings) -> None:
     """Ask for the broker's versions. A TLS listener closes a plain connection without an answer."""
     try:
         connection.negotiate()

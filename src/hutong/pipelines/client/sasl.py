@@ -7,9 +7,9 @@ password.
 from collections.abc import Callable
 
 from hutong.foundation.errors import ProtocolError
-from hutong.pipelines.client.connection import Connection
+from hutong.pipelines.client.connection import BrokerConnection
 from hutong.pipelines.client.scram import ScramClient
-from hutong.pipelines.client.security import PLAIN, Login
+from hutong.pipelines.client.security import PLAIN, SaslLogin
 from hutong.pipelines.errors import AccessDenied
 from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from hutong.wire.kafka.apis.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -19,7 +19,7 @@ REPEATED_CHARACTERS_MAX = 200
 """The part of a broker's message that is repeated."""
 
 
-def log_in(connection: Connection, login: Login, nonce: Callable[[], str]) -> int:
+def log_in(connection: BrokerConnection, login: SaslLogin, nonce: Callable[[], str]) -> int:
     """Return the session's length in ms, 0 for endless. Raises AccessDenied, ProtocolError or Unavailable."""
     _agree(connection, login.mechanism)
     if login.mechanism == PLAIN:
@@ -34,7 +34,7 @@ def log_in(connection: Connection, login: Login, nonce: Callable[[], str]) -> in
     return last.session_lifetime_ms
 
 
-def _agree(connection: Connection, mechanism: str) -> None:
+def _agree(connection: BrokerConnection, mechanism: str) -> None:
     response: SaslHandshakeResponse = connection.request(SaslHandshakeRequest(mechanism))
     if response.error_code == ErrorCode.NONE:
         return
@@ -52,7 +52,7 @@ def _agree(connection: Connection, mechanism: str) -> None:
     raise AccessDenied(f"the broker at {connection.peer} refused to talk of passwords (error {response.error_code})")
 
 
-def _step(connection: Connection, login: Login, message: bytes) -> SaslAuthenticateResponse:
+def _step(connection: BrokerConnection, login: SaslLogin, message: bytes) -> SaslAuthenticateResponse:
     response: SaslAuthenticateResponse = connection.request(SaslAuthenticateRequest(message))
     if response.error_code == ErrorCode.NONE:
         return response

@@ -28,7 +28,7 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class SaslLogin:
     """A user's name and password, for PLAIN or a SCRAM mechanism."""
 
     mechanism: str
@@ -41,7 +41,7 @@ class Security:
     """Plain text without authentication, unless set."""
 
     tls: Tls | None = None
-    login: Login | None = None
+    login: SaslLogin | None = None
 
 
 UNSECURED = Security()

@@ -19,11 +19,11 @@ from hutong.pipelines.client.connection import (
     DESCRIBE_TRANSACTIONS,
     LIST_TRANSACTIONS,
     PRODUCE,
-    Connection,
+    BrokerConnection,
 )
-from hutong.pipelines.client.coordinators import Coordinators, Kind
-from hutong.pipelines.client.group_offsets import CommittedOffset, fetch_offsets
-from hutong.pipelines.client.identities import Identity, Outcome, Producer
+from hutong.pipelines.client.coordinators import CoordinatorKind, Coordinators
+from hutong.pipelines.client.group_offsets import OffsetAndMetadata, fetch_offsets
+from hutong.pipelines.client.identities import Identity, Producer, TransactionOutcome
 from hutong.pipelines.errors import RETRIABLE
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -59,7 +59,7 @@ ONGOING = "Ongoing"
 COMMITS = frozenset({"PrepareCommit", "CompleteCommit"})
 
 
-class Transactions:
+class TransactionClient:
     """Asks coordinators. Methods raise Unavailable, Refused or ProtocolError once trying again is over."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -87,7 +87,7 @@ class Transactions:
         request = InitProducerIdRequest(transactional_id, timeout_ms)
 
         def attempt() -> Identity:
-            connection = self.coordinators.connection(Kind.TRANSACTION, transactional_id)
+            connection = self.coordinators.connection(CoordinatorKind.TRANSACTION, transactional_id)
             response: InitProducerIdResponse = connection.request(request)
             raise_refusal(response.error_code, f"no transaction can be begun for {transactional_id}")
             return Identity(transactional_id, Producer(response.producer_id, response.producer_epoch))
@@ -102,7 +102,7 @@ class Transactions:
         request = AddPartitionsToTxnRequest([], owner.transactional_id, *owner.producer, list(topics.values()))
 
         def attempt() -> None:
-            connection = self.coordinators.connection(Kind.TRANSACTION, owner.transactional_id)
+            connection = self.coordinators.connection(CoordinatorKind.TRANSACTION, owner.transactional_id)
             response: AddPartitionsToTxnResponse = connection.request(request)
             for topic in response.results_by_topic_v3_and_below:
                 for result in topic.results_by_partition:
@@ -112,7 +112,9 @@ class Transactions:
 
         self.coordinators.retrying(attempt)
 
-    def commit_offset(self, owner: Identity, group: str, partition: TopicPartition, committed: CommittedOffset) -> None:
+    def commit_offset(
+        self, owner: Identity, group: str, partition: TopicPartition, committed: OffsetAndMetadata
+    ) -> None:
         """Make an offset of a group part of the transaction."""
         adding = AddOffsetsToTxnRequest(owner.transactional_id, *owner.producer, group)
         offset = TxnOffsetCommitRequestPartition(partition.partition, committed.offset, -1, committed.metadata)
@@ -121,11 +123,13 @@ class Transactions:
         what = f"offsets of group {group} cannot be part of transaction {owner.transactional_id}"
 
         def add() -> None:
-            connection = self.coordinators.connection(Kind.TRANSACTION, owner.transactional_id)
+            connection = self.coordinators.connection(CoordinatorKind.TRANSACTION, owner.transactional_id)
             raise_refusal(connection.request(adding).error_code, what)
 
         def commit() -> None:
-            response: TxnOffsetCommitResponse = self.coordinators.connection(Kind.GROUP, group).request(committing)
+            response: TxnOffsetCommitResponse = self.coordinators.connection(CoordinatorKind.GROUP, group).request(
+                committing
+            )
             for answer in response.topics:
                 for result in answer.partitions:
                     raise_refusal(result.error_code, what)
@@ -145,13 +149,13 @@ class Transactions:
         self.coordinators.retrying(attempt, retry_ms)
         return refused
 
-    def outcomes(self, transactions: Sequence[Identity]) -> dict[str, Outcome]:
+    def outcomes(self, transactions: Sequence[Identity]) -> dict[str, TransactionOutcome]:
         """Return the outcome of each transaction, by transactional id."""
         asked = {one.transactional_id: one for one in transactions}
 
-        def attempt() -> dict[str, Outcome]:
+        def attempt() -> dict[str, TransactionOutcome]:
             found = {}
-            for connection, ids in self.coordinators.connections(Kind.TRANSACTION, asked).items():
+            for connection, ids in self.coordinators.connections(CoordinatorKind.TRANSACTION, asked).items():
                 response: DescribeTransactionsResponse = connection.request(DescribeTransactionsRequest(ids))
                 for state in response.transaction_states:
                     found[state.transactional_id] = _outcome(state, asked[state.transactional_id])
@@ -161,7 +165,7 @@ class Transactions:
 
     def offsets_of(
         self, group: str, partitions: Sequence[TopicPartition] | None = None
-    ) -> dict[TopicPartition, CommittedOffset]:
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Fetch a group's committed offsets: see `fetch_offsets`."""
         return fetch_offsets(self.coordinators, group, partitions)
 
@@ -180,7 +184,7 @@ class Transactions:
 
     def _end_some(self, ids: list[str], left: dict[str, Identity], refused: list[Refused], is_commit: bool) -> None:
         """Send all, then take the answers: coordinators write markers for several at a time."""
-        sent = self.coordinators.connections(Kind.TRANSACTION, ids)
+        sent = self.coordinators.connections(CoordinatorKind.TRANSACTION, ids)
         for connection, mine in sent.items():
             for one in mine:
                 connection.send(EndTxnRequest(one, *left[one].producer, is_commit))
@@ -203,7 +207,7 @@ class Transactions:
 class OpenTransaction:
     """One open transaction of a writing worker: its partitions, and whether to announce them."""
 
-    def __init__(self, transactions: Transactions, transactional_id: str, timeout_ms: int) -> None:
+    def __init__(self, transactions: TransactionClient, transactional_id: str, timeout_ms: int) -> None:
         self._transactions = transactions
         self._added: set[TopicPartition] = set()
         self.produce_version = transactions.produce_version()
@@ -217,7 +221,7 @@ class OpenTransaction:
         self._added |= new
 
 
-def _produce_version(connection: Connection) -> int:
+def _produce_version(connection: BrokerConnection) -> int:
     version = connection.version_of(PRODUCE)
     if version < IMPLICIT_PRODUCE:
         return version
@@ -227,11 +231,11 @@ def _produce_version(connection: Connection) -> int:
     return version if levels.get(VERSION_FEATURE, 0) >= IMPLICIT else IMPLICIT_PRODUCE - 1
 
 
-def _outcome(state: TransactionState, asked: Identity) -> Outcome:
+def _outcome(state: TransactionState, asked: Identity) -> TransactionOutcome:
     if state.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-        return Outcome.ABORTED
+        return TransactionOutcome.ABORTED
     raise_refusal(state.error_code, f"transaction {asked.transactional_id} cannot be looked at")
     if state.transaction_state in COMMITS:
-        return Outcome.COMMITTED
+        return TransactionOutcome.COMMITTED
     is_same = asked.producer == (state.producer_id, state.producer_epoch)
-    return Outcome.OPEN if state.transaction_state == ONGOING and is_same else Outcome.ABORTED
+    return TransactionOutcome.OPEN if state.transaction_state == ONGOING and is_same else TransactionOutcome.ABORTED

@@ -25,7 +25,7 @@ from hutong.pipelines.declared.progress_log import ProgressLog
 from hutong.pipelines.declared.reading import read_pipeline
 from hutong.pipelines.declared.request import Request, as_asked
 from hutong.pipelines.declared.run_folder import FAILED, FINISHED, RUNNING, STARTING, STOPPED, STOPPING, RunRecord
-from hutong.pipelines.declared.running import Surroundings, run
+from hutong.pipelines.declared.running import RunContext, run
 from hutong.pipelines.engine.failures import translate
 from hutong.pipelines.engine.masters import is_connect
 from hutong.pipelines.engine.progress import lasting_lines
@@ -105,7 +105,7 @@ def _run(
     ):
         prepare(session)
         keeper.note(RUNNING, session)
-        around = Surroundings(
+        around = RunContext(
             folder=request.pipeline_folder,
             log=log,
             stop=stop,

@@ -16,20 +16,20 @@ PYTHON_MARK = "Pipeline("
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PipelineFile:
     """A pipeline's file and name. The name of one in Python is its file's until the file is run."""
 
     name: str
     file: Path
 
 
-def pipelines_in(folder: Path) -> list[Found]:
+def pipelines_in(folder: Path) -> list[PipelineFile]:
     """The pipelines whose files lie in a folder, by name."""
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
     except OSError:
         return []
-    found = [Found(name, file) for file in files if (name := _name_in(file)) is not None]
+    found = [PipelineFile(name, file) for file in files if (name := _name_in(file)) is not None]
     return sorted(found, key=lambda one: one.name)
 
 

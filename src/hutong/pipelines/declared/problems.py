@@ -8,7 +8,7 @@ from hutong.foundation.errors import ExitCode, UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class DeclarationProblem:
     """One problem to fix. A `mild` one is listing and does not prevent the run."""
 
     where: str
@@ -26,15 +26,15 @@ class Problem:
 class Problems:
     """The problems found so far."""
 
-    found: list[Problem] = field(default_factory=list)
+    found: list[DeclarationProblem] = field(default_factory=list)
 
     def add(self, where: str, what: str, *, mild: bool = False, passing: bool = False) -> None:
-        problem = Problem(where, what, mild, passing)
+        problem = DeclarationProblem(where, what, mild, passing)
         if problem not in self.found:
             self.found.append(problem)
 
     @property
-    def grave(self) -> list[Problem]:
+    def grave(self) -> list[DeclarationProblem]:
         """Those that keep the pipeline from running."""
         return [problem for problem in self.found if not problem.mild]
 

@@ -102,7 +102,7 @@ def _listener(log: ProgressLog) -> Any:
         StreamingQueryListener,
     )
 
-    class Listener(StreamingQueryListener):
+    class ProgressListener(StreamingQueryListener):
         def onQueryStarted(self, event: QueryStartedEvent) -> None:
             pass
 
@@ -115,4 +115,4 @@ def _listener(log: ProgressLog) -> Any:
         def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
             log.note_end(str(event.id))
 
-    return Listener()
+    return ProgressListener()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from hutong.foundation.errors import PeerError, UsageError
-from hutong.pipelines.client.cluster import Cluster, ClusterSettings, Topic
+from hutong.pipelines.client.cluster import Cluster, ClusterSettings, TopicMetadata
 from hutong.pipelines.client.clusters import open_cluster
 from hutong.pipelines.declared.definition import TOPIC, Pipeline
 from hutong.pipelines.declared.options import reader_options, topics_of, writer_options
@@ -19,9 +19,9 @@ class Reached:
     """The topics of each cluster, asked for once; the sentence of what went wrong where it cannot be asked."""
 
     def __init__(self) -> None:
-        self._topics: dict[ClusterSettings, Mapping[str, Topic] | str] = {}
+        self._topics: dict[ClusterSettings, Mapping[str, TopicMetadata] | str] = {}
 
-    def topics(self, options: Mapping[str, str]) -> Mapping[str, Topic] | str:
+    def topics(self, options: Mapping[str, str]) -> Mapping[str, TopicMetadata] | str:
         waiting = {"kafka.default.api.timeout.ms": str(ANSWER_MS_MAX)}
         settings = cluster_of({**options, **waiting})
         if settings not in self._topics:
@@ -63,7 +63,7 @@ def _check(
         problems.add(f"{where}.topic", f"there is no topic {topic} at {options['kafka.bootstrap.servers']}{advice}")
 
 
-def _ask(cluster: Cluster) -> Mapping[str, Topic] | str:
+def _ask(cluster: Cluster) -> Mapping[str, TopicMetadata] | str:
     try:
         return cluster.topics()
     except PeerError as error:

@@ -29,7 +29,7 @@ BATCH_MODES = {"append": "append", "update": "append", "complete": "overwrite"}
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RunContext:
     """Parameters of a run that are not part of the pipeline."""
 
     folder: PipelineFolder
@@ -41,7 +41,7 @@ class Surroundings:
     grace_s: int
 
 
-def run(session: "SparkSession", pipeline: Pipeline, around: Surroundings) -> str | None:
+def run(session: "SparkSession", pipeline: Pipeline, around: RunContext) -> str | None:
     """Run until the input or the user's patience ends. A text for the user, if a job has one."""
     frames = frames_of(session, pipeline)
     if runs_by_itself(pipeline.transform):
@@ -68,7 +68,7 @@ def run(session: "SparkSession", pipeline: Pipeline, around: Surroundings) -> st
 
 
 def _run_job(
-    session: "SparkSession", pipeline: Pipeline, frames: "Mapping[str, DataFrame]", around: Surroundings
+    session: "SparkSession", pipeline: Pipeline, frames: "Mapping[str, DataFrame]", around: RunContext
 ) -> str | None:
     job = job_of(pipeline.transform)
     assert job is not None  # `checking` refuses others
@@ -111,7 +111,7 @@ def _write(pipeline: Pipeline, sink: Sink, frame: "DataFrame") -> None:
     writer.mode(BATCH_MODES[sink.output_mode]).save()
 
 
-def _follow(queries: "list[StreamingQuery]", around: Surroundings) -> None:
+def _follow(queries: "list[StreamingQuery]", around: RunContext) -> None:
     """Until all queries end or the user asks for the end. Raises what a query failed with."""
     while any(query.isActive for query in queries) and not around.stop.wait(REFRESH_S):
         for query in queries:
@@ -124,7 +124,7 @@ def _follow(queries: "list[StreamingQuery]", around: Surroundings) -> None:
         _raise_failure(query)
 
 
-def _finish_batches(queries: "list[StreamingQuery]", around: Surroundings) -> None:
+def _finish_batches(queries: "list[StreamingQuery]", around: RunContext) -> None:
     """End each query as soon as it is between two batches, or when its time is over."""
     deadline_ms = around.clock.monotonic_ms() + around.grace_s * 1000
     done_before = {query.id: around.log.batches_done(query.id) for query in queries}

@@ -18,7 +18,7 @@ from hutong.foundation.errors import UsageError
 from hutong.pipelines.archive.folder import ArchiveFolder, folder_of
 from hutong.pipelines.archive.snapshot import BatchOf, with_batch
 from hutong.pipelines.declared.definition import AVAILABLE_NOW, BATCH
-from hutong.pipelines.jobs.job import Job, Parameter, Work
+from hutong.pipelines.jobs.job import Job, JobParameter, Work
 from hutong.pipelines.jobs.parameters import MIB, MINUTE_MS, needed, resolved_path, the_only, whole_number
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ JOB = Job(
     reads="records of any kind",
     outputs=(("PATH/date=.../", "all columns of the source; spark.read.parquet(PATH) reads what counts"),),
     parameters=(
-        Parameter("path", None, "the archive's folder"),
-        Parameter("event_time", "timestamp", "SQL for a record's event time, whose date (UTC) it is filed under"),
-        Parameter("compact_every", "60", "after how many batches small files are compacted; 0 for never"),
-        Parameter("target_mib", "128", "how large files become by compaction"),
-        Parameter("grace_minutes", "60", "how long replaced files stay for readers that began before"),
+        JobParameter("path", None, "the archive's folder"),
+        JobParameter("event_time", "timestamp", "SQL for a record's event time, whose date (UTC) it is filed under"),
+        JobParameter("compact_every", "60", "after how many batches small files are compacted; 0 for never"),
+        JobParameter("target_mib", "128", "how large files become by compaction"),
+        JobParameter("grace_minutes", "60", "how long replaced files stay for readers that began before"),
     ),
     template="""\
 @PIPELINE@

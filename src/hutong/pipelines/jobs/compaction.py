@@ -15,7 +15,7 @@ from hutong.foundation.errors import CorruptData
 from hutong.pipelines.archive.folder import ArchiveFolder
 from hutong.pipelines.archive.snapshot import DataFile, small_files, with_replaced
 from hutong.pipelines.jobs.archive import DATE, ORDER, open_archive
-from hutong.pipelines.jobs.job import Job, Parameter, Work
+from hutong.pipelines.jobs.job import Job, JobParameter, Work
 from hutong.pipelines.jobs.parameters import MIB, MINUTE_MS, needed, resolved_path, whole_number
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ JOB = Job(
     reads="an archive that the job archive writes; no source",
     outputs=(("PATH/date=.../", "the same rows in fewer files"),),
     parameters=(
-        Parameter("path", None, "the archive's folder"),
-        Parameter("target_mib", "128", "how large files become; those of half that size are left alone"),
-        Parameter("files_min", "2", "how many small files of a date are worth making one of them"),
-        Parameter("grace_minutes", "60", "how long replaced files stay for readers that began before"),
+        JobParameter("path", None, "the archive's folder"),
+        JobParameter("target_mib", "128", "how large files become; those of half that size are left alone"),
+        JobParameter("files_min", "2", "how many small files of a date are worth making one of them"),
+        JobParameter("grace_minutes", "60", "how long replaced files stay for readers that began before"),
     ),
     template="""\
 @PIPELINE@

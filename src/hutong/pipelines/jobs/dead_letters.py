@@ -22,7 +22,7 @@ from hutong.pipelines.jobs.headers import (
     with_free_partition,
     without,
 )
-from hutong.pipelines.jobs.job import Job, Parameter
+from hutong.pipelines.jobs.job import Job, JobParameter
 from hutong.pipelines.jobs.parameters import need_columns, the_only
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ JOB = Job(
         (BAD, "dead letters: key, value and headers, for a sink of the kind topic"),
     ),
     parameters=(
-        Parameter("format", JSON, f"what a value must be: {', '.join(FORMATS)}"),
-        Parameter(
+        JobParameter("format", JSON, f"what a value must be: {', '.join(FORMATS)}"),
+        JobParameter(
             "schema", "", "with json: the columns it must have, in Spark's words, such as user STRING, bytes BIGINT"
         ),
-        Parameter("condition", "", "SQL over the record that must hold, too, such as length(value) < 1000"),
+        JobParameter("condition", "", "SQL over the record that must hold, too, such as length(value) < 1000"),
     ),
     template="""\
 @PIPELINE@

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hutong.pipelines.jobs.headers import with_free_partition
-from hutong.pipelines.jobs.job import Job, Parameter
+from hutong.pipelines.jobs.job import Job, JobParameter
 from hutong.pipelines.jobs.parameters import names, need_columns, the_only
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ JOB = Job(
     reads="records of any kind with a column of time",
     outputs=(("records", "all columns of the source, `partition` as `source_partition`"),),
     parameters=(
-        Parameter("columns", "key", "what makes two records the same: columns with commas between them"),
-        Parameter("event_time", "timestamp", "the column of time"),
-        Parameter("delay", "10 minutes", "how long a stream remembers a record"),
+        JobParameter("columns", "key", "what makes two records the same: columns with commas between them"),
+        JobParameter("event_time", "timestamp", "the column of time"),
+        JobParameter("delay", "10 minutes", "how long a stream remembers a record"),
     ),
     template="""\
 @PIPELINE@

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.jobs.job import Parameter
+from hutong.pipelines.jobs.job import JobParameter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,11 +21,15 @@ DELAY = "10 minutes"
 DURATION = re.compile(r"(?:\s*[0-9]+ (?:microsecond|millisecond|second|minute|hour|day|week)s?)+\s*")
 """As Spark writes lengths of time; months and years have none."""
 
-SOURCE = Parameter("source", "", "the source to read, where there are several")
+SOURCE = JobParameter("source", "", "the source to read, where there are several")
 TIMED = (
-    Parameter("lines", "", "combined: values are lines of an access log, which give client, time, path, status, bytes"),
-    Parameter("time", "", "the time of an event, in SQL; by default the record's timestamp, or the time in its line"),
-    Parameter("delay", DELAY, "how late events may come; empty for the source's own watermark"),
+    JobParameter(
+        "lines", "", "combined: values are lines of an access log, which give client, time, path, status, bytes"
+    ),
+    JobParameter(
+        "time", "", "the time of an event, in SQL; by default the record's timestamp, or the time in its line"
+    ),
+    JobParameter("delay", DELAY, "how late events may come; empty for the source's own watermark"),
 )
 """The parameters of `timed`."""
 

@@ -27,7 +27,7 @@ bootstrap = "@BOOTSTRAP@"
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class JobParameter:
     """A parameter for `[transform] parameters`. One without a default must be set."""
 
     name: str
@@ -46,7 +46,7 @@ class Job:
     reads: str
     outputs: tuple[tuple[str, str], ...]
     """Its outputs: a DataFrame's, file's or topic's name, and its content."""
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[JobParameter, ...] = ()
     template: str | None = None
     """The TOML that `hutong pipeline init --job` writes, with marks for what the user chooses; see `filled`.
 

@@ -20,14 +20,14 @@ from hutong.pipelines.jobs.events import (
     required,
     timed,
 )
-from hutong.pipelines.jobs.job import Job, Parameter
+from hutong.pipelines.jobs.job import Job, JobParameter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 KINDS = ("inner", "left", "right", "full", "semi")
 SIDES = tuple(
-    Parameter(f"{side}_{one.name}", "", f"{one.name} of the {side} source alone")
+    JobParameter(f"{side}_{one.name}", "", f"{one.name} of the {side} source alone")
     for side in ("left", "right")
     for one in TIMED
 )
@@ -38,13 +38,13 @@ JOB = Job(
     reads="two sources of events: any columns from which SQL makes a time",
     outputs=(("result", "what the parameter select says, or all columns, each behind its source's name"),),
     parameters=(
-        Parameter("left", None, "a source"),
-        Parameter("right", None, "another source"),
-        Parameter("on", None, "when two events match, in SQL: columns are named SOURCE.COLUMN"),
-        Parameter("kind", KINDS[0], f"what is given out: {', '.join(KINDS)}"),
-        Parameter("before", "0 seconds", "how much earlier than the left event the right one may be"),
-        Parameter("after", "10 minutes", "how much later than the left event the right one may be"),
-        Parameter("select", "", "the columns of the result: SQL expressions with commas"),
+        JobParameter("left", None, "a source"),
+        JobParameter("right", None, "another source"),
+        JobParameter("on", None, "when two events match, in SQL: columns are named SOURCE.COLUMN"),
+        JobParameter("kind", KINDS[0], f"what is given out: {', '.join(KINDS)}"),
+        JobParameter("before", "0 seconds", "how much earlier than the left event the right one may be"),
+        JobParameter("after", "10 minutes", "how much later than the left event the right one may be"),
+        JobParameter("select", "", "the columns of the result: SQL expressions with commas"),
         *TIMED,
         *SIDES,
     ),

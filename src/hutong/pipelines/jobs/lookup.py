@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.jobs.events import Frames, Parameters, choice
-from hutong.pipelines.jobs.job import Job, Parameter
+from hutong.pipelines.jobs.job import Job, JobParameter
 from hutong.pipelines.jobs.join import chosen, joined_sides
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ JOB = Job(
     reads="a source of events, and a source with static = true",
     outputs=(("result", "what the parameter select says, or all columns, each behind its source's name"),),
     parameters=(
-        Parameter("stream", None, "the source of events"),
-        Parameter("table", None, "the source of rows"),
-        Parameter("on", None, "when a row belongs to an event, in SQL: columns are named SOURCE.COLUMN"),
-        Parameter("kind", KINDS[0], f"what is given out: {', '.join(KINDS)}"),
-        Parameter("rows", KEPT[0], "latest: the latest of each key; all: as they are; auto: latest for a topic"),
-        Parameter("broadcast", "false", "true sends the table to every worker: for tables that fit into memory"),
-        Parameter("select", "", "the columns of the result: SQL expressions with commas"),
+        JobParameter("stream", None, "the source of events"),
+        JobParameter("table", None, "the source of rows"),
+        JobParameter("on", None, "when a row belongs to an event, in SQL: columns are named SOURCE.COLUMN"),
+        JobParameter("kind", KINDS[0], f"what is given out: {', '.join(KINDS)}"),
+        JobParameter("rows", KEPT[0], "latest: the latest of each key; all: as they are; auto: latest for a topic"),
+        JobParameter("broadcast", "false", "true sends the table to every worker: for tables that fit into memory"),
+        JobParameter("select", "", "the columns of the result: SQL expressions with commas"),
     ),
     template="""\
 # Orders with the customer of each, as a compacted topic has it: the latest value of a key counts.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.jobs.headers import headers_of, with_origin
-from hutong.pipelines.jobs.job import Job, Parameter
+from hutong.pipelines.jobs.job import Job, JobParameter
 from hutong.pipelines.jobs.parameters import KEPT, NOW, flag, keeps_timestamps, need_columns, the_only
 
 if TYPE_CHECKING:
@@ -28,10 +28,14 @@ JOB = Job(
     reads="an archive, or any table with the columns value, topic, partition and offset",
     outputs=(("records", "key, value, headers, timestamp and partition, for a sink of the kind topic"),),
     parameters=(
-        Parameter("where", "true", "SQL that chooses records, such as date = '2015-05-17' AND topic = 'web'"),
-        Parameter("partitions", KEPT, f"{KEPT}: a record's partition is the one it had; {BY_KEY}: as producers choose"),
-        Parameter("timestamps", KEPT, f"{KEPT}: as they were; {NOW}: the time of writing, from which retention counts"),
-        Parameter("origin", "no", "yes adds headers that tell topic, partition, offset and timestamp of before"),
+        JobParameter("where", "true", "SQL that chooses records, such as date = '2015-05-17' AND topic = 'web'"),
+        JobParameter(
+            "partitions", KEPT, f"{KEPT}: a record's partition is the one it had; {BY_KEY}: as producers choose"
+        ),
+        JobParameter(
+            "timestamps", KEPT, f"{KEPT}: as they were; {NOW}: the time of writing, from which retention counts"
+        ),
+        JobParameter("origin", "no", "yes adds headers that tell topic, partition, offset and timestamp of before"),
     ),
     template="""\
 @PIPELINE@

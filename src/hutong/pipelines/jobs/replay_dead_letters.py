@@ -20,7 +20,7 @@ from hutong.pipelines.jobs.headers import (
     source_time,
     without,
 )
-from hutong.pipelines.jobs.job import Job, Parameter
+from hutong.pipelines.jobs.job import Job, JobParameter
 from hutong.pipelines.jobs.parameters import KEPT, NOW, keeps_timestamps, need_columns, the_only, whole_number
 
 if TYPE_CHECKING:
@@ -37,10 +37,12 @@ JOB = Job(
         (PARKED, "letters that have been sent back too often or do not tell where to, unchanged"),
     ),
     parameters=(
-        Parameter("topic", "", "where all go; by default each to the topic it came from"),
-        Parameter("reason", "", "SQL pattern (LIKE) of the reasons that are mended; by default all"),
-        Parameter("timestamps", KEPT, f"{KEPT}: that of the record before it became a letter; {NOW}: that of writing"),
-        Parameter("replays_max", "3", "how many times a letter is sent back at most"),
+        JobParameter("topic", "", "where all go; by default each to the topic it came from"),
+        JobParameter("reason", "", "SQL pattern (LIKE) of the reasons that are mended; by default all"),
+        JobParameter(
+            "timestamps", KEPT, f"{KEPT}: that of the record before it became a letter; {NOW}: that of writing"
+        ),
+        JobParameter("replays_max", "3", "how many times a letter is sent back at most"),
     ),
     template="""\
 @PIPELINE@

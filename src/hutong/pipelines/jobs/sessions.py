@@ -19,7 +19,7 @@ from hutong.pipelines.jobs.events import (
     required,
     timed,
 )
-from hutong.pipelines.jobs.job import Job, Parameter
+from hutong.pipelines.jobs.job import Job, JobParameter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,9 +34,9 @@ JOB = Job(
     parameters=(
         SOURCE,
         *TIMED,
-        Parameter("by", None, "what tells clients apart: SQL expressions with commas"),
-        Parameter("gap", "30 minutes", "the pause that ends a session"),
-        Parameter("aggregates", SUMMARY, "what to compute: SQL expressions with names and commas"),
+        JobParameter("by", None, "what tells clients apart: SQL expressions with commas"),
+        JobParameter("gap", "30 minutes", "the pause that ends a session"),
+        JobParameter("aggregates", SUMMARY, "what to compute: SQL expressions with names and commas"),
     ),
     template="""\
 # Visits to a web server: the requests of one client with no pause of half an hour.

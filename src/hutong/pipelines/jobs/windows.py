@@ -19,7 +19,7 @@ from hutong.pipelines.jobs.events import (
     optional_duration,
     timed,
 )
-from hutong.pipelines.jobs.job import Job, Parameter
+from hutong.pipelines.jobs.job import Job, JobParameter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,11 +33,11 @@ JOB = Job(
     parameters=(
         SOURCE,
         *TIMED,
-        Parameter("window", "1 hour", "how long a window is"),
-        Parameter("slide", "", "how far apart windows begin; by default they follow one another"),
-        Parameter("offset", "", "how far from whole hours, days and so on (UTC) windows begin"),
-        Parameter("by", "", "what else to group by: SQL expressions with commas"),
-        Parameter("aggregates", "count(*) AS count", "what to compute: SQL expressions with names and commas"),
+        JobParameter("window", "1 hour", "how long a window is"),
+        JobParameter("slide", "", "how far apart windows begin; by default they follow one another"),
+        JobParameter("offset", "", "how far from whole hours, days and so on (UTC) windows begin"),
+        JobParameter("by", "", "what else to group by: SQL expressions with commas"),
+        JobParameter("aggregates", "count(*) AS count", "what to compute: SQL expressions with names and commas"),
     ),
     template="""\
 # Requests and bytes of a web server per hour and status, from lines of its access log.

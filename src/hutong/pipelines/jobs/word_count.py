@@ -11,7 +11,7 @@ in Python, such as topics, Spark gives no updates.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hutong.pipelines.jobs.job import Job, Parameter
+from hutong.pipelines.jobs.job import Job, JobParameter
 from hutong.pipelines.jobs.parameters import need_columns, the_only, whole_number
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ JOB = Job(
     reads="text, or JSON that holds text",
     outputs=(("counts", "word, count; with a key and a value for topics: the word, and the count as text"),),
     parameters=(
-        Parameter("text", "value", "the column with the text"),
-        Parameter("json_path", "", "where the text is, when the column is JSON, such as $.comment"),
-        Parameter("letters_min", "1", "words of fewer letters are left out"),
+        JobParameter("text", "value", "the column with the text"),
+        JobParameter("json_path", "", "where the text is, when the column is JSON, such as $.comment"),
+        JobParameter("letters_min", "1", "words of fewer letters are left out"),
     ),
     template="""\
 @PIPELINE@

@@ -11,7 +11,7 @@ from pathlib import Path
 from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.report.events import EventReader
 from hutong.pipelines.report.lines import Reading, lines_of_file
-from hutong.pipelines.report.model import Run
+from hutong.pipelines.report.model import SparkRun
 
 NAME = re.compile(rb'\{"Event":"([^"\\]{1,200})"')
 ROLLED_FOLDER = "eventlog_v2_"
@@ -19,7 +19,7 @@ PART = re.compile(r"events_(?P<number>\d+)_.*?(?P<compact>\.compact)?$")
 PART_COUNT_MAX = 100_000
 
 
-def read_event_log(path: Path, run: Run) -> None:
+def read_event_log(path: Path, run: SparkRun) -> None:
     """Add what the log tells to `run`. Raises UsageError when there is no log, or a file that is none."""
     reader, reading = EventReader(run), Reading()
     for part in parts_of(path):
@@ -84,7 +84,7 @@ def _take(line: bytes, reader: EventReader) -> None:
     reader.take(event)
 
 
-def _note(run: Run, reader: EventReader, reading: Reading) -> None:
+def _note(run: SparkRun, reader: EventReader, reading: Reading) -> None:
     unreadable = reader.unreadable_count
     if run.ended_ms is None:
         run.note("The event log has no end: the driver is still at work, or it was killed.")

@@ -15,7 +15,7 @@ from typing import Any
 
 from hutong.pipelines.engine.micro_batches import micro_batch
 from hutong.pipelines.engine.stages import Stage, short_name
-from hutong.pipelines.report.model import STAGE_COUNT_MAX, Job, Run
+from hutong.pipelines.report.model import STAGE_COUNT_MAX, SparkJob, SparkRun
 
 Event = Mapping[str, Any]
 
@@ -42,7 +42,7 @@ PROPERTIES = "Properties"
 class EventReader:
     """Fills `run` from events, in the order of the log."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: SparkRun) -> None:
         self.run = run
         self.unreadable_count = 0
         self._maker_of_rdd: dict[int, int] = {}
@@ -111,7 +111,7 @@ class EventReader:
             if int(info["Stage ID"]) not in self.run.stages:
                 self._expect(info, is_last=info is stages[-1])
         query_id, batch = str(properties.get("sql.streaming.queryId") or ""), properties.get("streaming.sql.batchId")
-        job = Job(
+        job = SparkJob(
             job_id=job_id,
             work=_work(job_id, query_id, batch, properties),
             name=_job_name(properties, stages),

@@ -13,7 +13,7 @@ from hutong.pipelines.engine.micro_batches import micro_batch
 from hutong.pipelines.report.event_log import has_event_log, read_event_log
 from hutong.pipelines.report.lines import Reading, lines_of_file
 from hutong.pipelines.report.live import add_driver
-from hutong.pipelines.report.model import Run, Sibling
+from hutong.pipelines.report.model import Sibling, SparkRun
 
 NO_EVENT_LOG = (
     "There is no event log of this run, so it has no stages here. "
@@ -29,14 +29,14 @@ DIED = "died"
 """The state of a run whose process is gone without a word."""
 
 
-def run_of_log(path: Path) -> Run:
+def run_of_log(path: Path) -> SparkRun:
     """Read a run from an event log of any Spark application. Raises UsageError."""
-    run = Run(name=path.name)
+    run = SparkRun(name=path.name)
     read_event_log(path, run)
     return run
 
 
-def run_of_folder(path: Path, run_id: str | None = None) -> Run:
+def run_of_folder(path: Path, run_id: str | None = None) -> SparkRun:
     """Read a run from a pipeline's folder, or from a run's folder. Raises UsageError."""
     if (path / "runs").is_dir():
         return _run_of_pipeline(PipelineFolder(path), run_id)
@@ -45,7 +45,7 @@ def run_of_folder(path: Path, run_id: str | None = None) -> Run:
     raise UsageError(f"{path} is no folder of a pipeline: it has no runs in it", ExitCode.NOINPUT)
 
 
-def _run_of_pipeline(folder: PipelineFolder, run_id: str | None) -> Run:
+def _run_of_pipeline(folder: PipelineFolder, run_id: str | None) -> SparkRun:
     runs = folder.runs()
     if run_id is not None:
         chosen = next((run for run in runs if run.path.name == run_id), None)
@@ -66,8 +66,8 @@ def _run_of_pipeline(folder: PipelineFolder, run_id: str | None) -> Run:
     return gathered
 
 
-def _gathered(folder: RunFolder) -> Run:
-    run, record = Run(name=folder.path.name, run_id=folder.path.name), _record(folder)
+def _gathered(folder: RunFolder) -> SparkRun:
+    run, record = SparkRun(name=folder.path.name, run_id=folder.path.name), _record(folder)
     if has_event_log(folder.events):
         try:
             read_event_log(folder.events, run)
@@ -91,7 +91,7 @@ def _record(folder: RunFolder) -> RunRecord | None:
     return record if isinstance(record.ended_ms, int | None) else None
 
 
-def _asked(record: RunRecord | None, run: Run) -> bool:
+def _asked(record: RunRecord | None, run: SparkRun) -> bool:
     """Return True if the run's driver is alive and its stages were added."""
     if record is None or not record.ui_url or _state(record) in {*ENDED, DIED}:
         return False
@@ -103,7 +103,7 @@ def _asked(record: RunRecord | None, run: Run) -> bool:
     return True
 
 
-def _add_record(record: RunRecord, run: Run) -> None:
+def _add_record(record: RunRecord, run: SparkRun) -> None:
     run.name, run.master, run.state = record.pipeline, run.master or record.master, _state(record)
     run.started_ms = run.started_ms or record.started_ms
     run.ended_ms = run.ended_ms or record.ended_ms
@@ -111,7 +111,7 @@ def _add_record(record: RunRecord, run: Run) -> None:
         run.add_failure("driver", record.error, record.ended_ms)
 
 
-def _read_progress(path: Path, run: Run) -> None:
+def _read_progress(path: Path, run: SparkRun) -> None:
     reading, unreadable = Reading(), 0
     for line in lines_of_file(path, reading):
         try:

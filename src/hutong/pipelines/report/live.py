@@ -17,7 +17,7 @@ from urllib.request import url2pathname
 from hutong.foundation.errors import ExitCode, UsageError
 from hutong.pipelines.engine.stages import short_name, stage_of_entry
 from hutong.pipelines.report.event_log import has_event_log, read_event_log
-from hutong.pipelines.report.model import Job, Run
+from hutong.pipelines.report.model import SparkJob, SparkRun
 
 TIMEOUT_S = 30
 ANSWER_BYTES_MAX = 256 * 2**20
@@ -28,15 +28,15 @@ NO_EVENT_LOG = (
 JOB_STATES = {"SUCCEEDED": "SUCCEEDED", "FAILED": "FAILED"}
 
 
-def run_of_driver(url: str) -> Run:
+def run_of_driver(url: str) -> SparkRun:
     """Raises UsageError when there is no driver at `url`, such as `http://127.0.0.1:4040`."""
-    run = Run()
+    run = SparkRun()
     if not add_driver(url, run):
         run.note(NO_EVENT_LOG)
     return run
 
 
-def add_driver(url: str, run: Run) -> bool:
+def add_driver(url: str, run: SparkRun) -> bool:
     """Add the facts of the driver at `url`; return True if by its event log. Raises UsageError when there is none."""
     if urlsplit(url).scheme not in {"http", "https"}:
         raise UsageError(f"--url is {url}: give the address of a driver's web page, such as http://127.0.0.1:4040")
@@ -57,14 +57,14 @@ def add_driver(url: str, run: Run) -> bool:
     return log is not None
 
 
-def _fill(run: Run, application: Mapping[str, Any], settings: Mapping[str, str], base: str) -> None:
+def _fill(run: SparkRun, application: Mapping[str, Any], settings: Mapping[str, str], base: str) -> None:
     attempt = application["attempts"][-1]
     run.spark_version, run.master = str(attempt.get("appSparkVersion", "")), str(settings.get("spark.master", ""))
     run.started_ms, run.state = int(attempt["startTimeEpoch"]), "running"
     for entry in reversed(_get(f"{base}/{run.application_id}/jobs")):
         job_id = int(entry["jobId"])
         run.add_job(
-            Job(
+            SparkJob(
                 job_id=job_id,
                 work=f"group {entry['jobGroup']}" if entry.get("jobGroup") else f"job {job_id}",
                 name=short_name(str(entry.get("description") or entry["name"])).partition("\n")[0],

@@ -18,7 +18,7 @@ MESSAGE_CHARACTERS_MAX = 4000
 
 
 @dataclass(slots=True)
-class Job:
+class SparkJob:
     """One job. `work` names what it belongs to: a micro-batch, a SQL statement, a group, or itself."""
 
     job_id: int
@@ -33,7 +33,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RunFailure:
     """Something that went wrong, as often as it did."""
 
     where: str
@@ -66,7 +66,7 @@ class Sibling:
 
 
 @dataclass(slots=True)
-class Run:
+class SparkRun:
     """One run of one application."""
 
     name: str = ""
@@ -77,16 +77,16 @@ class Run:
     """As the pipeline's own record has it, if there is one."""
     started_ms: int | None = None
     ended_ms: int | None = None
-    jobs: dict[int, Job] = field(default_factory=dict)
+    jobs: dict[int, SparkJob] = field(default_factory=dict)
     stages: dict[int, Stage] = field(default_factory=dict)
     queries: dict[str, Query] = field(default_factory=dict)
-    failures: dict[tuple[str, str], Failure] = field(default_factory=dict)
+    failures: dict[tuple[str, str], RunFailure] = field(default_factory=dict)
     run_id: str = ""
     siblings: list[Sibling] = field(default_factory=list)
     """All runs of the pipeline, this one too, oldest first."""
     notes: list[str] = field(default_factory=list)
 
-    def add_job(self, job: Job) -> None:
+    def add_job(self, job: SparkJob) -> None:
         self.jobs[job.job_id] = job
         if len(self.jobs) > JOB_COUNT_MAX:
             self.jobs.pop(next(iter(self.jobs)))
@@ -114,7 +114,7 @@ class Run:
             self.note(f"Of more than {FAILURE_COUNT_MAX} different failures, the first are shown.")
             return
         count = known.count + 1 if known else 1
-        self.failures[where, message] = Failure(where, message, time_ms, count)
+        self.failures[where, message] = RunFailure(where, message, time_ms, count)
 
     def query(self, query_id: str) -> Query:
         return self.queries.setdefault(query_id, Query(query_id, query_id[:8]))
@@ -123,14 +123,14 @@ class Run:
         if sentence not in self.notes:
             self.notes.append(sentence)
 
-    def works(self) -> dict[str, list[Job]]:
+    def works(self) -> dict[str, list[SparkJob]]:
         """Jobs by what they belong to, oldest first."""
-        found: dict[str, list[Job]] = {}
+        found: dict[str, list[SparkJob]] = {}
         for job in self.jobs.values():
             found.setdefault(job.work, []).append(job)
         return found
 
-    def stages_of(self, jobs: Iterable[Job]) -> list[Stage]:
+    def stages_of(self, jobs: Iterable[SparkJob]) -> list[Stage]:
         """The stages of some jobs, each once."""
         wanted = dict.fromkeys(stage_id for job in jobs for stage_id in job.stage_ids)
         return [self.stages[stage_id] for stage_id in wanted if stage_id in self.stages]

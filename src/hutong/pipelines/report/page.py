@@ -15,7 +15,7 @@ from hutong.pipelines.engine.failures import translate
 from hutong.pipelines.engine.stages import Stage
 from hutong.pipelines.report.dag import stage_dag, stage_title
 from hutong.pipelines.report.markup import count, duration, escaped, size, style
-from hutong.pipelines.report.model import Failure, Job, Run
+from hutong.pipelines.report.model import RunFailure, SparkJob, SparkRun
 from hutong.pipelines.report.streams import query_section
 from hutong.pipelines.report.tables import Column, Markup, Tile, table, tiles
 
@@ -40,7 +40,7 @@ STAGE_COLUMNS = (
 )
 
 
-def page(run: Run) -> str:
+def page(run: SparkRun) -> str:
     """The whole document."""
     body = [_head(run), _notes(run), _failures(run)]
     body += [query_section(query) for query in sorted(run.queries.values(), key=lambda query: query.name)]
@@ -57,7 +57,7 @@ def page(run: Run) -> str:
     )
 
 
-def state_of(run: Run) -> str:
+def state_of(run: SparkRun) -> str:
     """Return the state in its record, else the one that the event log shows."""
     if run.state:
         return run.state
@@ -66,7 +66,7 @@ def state_of(run: Run) -> str:
     return "failed" if any(job.status == "FAILED" for job in run.jobs.values()) else "finished"
 
 
-def _head(run: Run) -> str:
+def _head(run: SparkRun) -> str:
     state = state_of(run)
     kind = "good" if state in GOOD else "bad" if state in BAD else "open"
     about = [f"started {_utc(run.started_ms)}"] if run.started_ms is not None else []
@@ -78,7 +78,7 @@ def _head(run: Run) -> str:
     return f"{heading}<p class='about'>{escaped(' · '.join(about))}</p>{tiles(_figures(run))}"
 
 
-def _figures(run: Run) -> list[Tile]:
+def _figures(run: SparkRun) -> list[Tile]:
     ran = [stage for stage in run.stages.values() if stage.status != "SKIPPED"]
     figures = [Tile("jobs", count(len(run.jobs))), Tile("stages that ran", count(len(ran)))]
     figures += [Tile("tasks", count(sum(stage.task_count for stage in ran)))]
@@ -89,13 +89,13 @@ def _figures(run: Run) -> list[Tile]:
     return figures + ([Tile("tasks that failed", count(failed))] if failed else [])
 
 
-def _notes(run: Run) -> str:
+def _notes(run: SparkRun) -> str:
     return f"<div class='notes'>{''.join(f'<p>{escaped(note)}</p>' for note in run.notes)}</div>" if run.notes else ""
 
 
-def _failures(run: Run) -> str:
+def _failures(run: SparkRun) -> str:
     """A row for each sentence: its stage, job and query repeat a task's failure."""
-    found: dict[str, list[Failure]] = {}
+    found: dict[str, list[RunFailure]] = {}
     for failure in run.failures.values():
         found.setdefault(str(translate(Exception(failure.message))), []).append(failure)
     if not found:
@@ -113,14 +113,14 @@ def _failures(run: Run) -> str:
     return f"<h2>What went wrong</h2>{table(columns, rows)}"
 
 
-def _full_text(sentence: str, failures: Sequence[Failure]) -> str:
+def _full_text(sentence: str, failures: Sequence[RunFailure]) -> str:
     longest = max((failure.message for failure in failures), key=len).strip()
     if longest == sentence:
         return ""
     return f"<details><summary>all that Spark said</summary><pre>{escaped(longest)}</pre></details>"
 
 
-def _works(run: Run) -> str:
+def _works(run: SparkRun) -> str:
     drawn = _drawn(run)
     if not drawn:
         return ""
@@ -134,16 +134,16 @@ def _works(run: Run) -> str:
     return f"<h2>Stages, and what they wait for</h2><p class='hint'>{hint}</p>{''.join(parts)}"
 
 
-def _drawn(run: Run) -> list[tuple[str, list[Job]]]:
+def _drawn(run: SparkRun) -> list[tuple[str, list[SparkJob]]]:
     """The last finished and the slowest micro-batch of each query; of other work all, the longest first."""
-    batches: dict[str, list[tuple[int, list[Job]]]] = {}
-    others: list[list[Job]] = []
+    batches: dict[str, list[tuple[int, list[SparkJob]]]] = {}
+    others: list[list[SparkJob]] = []
     for jobs in run.works().values():
         if jobs[0].query_id:
             batches.setdefault(jobs[0].query_id, []).append((_took_ms(jobs), jobs))
         else:
             others.append(jobs)
-    found: list[tuple[str, list[Job]]] = []
+    found: list[tuple[str, list[SparkJob]]] = []
     for query_id, works in batches.items():
         whole = [work for work in works if all(job.status == "SUCCEEDED" for job in work[1])] or works
         name = run.query(query_id).name
@@ -154,10 +154,10 @@ def _drawn(run: Run) -> list[tuple[str, list[Job]]]:
     return found + [(_title(jobs), jobs) for jobs in sorted(_joined(others), key=lambda jobs: -_took_ms(jobs))]
 
 
-def _joined(works: Sequence[list[Job]]) -> list[list[Job]]:
+def _joined(works: Sequence[list[SparkJob]]) -> list[list[SparkJob]]:
     """Works that share a stage are one picture: a program that computes from the same data several times."""
     work_of_stage: dict[int, int] = {}
-    members: dict[int, list[Job]] = {}
+    members: dict[int, list[SparkJob]] = {}
     for number, jobs in enumerate(works):
         stage_ids = {stage_id for job in jobs for stage_id in job.stage_ids}
         shared = {work_of_stage[stage_id] for stage_id in stage_ids if stage_id in work_of_stage}
@@ -167,16 +167,16 @@ def _joined(works: Sequence[list[Job]]) -> list[list[Job]]:
     return list(members.values())
 
 
-def _took_ms(jobs: Sequence[Job]) -> int:
+def _took_ms(jobs: Sequence[SparkJob]) -> int:
     return sum(job.ended_ms - job.submitted_ms for job in jobs if job.ended_ms and job.submitted_ms)
 
 
-def _title(jobs: Sequence[Job]) -> str:
+def _title(jobs: Sequence[SparkJob]) -> str:
     """Named after its last job, which is what the program asked for."""
     return f"{jobs[-1].name} ({_counted(len(jobs), 'job')}, {duration(_took_ms(jobs))})"
 
 
-def _siblings(run: Run) -> str:
+def _siblings(run: SparkRun) -> str:
     """The other runs of the same pipeline: each start of a driver is one."""
     if len(run.siblings) < 2:
         return ""
@@ -191,7 +191,7 @@ def _siblings(run: Run) -> str:
     return f"<h2>Runs of this pipeline</h2><p class='hint'>{escaped(hint)}</p>{table(columns, rows)}"
 
 
-def _stages(run: Run) -> str:
+def _stages(run: SparkRun) -> str:
     ran = [stage for stage in run.stages.values() if stage.status != "SKIPPED"]
     if not ran:
         return ""

@@ -22,7 +22,7 @@ TRANSACTION_TIMEOUT_MS = 900_000
 """The most that brokers allow by default: a transaction is open until the slowest task of its batch is done."""
 
 
-class Delivery(Enum):
+class SinkDelivery(Enum):
     """Delivery guarantees. Names as in the option `delivery`."""
 
     EXACTLY_ONCE = "exactly-once"
@@ -44,7 +44,7 @@ class SinkOptions:
     compression: Compression = Compression.NONE
     batch_bytes: int = BATCH_BYTES
     timeout_ms: int = PRODUCE_TIMEOUT_MS
-    delivery: Delivery | None = None
+    delivery: SinkDelivery | None = None
     """None: exactly once where the brokers have transactions."""
     transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
     write_version: WriteVersion | None = None
@@ -80,7 +80,7 @@ def _write_version(options: Mapping[str, str], streaming: bool) -> WriteVersion 
         )
     if len(given) == 1:
         raise UsageError(f"option {given[0]} is given alone: set {APP_ID} and {VERSION} together")
-    if _delivery(options) is Delivery.AT_LEAST_ONCE:
+    if _delivery(options) is SinkDelivery.AT_LEAST_ONCE:
         raise UsageError(f"option {APP_ID} needs transactions, and delivery is at-least-once: leave one of them out")
     app_id, version = options[APP_ID], count(options, VERSION, least=0)
     if not APP_ID_PATTERN.fullmatch(app_id):
@@ -94,7 +94,7 @@ def _write_version(options: Mapping[str, str], streaming: bool) -> WriteVersion 
     return WriteVersion(app_id, version)
 
 
-def _delivery(options: Mapping[str, str]) -> Delivery | None:
+def _delivery(options: Mapping[str, str]) -> SinkDelivery | None:
     if "kafka.transactional.id" in options:
         raise UsageError(
             "option kafka.transactional.id is not supported: every task has an id of its own, made from the query's"
@@ -102,6 +102,6 @@ def _delivery(options: Mapping[str, str]) -> Delivery | None:
     if "delivery" not in options:
         return None
     name = options["delivery"].lower().replace(" ", "-")
-    if name not in [one.value for one in Delivery]:
+    if name not in [one.value for one in SinkDelivery]:
         raise UsageError(f"option delivery is '{options['delivery']}': take exactly-once or at-least-once")
-    return Delivery(name)
+    return SinkDelivery(name)

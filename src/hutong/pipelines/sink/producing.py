@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ProtocolError, Refused, UsageError
 from hutong.pipelines.client.cluster import Cluster, TopicPartition, raise_refusal
-from hutong.pipelines.client.connection import Connection
+from hutong.pipelines.client.connection import BrokerConnection
 from hutong.pipelines.client.identities import Producer
 from hutong.pipelines.client.transactions import OpenTransaction
 from hutong.pipelines.errors import Unavailable, is_retriable
@@ -34,7 +34,7 @@ SEQUENCE_MASK = 0x7FFF_FFFF
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
+class _QueuedBatch:
     partition: TopicPartition
     content: memoryview
 
@@ -51,9 +51,9 @@ class BatchProducer:
         self._transaction = transaction
         self._identity: Producer | None = transaction.identity.producer if transaction is not None else None
         self._next_sequence: dict[TopicPartition, int] = {}
-        self._queues: dict[TopicPartition, deque[_Batch]] = {}  # no empty queues
+        self._queues: dict[TopicPartition, deque[_QueuedBatch]] = {}  # no empty queues
         self._queued_bytes = 0  # of all batches in the queues
-        self._in_flight: dict[Connection, list[_Batch]] = {}  # the heads of queues
+        self._in_flight: dict[BrokerConnection, list[_QueuedBatch]] = {}  # the heads of queues
 
     def send(self, records: EncodedRecords) -> None:
         """Take a batch for delivery. Raises what kept an earlier batch from being delivered."""
@@ -63,7 +63,7 @@ class BatchProducer:
         self._next_sequence[records.partition] = (sequence + records.record_count) & SEQUENCE_MASK
         in_transaction = self._transaction is not None
         content = seal(records, self._identity, sequence, self._clock.wall_ms(), transactional=in_transaction)
-        self._queues.setdefault(records.partition, deque()).append(_Batch(records.partition, content))
+        self._queues.setdefault(records.partition, deque()).append(_QueuedBatch(records.partition, content))
         self._queued_bytes += len(content)
         while self._queued_bytes > QUEUED_BYTES_MAX or self._is_answered:
             self._cluster.retrying(self._exchange)
@@ -105,14 +105,14 @@ class BatchProducer:
     def _send_heads(self) -> None:
         if self._transaction is not None:
             self._transaction.add(self._queues)
-        heads: dict[Connection, list[_Batch]] = {}
+        heads: dict[BrokerConnection, list[_QueuedBatch]] = {}
         for partition, queue in self._queues.items():
             heads.setdefault(self._cluster.leader(partition), []).append(queue[0])
         for connection, batches in heads.items():
             connection.send(self._request(batches), self._version)
             self._in_flight[connection] = batches
 
-    def _request(self, batches: list[_Batch]) -> ProduceRequest:
+    def _request(self, batches: list[_QueuedBatch]) -> ProduceRequest:
         topics: dict[str, TopicProduceData] = {}
         for batch in batches:
             name, index = batch.partition
@@ -125,7 +125,7 @@ class BatchProducer:
     def _version(self) -> int | None:
         return None if self._transaction is None else self._transaction.produce_version
 
-    def _take_answers(self, response: ProduceResponse, batches: list[_Batch]) -> None:
+    def _take_answers(self, response: ProduceResponse, batches: list[_QueuedBatch]) -> None:
         """Remove what was acknowledged; raises the refusal of one that was not."""
         codes = {
             TopicPartition(topic.name, answer.index): answer.error_code
@@ -146,7 +146,7 @@ class BatchProducer:
         if failure is not None:
             raise failure
 
-    def _forget(self, batch: _Batch) -> None:
+    def _forget(self, batch: _QueuedBatch) -> None:
         queue = self._queues[batch.partition]
         assert queue.popleft() is batch
         self._queued_bytes -= len(batch.content)

@@ -12,9 +12,9 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError, Refused, UsageError
 from hutong.pipelines.client.clusters import shared_cluster, shared_producer, shared_transactions
 from hutong.pipelines.client.identities import Identity
-from hutong.pipelines.client.transactions import OpenTransaction, Transactions
+from hutong.pipelines.client.transactions import OpenTransaction, TransactionClient
 from hutong.pipelines.sink.commit.record import transactional_id
-from hutong.pipelines.sink.options import Delivery, SinkOptions
+from hutong.pipelines.sink.options import SinkDelivery, SinkOptions
 from hutong.pipelines.sink.producing import BatchProducer
 from hutong.pipelines.sink.worker_ids import WorkerIds
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -58,16 +58,16 @@ def open_producer(options: SinkOptions, query_id: str, batch_id: int) -> Iterato
         raise
 
 
-def is_exactly_once(options: SinkOptions, transactions: Transactions) -> bool:
+def is_exactly_once(options: SinkOptions, transactions: TransactionClient) -> bool:
     """Decide on exactly-once: as requested, or as the cluster allows.
 
     Raises UsageError if it is requested and impossible.
     """
-    if options.delivery is Delivery.AT_LEAST_ONCE:
+    if options.delivery is SinkDelivery.AT_LEAST_ONCE:
         return False
     if transactions.are_supported():
         return True
-    if options.delivery is Delivery.EXACTLY_ONCE:
+    if options.delivery is SinkDelivery.EXACTLY_ONCE:
         raise UsageError(
             "the brokers have no transactions that can be looked at (Kafka 3.0 or later): set the sink's option "
             "delivery to at-least-once"
@@ -84,7 +84,7 @@ def worker_ids() -> WorkerIds:
     return _ids[process]
 
 
-def _begin(transactions: Transactions, name: str, timeout_ms: int) -> OpenTransaction:
+def _begin(transactions: TransactionClient, name: str, timeout_ms: int) -> OpenTransaction:
     try:
         return OpenTransaction(transactions, name, timeout_ms)
     except Refused as error:

@@ -21,8 +21,8 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError, UsageError
 from hutong.pipelines.client.clusters import shared_cluster, shared_transactions
 from hutong.pipelines.engine import failure_reports
-from hutong.pipelines.sink.commit.driver import Batch, Committer
-from hutong.pipelines.sink.commit.machine import Decision, TaskTransaction
+from hutong.pipelines.sink.commit.driver import Committer, WrittenBatch
+from hutong.pipelines.sink.commit.machine import BatchDecision, TaskTransaction
 from hutong.pipelines.sink.options import SinkOptions
 
 if TYPE_CHECKING:
@@ -129,18 +129,18 @@ def task_of(job_id: str | None, version: int = NO_BATCH) -> Task:
     )
 
 
-def decision_of(messages: Messages, batch_id: int) -> Decision:
+def decision_of(messages: Messages, batch_id: int) -> BatchDecision:
     """Combine the transactions of a batch's tasks; a failed task has no message."""
     written = [one.transaction for one in messages if isinstance(one, Written) and one.transaction is not None]
-    return Decision(batch_id, len(messages), tuple(sorted(written)))
+    return BatchDecision(batch_id, len(messages), tuple(sorted(written)))
 
 
-def batch_of(messages: Messages, batch_id: int) -> Batch | None:
+def batch_of(messages: Messages, batch_id: int) -> WrittenBatch | None:
     """Return the batch; None if it has no transactions."""
     reported = [one for one in messages if isinstance(one, Written) and one.query_id]
     if not reported:
         return None
-    return Batch(
+    return WrittenBatch(
         reported[0].query_id,
         reported[0].run_id,
         decision_of(messages, batch_id),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hutong.foundation.errors import ProtocolError, Refused
 from hutong.pipelines.client.cluster import EARLIEST, LATEST, Cluster, TopicPartition, raise_refusal
-from hutong.pipelines.client.connection import Connection
+from hutong.pipelines.client.connection import BrokerConnection
 from hutong.pipelines.errors import DataLost, Unavailable
 from hutong.pipelines.source.record_sets import RecordSet
 from hutong.wire.kafka.apis.k01_fetch import (
@@ -59,7 +59,7 @@ class PartitionReader:
         self._end = end
         self._settings = settings
         self._index_batches = index_batches
-        self._ahead: Connection | None = None
+        self._ahead: BrokerConnection | None = None
         self._empty_fetches = 0
 
     def __iter__(self) -> Iterator[RecordSet]:

@@ -7,7 +7,7 @@ from hutong.foundation.errors import ProtocolError, Refused
 from hutong.pipelines.client.cluster import (
     EARLIEST,
     LATEST,
-    Address,
+    BrokerAddress,
     FoundOffset,
     TopicPartition,
     parse_bootstrap,
@@ -183,7 +183,7 @@ def test_an_error_code_that_nobody_defined_is_told_by_its_number() -> None:
     ],
 )
 def test_bootstrap_addresses_are_read(text: str, addresses: list[tuple[str, int]]) -> None:
-    assert parse_bootstrap(text) == tuple(Address(*address) for address in addresses)
+    assert parse_bootstrap(text) == tuple(BrokerAddress(*address) for address in addresses)
 
 
 @pytest.mark.parametrize("text", ["", " , ", "host", "host:", ":1", "host:0", "host:65536", "host:x"])

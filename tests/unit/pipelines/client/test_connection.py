@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from hutong.foundation.errors import ProtocolError
-from hutong.pipelines.client.connection import METADATA, PRODUCE, Connection
+from hutong.pipelines.client.connection import METADATA, PRODUCE, BrokerConnection
 from hutong.pipelines.errors import Unavailable
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersion, ApiVersionsResponse
@@ -37,29 +37,29 @@ class Broker:
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[Connection, Broker]]:
+def pair() -> Iterator[tuple[BrokerConnection, Broker]]:
     ours, theirs = socket.socketpair()
     ours.settimeout(5)
     theirs.settimeout(5)
-    connection = Connection(ours, "broker:9092")
+    connection = BrokerConnection(ours, "broker:9092")
     yield connection, Broker(theirs)
     connection.close()
     theirs.close()
 
 
-def negotiated(connection: Connection, broker: Broker, **versions: tuple[int, int]) -> None:
+def negotiated(connection: BrokerConnection, broker: Broker, **versions: tuple[int, int]) -> None:
     keys = [ApiVersion(int(key[1:]), *span) for key, span in versions.items()]
     broker.answer(API_VERSIONS, 0, 0, ApiVersionsResponse(0, keys))
     connection.negotiate()
 
 
-def test_the_highest_common_version_is_used(pair: tuple[Connection, Broker]) -> None:
+def test_the_highest_common_version_is_used(pair: tuple[BrokerConnection, Broker]) -> None:
     connection, broker = pair
     negotiated(connection, broker, k3=(0, 99), k0=(3, 7))
     assert (connection.version_of(METADATA), connection.version_of(PRODUCE)) == (12, 7)
 
 
-def test_no_common_version_is_told(pair: tuple[Connection, Broker]) -> None:
+def test_no_common_version_is_told(pair: tuple[BrokerConnection, Broker]) -> None:
     connection, broker = pair
     negotiated(connection, broker, k0=(0, 2))
     with pytest.raises(ProtocolError, match=r"broker:9092 speaks no common version of Kafka's API 0"):
@@ -68,7 +68,7 @@ def test_no_common_version_is_told(pair: tuple[Connection, Broker]) -> None:
         connection.version_of(METADATA)
 
 
-def test_answers_come_in_the_order_of_the_requests(pair: tuple[Connection, Broker]) -> None:
+def test_answers_come_in_the_order_of_the_requests(pair: tuple[BrokerConnection, Broker]) -> None:
     connection, broker = pair
     negotiated(connection, broker, k3=(0, 5))
     for number in (1, 2):
@@ -80,7 +80,7 @@ def test_answers_come_in_the_order_of_the_requests(pair: tuple[Connection, Broke
     assert broker.received() == [(18, 0, 0), (3, 5, 1), (3, 5, 2)]
 
 
-def test_an_answer_larger_than_the_buffer_arrives_whole(pair: tuple[Connection, Broker]) -> None:
+def test_an_answer_larger_than_the_buffer_arrives_whole(pair: tuple[BrokerConnection, Broker]) -> None:
     connection, broker = pair
     negotiated(connection, broker, k3=(0, 5))
     brokers = [MetadataResponseBroker(node, "h" * 1000, 9092) for node in range(150)]
@@ -90,7 +90,7 @@ def test_an_answer_larger_than_the_buffer_arrives_whole(pair: tuple[Connection, 
 
 
 @pytest.mark.parametrize("size", [b"HTTP", b"\xff\xff\xff\xff"])
-def test_what_is_not_kafka_is_recognised_by_its_size(pair: tuple[Connection, Broker], size: bytes) -> None:
+def test_what_is_not_kafka_is_recognised_by_its_size(pair: tuple[BrokerConnection, Broker], size: bytes) -> None:
     connection, broker = pair
     broker.end.sendall(size)
     with pytest.raises(ProtocolError, match="is it a Kafka port"):
@@ -98,7 +98,7 @@ def test_what_is_not_kafka_is_recognised_by_its_size(pair: tuple[Connection, Bro
     assert not connection.is_idle
 
 
-def test_an_answer_to_another_request_closes(pair: tuple[Connection, Broker]) -> None:
+def test_an_answer_to_another_request_closes(pair: tuple[BrokerConnection, Broker]) -> None:
     connection, broker = pair
     negotiated(connection, broker, k3=(0, 5))
     broker.answer(METADATA, 5, 77, MetadataResponse())
@@ -107,7 +107,7 @@ def test_an_answer_to_another_request_closes(pair: tuple[Connection, Broker]) ->
     assert not connection.is_idle
 
 
-def test_a_broker_that_goes_away_is_unavailable(pair: tuple[Connection, Broker]) -> None:
+def test_a_broker_that_goes_away_is_unavailable(pair: tuple[BrokerConnection, Broker]) -> None:
     connection, broker = pair
     broker.end.close()
     with pytest.raises(Unavailable, match="broker:9092 went away"):
@@ -117,7 +117,7 @@ def test_a_broker_that_goes_away_is_unavailable(pair: tuple[Connection, Broker])
     assert not connection.is_idle
 
 
-def test_a_broker_that_is_silent_is_unavailable(pair: tuple[Connection, Broker]) -> None:
+def test_a_broker_that_is_silent_is_unavailable(pair: tuple[BrokerConnection, Broker]) -> None:
     connection, _ = pair
     connection._transport.settimeout(0.001)
     with pytest.raises(Unavailable, match="did not answer in time"):

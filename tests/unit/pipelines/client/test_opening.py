@@ -10,9 +10,9 @@ import pytest
 from bench.certificates import Certificates, Identity, make_certificates
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.client.cluster import Address, ClusterSettings
+from hutong.pipelines.client.cluster import BrokerAddress, ClusterSettings
 from hutong.pipelines.client.opening import connect
-from hutong.pipelines.client.security import Login, Security, Tls
+from hutong.pipelines.client.security import SaslLogin, Security, Tls
 from hutong.pipelines.errors import AccessDenied, Unavailable
 from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeResponse
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersion, ApiVersionsResponse
@@ -22,7 +22,7 @@ from hutong.wire.kafka.headers import decode_request_header, encode_response_fra
 
 TIMEOUT_MS = 20_000
 HOST = "127.0.0.2"  # the certificates are for 127.0.0.1
-LOGIN = Login("PLAIN", "ann", "secret")
+LOGIN = SaslLogin("PLAIN", "ann", "secret")
 Serve = Callable[[socket.socket], None]
 
 
@@ -55,8 +55,8 @@ def serve() -> Iterator[Callable[[Serve], int]]:
     listener.close()
 
 
-def settings(tls: Tls | None = None, login: Login | None = None) -> ClusterSettings:
-    return ClusterSettings((Address("unused", 1),), False, TIMEOUT_MS, TIMEOUT_MS, security=Security(tls, login))
+def settings(tls: Tls | None = None, login: SaslLogin | None = None) -> ClusterSettings:
+    return ClusterSettings((BrokerAddress("unused", 1),), False, TIMEOUT_MS, TIMEOUT_MS, security=Security(tls, login))
 
 
 def shaken(identity: Identity) -> Serve:

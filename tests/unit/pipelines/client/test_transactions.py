@@ -9,8 +9,8 @@ from hutong.foundation.errors import Refused
 from hutong.pipelines.client.cluster import TopicPartition
 from hutong.pipelines.client.connection import FIND_COORDINATOR
 from hutong.pipelines.client.group_offsets import commit_offsets, fetch_offsets
-from hutong.pipelines.client.identities import Identity, Outcome, Producer
-from hutong.pipelines.client.transactions import Transactions
+from hutong.pipelines.client.identities import Identity, Producer, TransactionOutcome
+from hutong.pipelines.client.transactions import TransactionClient
 from hutong.pipelines.errors import Unavailable
 from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequest,
@@ -47,7 +47,7 @@ class Coordinating:
         self.faults: list[ErrorCode | Unavailable] = []
         self.ended: list[tuple[int, str]] = []
         self.lookups = 0
-        self.transactions = Transactions(self.brokers.cluster())
+        self.transactions = TransactionClient(self.brokers.cluster())
 
     def _answering(self, node: int) -> Any:
         return lambda request: self._answer(node, request)
@@ -134,18 +134,20 @@ def test_a_broker_that_goes_away_in_the_middle_is_asked_again(coordinating: Coor
 @pytest.mark.parametrize(
     ("state", "epoch", "outcome"),
     [
-        ("Ongoing", 3, Outcome.OPEN),
-        ("Ongoing", 4, Outcome.ABORTED),
-        ("PrepareCommit", 3, Outcome.COMMITTED),
-        ("CompleteCommit", 4, Outcome.COMMITTED),
-        ("PrepareAbort", 3, Outcome.ABORTED),
-        ("CompleteAbort", 4, Outcome.ABORTED),
-        ("PrepareEpochFence", 4, Outcome.ABORTED),
-        ("Empty", 3, Outcome.ABORTED),
-        ("Dead", 3, Outcome.ABORTED),
+        ("Ongoing", 3, TransactionOutcome.OPEN),
+        ("Ongoing", 4, TransactionOutcome.ABORTED),
+        ("PrepareCommit", 3, TransactionOutcome.COMMITTED),
+        ("CompleteCommit", 4, TransactionOutcome.COMMITTED),
+        ("PrepareAbort", 3, TransactionOutcome.ABORTED),
+        ("CompleteAbort", 4, TransactionOutcome.ABORTED),
+        ("PrepareEpochFence", 4, TransactionOutcome.ABORTED),
+        ("Empty", 3, TransactionOutcome.ABORTED),
+        ("Dead", 3, TransactionOutcome.ABORTED),
     ],
 )
-def test_what_became_of_a_transaction(coordinating: Coordinating, state: str, epoch: int, outcome: Outcome) -> None:
+def test_what_became_of_a_transaction(
+    coordinating: Coordinating, state: str, epoch: int, outcome: TransactionOutcome
+) -> None:
     def describe(request: Any) -> Any:
         if isinstance(request, DescribeTransactionsRequest):
             return DescribeTransactionsResponse(

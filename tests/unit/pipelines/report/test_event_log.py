@@ -12,14 +12,14 @@ from hutong.foundation.errors import UsageError
 from hutong.pipelines.report import lines as module
 from hutong.pipelines.report.event_log import parts_of, read_event_log
 from hutong.pipelines.report.lines import Reading, lines_of_chunks, lines_of_file
-from hutong.pipelines.report.model import Run
+from hutong.pipelines.report.model import SparkRun
 from hutong.pipelines.report.spark_lz4 import HEAD, MAGIC, PACKED, RAW
 
 LOG = as_bytes(whole_log())
 
 
-def run_of(path: Path) -> Run:
-    run = Run()
+def run_of(path: Path) -> SparkRun:
+    run = SparkRun()
     read_event_log(path, run)
     return run
 

@@ -18,12 +18,12 @@ from tests.unit.pipelines.report.spark_events import (
 )
 
 from hutong.pipelines.report.events import EventReader
-from hutong.pipelines.report.model import Run
+from hutong.pipelines.report.model import SparkRun
 from hutong.pipelines.report.page import page
 
 
-def read(events: list[dict[str, Any]]) -> tuple[Run, EventReader]:
-    run = Run()
+def read(events: list[dict[str, Any]]) -> tuple[SparkRun, EventReader]:
+    run = SparkRun()
     reader = EventReader(run)
     for event in events:
         reader.take(event)

@@ -9,7 +9,7 @@ from typing import Any
 from tests.unit.pipelines.report.spark_events import job_end, job_start, progress, rdd, stage, stage_end, whole_log
 from tests.unit.pipelines.report.test_events import read
 
-from hutong.pipelines.report.model import Run, Sibling
+from hutong.pipelines.report.model import Sibling, SparkRun
 from hutong.pipelines.report.page import page, state_of
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\x00\ud800"
@@ -96,7 +96,7 @@ def test_whatever_names_and_messages_hold_stays_text() -> None:
 
 
 def test_failures_are_told_once_each_with_where() -> None:
-    run = Run(name="mine")
+    run = SparkRun(name="mine")
     text = "Job aborted\nCaused by: java.io.IOException: No space left on device\n\tat x"
     run.add_failure("stage 3", text)
     run.add_failure("job 1", text)
@@ -129,7 +129,7 @@ def test_a_day_of_batches_makes_a_page_of_bounded_size() -> None:
 
 
 def test_an_empty_run_is_a_page() -> None:
-    assert "A run on Spark" in page(Run())
+    assert "A run on Spark" in page(SparkRun())
 
 
 def test_jobs_that_compute_from_the_same_stages_are_one_picture() -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from hutong.foundation.errors import Refused
 from hutong.pipelines.client.cluster import TopicPartition
-from hutong.pipelines.client.group_offsets import CommittedOffset
-from hutong.pipelines.client.identities import Identity, Outcome, Producer
+from hutong.pipelines.client.group_offsets import OffsetAndMetadata
+from hutong.pipelines.client.identities import Identity, Producer, TransactionOutcome
 from hutong.wire.kafka.error_codes import ErrorCode
 
 Row = tuple[int, int, int]
@@ -24,15 +24,15 @@ class Killed(Exception):
 @dataclass
 class _Id:
     producer: Producer
-    outcome: Outcome
+    outcome: TransactionOutcome
     holds: bool = False
     """Whether anything was written; before that a coordinator knows of no transaction."""
     rows: list[Row] = field(default_factory=list)
-    offsets: dict[tuple[str, TopicPartition], CommittedOffset] = field(default_factory=dict)
+    offsets: dict[tuple[str, TopicPartition], OffsetAndMetadata] = field(default_factory=dict)
 
     @property
     def is_ongoing(self) -> bool:
-        return self.outcome is Outcome.OPEN and self.holds
+        return self.outcome is TransactionOutcome.OPEN and self.holds
 
 
 class Brokers:
@@ -41,15 +41,15 @@ class Brokers:
     def __init__(self) -> None:
         self.ids: dict[str, _Id] = {}
         self.counted: list[Row] = []
-        self.offsets: dict[tuple[str, TopicPartition], CommittedOffset] = {}
+        self.offsets: dict[tuple[str, TopicPartition], OffsetAndMetadata] = {}
 
     def begin(self, name: str) -> Identity:
         known = self.ids.get(name)
-        if known is not None and known.outcome is Outcome.OPEN:
+        if known is not None and known.outcome is TransactionOutcome.OPEN:
             self._abort(known)
         epoch = known.producer.epoch + 1 if known is not None else 0
         self.ids[name] = _Id(
-            Producer(len(self.ids) if known is None else known.producer.producer_id, epoch), Outcome.OPEN
+            Producer(len(self.ids) if known is None else known.producer.producer_id, epoch), TransactionOutcome.OPEN
         )
         return Identity(name, self.ids[name].producer)
 
@@ -59,15 +59,15 @@ class Brokers:
 
     def expire(self, name: str) -> None:
         """Its time is up."""
-        if self.ids[name].outcome is Outcome.OPEN:
+        if self.ids[name].outcome is TransactionOutcome.OPEN:
             self._abort(self.ids[name])
 
     def end(self, owner: Identity, is_commit: bool) -> ErrorCode:
         one = self.ids[owner.transactional_id]
         if one.producer != owner.producer:
             return ErrorCode.PRODUCER_FENCED
-        wanted = Outcome.COMMITTED if is_commit else Outcome.ABORTED
-        if one.outcome is not Outcome.OPEN:
+        wanted = TransactionOutcome.COMMITTED if is_commit else TransactionOutcome.ABORTED
+        if one.outcome is not TransactionOutcome.OPEN:
             return ErrorCode.NONE if one.outcome is wanted else ErrorCode.INVALID_TXN_STATE
         one.outcome = wanted
         if is_commit:
@@ -77,12 +77,12 @@ class Brokers:
 
     def owned(self, owner: Identity) -> _Id:
         one = self.ids[owner.transactional_id]
-        if one.producer != owner.producer or one.outcome is not Outcome.OPEN:
+        if one.producer != owner.producer or one.outcome is not TransactionOutcome.OPEN:
             raise Refused(ErrorCode.PRODUCER_FENCED, "PRODUCER_FENCED")
         return one
 
     def _abort(self, one: _Id) -> None:
-        one.outcome = Outcome.ABORTED
+        one.outcome = TransactionOutcome.ABORTED
         one.producer = Producer(one.producer.producer_id, one.producer.epoch + 1)
 
 
@@ -99,7 +99,7 @@ class ModelTransactions:
         self._before()
         return identity
 
-    def commit_offset(self, owner: Identity, group: str, place: TopicPartition, committed: CommittedOffset) -> None:
+    def commit_offset(self, owner: Identity, group: str, place: TopicPartition, committed: OffsetAndMetadata) -> None:
         self._before()
         self._brokers.owned(owner).offsets[group, place] = committed
         self._brokers.owned(owner).holds = True
@@ -115,13 +115,15 @@ class ModelTransactions:
             self._before()
         return refused
 
-    def outcomes(self, transactions: Sequence[Identity]) -> dict[str, Outcome]:
+    def outcomes(self, transactions: Sequence[Identity]) -> dict[str, TransactionOutcome]:
         self._before()
         found = {}
         for name, producer in transactions:
             one = self._brokers.ids[name]
             same = one.producer == producer
-            found[name] = one.outcome if same or one.outcome is Outcome.COMMITTED else Outcome.ABORTED
+            found[name] = (
+                one.outcome if same or one.outcome is TransactionOutcome.COMMITTED else TransactionOutcome.ABORTED
+            )
         return found
 
     def open_ids(self, prefix: str) -> list[str]:
@@ -130,7 +132,7 @@ class ModelTransactions:
 
     def offsets_of(
         self, group: str, partitions: Sequence[TopicPartition] | None = None
-    ) -> dict[TopicPartition, CommittedOffset]:
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
         self._before()
         return {
             place: note

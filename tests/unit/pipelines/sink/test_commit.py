@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.unit.pipelines.sink.commit_model import Brokers, Killed, ModelTransactions, Row
 from tests.unit.pipelines.unhurried import unhurried
 
-from hutong.pipelines.client.identities import Identity, Outcome
-from hutong.pipelines.client.transactions import Transactions
+from hutong.pipelines.client.identities import Identity, TransactionOutcome
+from hutong.pipelines.client.transactions import TransactionClient
 from hutong.pipelines.errors import HalfDone, TakenOver
-from hutong.pipelines.sink.commit.driver import Batch, Committer
-from hutong.pipelines.sink.commit.machine import Decision, Done, End, Record, TaskTransaction, next_step
+from hutong.pipelines.sink.commit.driver import Committer, WrittenBatch
+from hutong.pipelines.sink.commit.machine import BatchDecision, Done, End, RecordDecision, TaskTransaction, next_step
 from hutong.pipelines.sink.commit.record import transactional_id
 
 QUERY = "q"
@@ -37,7 +37,7 @@ class Query:
         self._attempts = 0
         self._runs = 0
 
-    def write(self, batch_id: int, run_id: str, expire: bool = False) -> Batch:
+    def write(self, batch_id: int, run_id: str, expire: bool = False) -> WrittenBatch:
         """What the tasks of a batch do, the losers' attempts included."""
         written = []
         for task in range(self.task_count):
@@ -49,7 +49,7 @@ class Query:
                 if expire and self.chance.random() < 0.1:
                     self.brokers.expire(name)
             written.append(TaskTransaction(task, owner, task + 1))
-        return Batch(QUERY, run_id, Decision(batch_id, self.task_count, tuple(written)), TOPICS, True)
+        return WrittenBatch(QUERY, run_id, BatchDecision(batch_id, self.task_count, tuple(written)), TOPICS, True)
 
     def committer(self, die: float, expire: float = 0.0) -> Committer:
         """A driver that may die at any request, while transactions may time out."""
@@ -60,7 +60,7 @@ class Query:
             if self.chance.random() < expire:
                 self.brokers.expire(self.chance.choice(sorted(self.brokers.ids)))
 
-        return Committer(cast(Transactions, ModelTransactions(self.brokers, before)))
+        return Committer(cast(TransactionClient, ModelTransactions(self.brokers, before)))
 
     def expire_some(self) -> None:
         for name in self.brokers.ids:
@@ -85,7 +85,7 @@ class Query:
             return
         raise AssertionError("the batch never came to its end")
 
-    def _give_up(self, batch: Batch) -> None:
+    def _give_up(self, batch: WrittenBatch) -> None:
         """Spark aborts a batch whose commit failed."""
         try:
             self.committer(0.1).abort(batch)
@@ -127,7 +127,7 @@ def test_of_two_drivers_of_one_query_one_is_shut_out(seed: int) -> None:
             query.committer(0).commit(second)
 
     try:
-        Committer(cast(Transactions, ModelTransactions(query.brokers, before))).commit(first)
+        Committer(cast(TransactionClient, ModelTransactions(query.brokers, before))).commit(first)
     except (TakenOver, HalfDone):
         assert ran
     if not ran:
@@ -139,18 +139,18 @@ def identity(name: str) -> Identity:
     return Brokers().begin(name)
 
 
-def decision(batch_id: int, *names: str, tasks: int = 2, rows: int = 1) -> Decision:
-    return Decision(
+def decision(batch_id: int, *names: str, tasks: int = 2, rows: int = 1) -> BatchDecision:
+    return BatchDecision(
         batch_id, tasks, tuple(TaskTransaction(task, identity(name), rows) for task, name in enumerate(names))
     )
 
 
-OPEN, COMMITTED, ABORTED = Outcome.OPEN, Outcome.COMMITTED, Outcome.ABORTED
+OPEN, COMMITTED, ABORTED = TransactionOutcome.OPEN, TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED
 
 
 def test_a_new_batch_is_recorded_before_it_is_committed() -> None:
     new = decision(3, "x", "y")
-    assert next_step(new, decision(2, "a"), {"x": OPEN, "y": OPEN}) == Record(new)
+    assert next_step(new, decision(2, "a"), {"x": OPEN, "y": OPEN}) == RecordDecision(new)
     assert next_step(new, new, {"x": OPEN, "y": OPEN}) == End(new.transactions, is_commit=True)
     assert next_step(new, new, {"x": COMMITTED, "y": COMMITTED}) == Done(())
 
@@ -165,8 +165,8 @@ def test_what_is_recorded_and_open_is_committed_and_what_is_written_again_left_o
 
 def test_what_was_aborted_is_replaced_by_the_same_task() -> None:
     old, new = decision(3, "a", "b"), decision(3, "x", "y")
-    mended = Decision(3, 2, (old.transactions[0], new.transactions[1]))
-    assert next_step(new, old, {"a": COMMITTED, "b": ABORTED, "x": OPEN, "y": OPEN}) == Record(mended)
+    mended = BatchDecision(3, 2, (old.transactions[0], new.transactions[1]))
+    assert next_step(new, old, {"a": COMMITTED, "b": ABORTED, "x": OPEN, "y": OPEN}) == RecordDecision(mended)
 
 
 def test_nothing_is_mixed_where_nothing_counts_yet() -> None:
@@ -174,11 +174,11 @@ def test_nothing_is_mixed_where_nothing_counts_yet() -> None:
     assert next_step(new, old, {"a": OPEN, "b": ABORTED, "x": OPEN, "y": OPEN}) == End(
         old.transactions[:1], is_commit=False
     )
-    assert next_step(new, old, {"a": ABORTED, "b": ABORTED, "x": OPEN, "y": OPEN}) == Record(new)
+    assert next_step(new, old, {"a": ABORTED, "b": ABORTED, "x": OPEN, "y": OPEN}) == RecordDecision(new)
 
 
 @pytest.mark.parametrize("new", [decision(3, "x", "y", tasks=3), decision(3, "x", "y", rows=2), decision(3, "x")])
-def test_other_rows_do_not_take_the_place_of_what_was_aborted(new: Decision) -> None:
+def test_other_rows_do_not_take_the_place_of_what_was_aborted(new: BatchDecision) -> None:
     with pytest.raises(HalfDone, match=r"committed in part.*delivery set to at-least-once"):
         next_step(new, decision(3, "a", "b"), {"a": COMMITTED, "b": ABORTED, "x": OPEN, "y": OPEN})
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from hutong.foundation.errors import ProtocolError, UsageError
 from hutong.pipelines.client.cluster import TopicPartition
-from hutong.pipelines.client.group_offsets import CommittedOffset
+from hutong.pipelines.client.group_offsets import OffsetAndMetadata
 from hutong.pipelines.client.identities import Identity, Producer
-from hutong.pipelines.sink.commit.machine import Decision, TaskTransaction
+from hutong.pipelines.sink.commit.machine import BatchDecision, TaskTransaction
 from hutong.pipelines.sink.commit.record import (
     NOTES_MAX,
     TRANSACTIONS_PER_NOTE,
@@ -37,7 +37,7 @@ written = st.builds(
 
 @given(batch=numbers, transactions=st.lists(written, min_size=1, max_size=3 * TRANSACTIONS_PER_NOTE))
 def test_what_is_written_is_read(batch: int, transactions: list[TaskTransaction]) -> None:
-    decision = Decision(batch, len(transactions), tuple(transactions))
+    decision = BatchDecision(batch, len(transactions), tuple(transactions))
     stored = notes(QUERY, decision, "run")
     assert all(len(note.committed.metadata) <= METADATA_BYTES_MAX for note in stored)
     assert len({note.group for note in stored}) == len(stored) == note_count(stored[0].committed)
@@ -46,14 +46,14 @@ def test_what_is_written_is_read(batch: int, transactions: list[TaskTransaction]
 
 def test_the_largest_note_fits() -> None:
     one = TaskTransaction(INT, Identity(transactional_id(QUERY, "0123456789-999999"), Producer(LONG, SHORT)), LONG)
-    (note,) = notes(QUERY, Decision(LONG, INT, (one,) * TRANSACTIONS_PER_NOTE), QUERY)
+    (note,) = notes(QUERY, BatchDecision(LONG, INT, (one,) * TRANSACTIONS_PER_NOTE), QUERY)
     assert len(note.committed.metadata) <= METADATA_BYTES_MAX
 
 
 def test_too_many_tasks_are_refused() -> None:
     one = TaskTransaction(0, Identity(transactional_id(QUERY, "w-0"), Producer(1, 0)), 1)
     with pytest.raises(UsageError, match="too large to be written exactly once: coalesce it to at most 49152"):
-        notes(QUERY, Decision(0, 1, (one,) * (NOTES_MAX * TRANSACTIONS_PER_NOTE + 1)), "run")
+        notes(QUERY, BatchDecision(0, 1, (one,) * (NOTES_MAX * TRANSACTIONS_PER_NOTE + 1)), "run")
 
 
 @pytest.mark.parametrize(
@@ -71,19 +71,19 @@ def test_too_many_tasks_are_refused() -> None:
     ],
 )
 def test_what_is_no_record_is_told(metadata: str) -> None:
-    note = CommittedOffset(3, metadata)
+    note = OffsetAndMetadata(3, metadata)
     with pytest.raises(ProtocolError, match="do not commit offsets for groups whose names begin with hutong-sink-"):
         decision_of(QUERY, [note])
 
 
 def test_a_record_with_a_part_of_another_batch_is_none() -> None:
     one = TaskTransaction(0, Identity(transactional_id(QUERY, "w-0"), Producer(1, 0)), 1)
-    parts = [note.committed for note in notes(QUERY, Decision(5, 60, (one,) * 60), "run")]
+    parts = [note.committed for note in notes(QUERY, BatchDecision(5, 60, (one,) * 60), "run")]
     with pytest.raises(ProtocolError):
         decision_of(QUERY, [parts[0], parts[1]._replace(offset=4)])
 
 
 def test_the_newest_note_counts() -> None:
-    older, newer = CommittedOffset(3, "older"), CommittedOffset(4, "newer")
+    older, newer = OffsetAndMetadata(3, "older"), OffsetAndMetadata(4, "newer")
     assert newest({}) is None
     assert newest({TopicPartition("b", 0): older, TopicPartition("a", 0): newer}) == (TopicPartition("a", 0), newer)

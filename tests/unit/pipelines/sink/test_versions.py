@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from tests.unit.pipelines.sink.commit_model import Brokers, Killed, ModelTransactions, Row
 from tests.unit.pipelines.unhurried import unhurried
 
-from hutong.pipelines.client.identities import Identity, Outcome, Producer
-from hutong.pipelines.client.transactions import Transactions
+from hutong.pipelines.client.identities import Identity, Producer, TransactionOutcome
+from hutong.pipelines.client.transactions import TransactionClient
 from hutong.pipelines.errors import HalfDone, Outdated, TakenOver
-from hutong.pipelines.sink.commit.driver import Batch, Committer
-from hutong.pipelines.sink.commit.machine import Absent, Decision, Done, End, TaskTransaction, settling_step
+from hutong.pipelines.sink.commit.driver import Committer, WrittenBatch
+from hutong.pipelines.sink.commit.machine import BatchDecision, Done, End, TaskTransaction, VersionAbsent, settling_step
 from hutong.pipelines.sink.commit.record import application_query, name_of, transactional_id
 from hutong.pipelines.sink.worker_ids import WorkerIds
 
 QUERY = application_query("nightly", "t")
 TASKS = 3
 DIE_AT_MAX = 40
-OPEN, COMMITTED, ABORTED = Outcome.OPEN, Outcome.COMMITTED, Outcome.ABORTED
+OPEN, COMMITTED, ABORTED = TransactionOutcome.OPEN, TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED
 
 
 def rows_of(version: int) -> list[Row]:
@@ -48,15 +48,15 @@ class Application:
                 raise Killed
             left -= 1
 
-        return Committer(cast(Transactions, ModelTransactions(self.brokers, before)))
+        return Committer(cast(TransactionClient, ModelTransactions(self.brokers, before)))
 
-    def tasks(self, version: int, count: int = TASKS) -> Batch:
+    def tasks(self, version: int, count: int = TASKS) -> WrittenBatch:
         written = []
         for task in range(count):
             owner = self.brokers.begin(transactional_id(QUERY, self.ids.take(QUERY, version)))
             self.brokers.write(owner, [row for row in rows_of(version) if row[1] == task])
             written.append(TaskTransaction(task, owner, task + 1))
-        return Batch(QUERY, "r", Decision(version, TASKS, tuple(written)), frozenset({"t"}), False)
+        return WrittenBatch(QUERY, "r", BatchDecision(version, TASKS, tuple(written)), frozenset({"t"}), False)
 
     def attempt(self, version: int, die_at: int = -1) -> bool:
         """One run of the job, which may die. Returns whether it wrote. Raises what the job's user would see."""
@@ -123,7 +123,7 @@ def test_of_two_jobs_with_one_id_one_is_told(requests: int, seed: int) -> None:
             wrote.append(job.attempt(7))
 
     wrote: list[bool] = []
-    first = Committer(cast(Transactions, ModelTransactions(job.brokers, before)))
+    first = Committer(cast(TransactionClient, ModelTransactions(job.brokers, before)))
     told = False
     try:
         told = first.settle(QUERY, 7) or not first.commit_version(job.tasks(7))
@@ -145,24 +145,24 @@ def test_an_older_version_is_refused() -> None:
     assert sorted(job.brokers.counted) == rows_of(5)
 
 
-def decision(version: int, *names: str) -> Decision:
+def decision(version: int, *names: str) -> BatchDecision:
     tasks = [TaskTransaction(task, Identity(name, Producer(task, 0)), 1) for task, name in enumerate(names)]
-    return Decision(version, 2, tuple(tasks))
+    return BatchDecision(version, 2, tuple(tasks))
 
 
 def test_what_is_decided_is_finished_before_another_version() -> None:
     recorded = decision(5, "a", "b")
-    assert settling_step(5, None, {}) == Absent()
+    assert settling_step(5, None, {}) == VersionAbsent()
     for version in (5, 6):
         last = End(recorded.transactions[1:], is_commit=True)
         assert settling_step(version, recorded, {"a": COMMITTED, "b": OPEN}) == last
         assert settling_step(version, recorded, {"a": COMMITTED, "b": COMMITTED}) == Done(())
-        assert settling_step(version, recorded, {"a": OPEN, "b": ABORTED}) == Absent()
+        assert settling_step(version, recorded, {"a": OPEN, "b": ABORTED}) == VersionAbsent()
 
 
 def test_a_version_that_counts_in_part_is_mended_by_itself_alone() -> None:
     recorded, outcomes = decision(5, "a", "b"), {"a": COMMITTED, "b": ABORTED}
-    assert settling_step(5, recorded, outcomes) == Absent()
+    assert settling_step(5, recorded, outcomes) == VersionAbsent()
     with pytest.raises(HalfDone, match=r"version 5 was committed in part.*write version 5 again.*before version 6"):
         settling_step(6, recorded, outcomes)
 

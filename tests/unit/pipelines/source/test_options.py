@@ -1,7 +1,7 @@
 import pytest
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.client.cluster import EARLIEST, LATEST, Address, TopicPartition
+from hutong.pipelines.client.cluster import EARLIEST, LATEST, BrokerAddress, TopicPartition
 from hutong.pipelines.sink.options import WriteVersion, sink_options
 from hutong.pipelines.source.admission import TriggerLimits
 from hutong.pipelines.source.offset_rules import OffsetRule
@@ -29,7 +29,7 @@ def stream(**options: str) -> SourceOptions:
 
 def test_defaults_of_a_batch_query() -> None:
     options = batch()
-    assert options.cluster.bootstrap == (Address("h", 1),)
+    assert options.cluster.bootstrap == (BrokerAddress("h", 1),)
     assert options.subscription == Subscription(names=("t",))
     assert (options.starting, options.ending) == (OffsetRule(EARLIEST), OffsetRule(LATEST))
     assert options.columns == ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.jobs.events import SOURCE, Frames, Parameters, choice, only_frame
-from hutong.pipelines.jobs.job import Job, Parameter
+from hutong.pipelines.jobs.job import Job, JobParameter
 from hutong.pipelines.jobs.pagerank.keeping import LEVELS, Keeping
 from hutong.pipelines.jobs.pagerank.links import SAMPLE, Link, Rank, link_rows, links_of, parse_link
 from hutong.pipelines.jobs.pagerank.tuples import contributions_of, page_rank, ranking
@@ -50,11 +50,13 @@ JOB = Job(
     ),
     parameters=(
         SOURCE,
-        Parameter("way", WAYS[0], f"how to compute: {', '.join(WAYS)}; all give the same ranks"),
-        Parameter("iterations", "10", "how often ranks are passed on"),
-        Parameter("persist", LEVELS[0], f"where links are kept between iterations: {', '.join(LEVELS)}"),
-        Parameter("checkpoint", "", "a folder for checkpoints that all workers see; without, they lie on the workers"),
-        Parameter("checkpoint_every", "5", "after how many iterations the ranks are checkpointed; 0 never"),
+        JobParameter("way", WAYS[0], f"how to compute: {', '.join(WAYS)}; all give the same ranks"),
+        JobParameter("iterations", "10", "how often ranks are passed on"),
+        JobParameter("persist", LEVELS[0], f"where links are kept between iterations: {', '.join(LEVELS)}"),
+        JobParameter(
+            "checkpoint", "", "a folder for checkpoints that all workers see; without, they lie on the workers"
+        ),
+        JobParameter("checkpoint_every", "5", "after how many iterations the ranks are checkpointed; 0 never"),
     ),
     template="""\
 # Ranks pages by their links: one link per record, as source, a tab, target.

@@ -17,23 +17,23 @@ from dataclasses import dataclass
 
 from hutong.foundation.errors import PeerError, Refused
 from hutong.pipelines.client.cluster import TopicPartition
-from hutong.pipelines.client.group_offsets import CommittedOffset
-from hutong.pipelines.client.identities import Identity, Outcome
-from hutong.pipelines.client.transactions import Transactions
+from hutong.pipelines.client.group_offsets import OffsetAndMetadata
+from hutong.pipelines.client.identities import Identity, TransactionOutcome
+from hutong.pipelines.client.transactions import TransactionClient
 from hutong.pipelines.errors import HalfDone, TakenOver
 from hutong.pipelines.sink.commit.machine import (
-    Absent,
-    Decision,
+    BatchDecision,
     Done,
     End,
-    Record,
+    RecordDecision,
     TaskTransaction,
+    VersionAbsent,
     check_version,
     next_step,
     settling_step,
 )
 from hutong.pipelines.sink.commit.record import (
-    Found,
+    RecordedDecision,
     decision_of,
     group_of,
     id_prefix,
@@ -57,12 +57,12 @@ SHUT_OUT = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class WrittenBatch:
     """Spark's message at the end of a batch."""
 
     query_id: str
     run_id: str
-    written: Decision
+    written: BatchDecision
     topics: frozenset[str]
     was_retried: bool
     """True if an attempt of a task failed: it may have left a transaction open."""
@@ -71,10 +71,10 @@ class Batch:
 class Committer:
     """Commits and aborts the batches of queries. Blocking; Spark starts a process for each."""
 
-    def __init__(self, transactions: Transactions) -> None:
+    def __init__(self, transactions: TransactionClient) -> None:
         self._transactions = transactions
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: WrittenBatch) -> None:
         """Return once the batch counts. Raises TakenOver, HalfDone, or what the brokers refuse."""
         if not batch.written.transactions and not self._is_recorded(batch):
             return
@@ -105,7 +105,7 @@ class Committer:
                     outcomes |= self._end(chosen, is_commit)
                 case Done():
                     break
-                case Absent():
+                case VersionAbsent():
                     return False
         else:
             # Each step changes an outcome or the record, so STEPS_MAX bounds a bug and no load.
@@ -113,7 +113,7 @@ class Committer:
         assert found is not None  # nothing is done without a record
         # Without transactions the record stays valid after brokers forget their ids.
         if found.decision.transactions:
-            batch = Batch(query_id, found.run_id, found.decision, frozenset(), False)
+            batch = WrittenBatch(query_id, found.run_id, found.decision, frozenset(), False)
             self._record(owner, batch, _without_transactions(batch), found)
         # An earlier version is settled now; this one is still to be written.
         if found.decision.batch_id < version:
@@ -121,7 +121,7 @@ class Committer:
         self._sweep(query_id, frozenset())
         return True
 
-    def commit_version(self, batch: Batch) -> bool:
+    def commit_version(self, batch: WrittenBatch) -> bool:
         """As `commit`, for a version of an application. Raises Outdated, too.
 
         Returns False where another job had written the version: then the rows written now are dropped.
@@ -138,13 +138,13 @@ class Committer:
         self._sweep(batch.query_id, frozenset())
         return is_ours
 
-    def _finish(self, owner: Identity, batch: Batch, found: Found | None) -> bool:
+    def _finish(self, owner: Identity, batch: WrittenBatch, found: RecordedDecision | None) -> bool:
         """Take steps until the batch is committed. Return True if this attempt's records are part of it."""
         recorded = found.decision if found is not None else None
         outcomes = self._outcomes(batch.written, recorded)
         for _ in range(STEPS_MAX):
             match next_step(batch.written, recorded, outcomes):
-                case Record(decision):
+                case RecordDecision(decision):
                     self._record(owner, batch, decision, found)
                     recorded = decision
                 case End(chosen, is_commit):
@@ -156,7 +156,7 @@ class Committer:
                     return not counted.isdisjoint(_identities(batch.written.transactions))
         raise AssertionError(f"batch {batch.written.batch_id} does not come to an end: {recorded}, {outcomes}")
 
-    def abort(self, batch: Batch) -> None:
+    def abort(self, batch: WrittenBatch) -> None:
         """Aborts what is not recorded: what is may count in part already, and is finished by the next attempt.
 
         It may have been recorded a moment ago, so that is waited for. The owner's id is not taken for it: that would
@@ -174,7 +174,7 @@ class Committer:
         self._transactions.end([one for one in written if one not in wanted], is_commit=False)
         self._sweep(batch.query_id, frozenset(one.transactional_id for one in wanted))
 
-    def commit_job(self, written: Decision) -> None:
+    def commit_job(self, written: BatchDecision) -> None:
         """End the transactions of a batch job, all of which must be open. Raises HalfDone."""
         identities = _identities(written.transactions)
         outcomes = self._transactions.outcomes(identities)
@@ -186,12 +186,12 @@ class Committer:
                 f"committed, the others count: {refused[0]}"
             )
 
-    def abort_job(self, job_id: str, written: Decision) -> None:
+    def abort_job(self, job_id: str, written: BatchDecision) -> None:
         """Tasks that run on, not knowing that it is all over, are found unless they begin after this."""
         self._transactions.end(_identities(written.transactions), is_commit=False)
         self._sweep(job_id, frozenset())
 
-    def recorded(self, query_id: str) -> Found | None:
+    def recorded(self, query_id: str) -> RecordedDecision | None:
         """The newest decision of a query. Nothing of it is on its way while the owner's id is held."""
         first = newest(self._transactions.offsets_of(group_of(query_id, 0)))
         if first is None:
@@ -201,14 +201,16 @@ class Committer:
         for number in range(1, note_count(note)):
             offsets = self._transactions.offsets_of(group_of(query_id, number), [place])
             # A missing part makes `decision_of` raise: brokers expired it.
-            parts.append(offsets.get(place, CommittedOffset(-1)))
-        return Found(*decision_of(query_id, parts), place)
+            parts.append(offsets.get(place, OffsetAndMetadata(-1)))
+        return RecordedDecision(*decision_of(query_id, parts), place)
 
-    def _is_recorded(self, batch: Batch) -> bool:
+    def _is_recorded(self, batch: WrittenBatch) -> bool:
         found = self.recorded(batch.query_id)
         return found is not None and found.decision.batch_id == batch.written.batch_id
 
-    def _record(self, owner: Identity, batch: Batch, decision: Decision, found: Found | None) -> None:
+    def _record(
+        self, owner: Identity, batch: WrittenBatch, decision: BatchDecision, found: RecordedDecision | None
+    ) -> None:
         place = TopicPartition(min(batch.topics), 0) if batch.topics else None
         if found is not None and (place is None or found.decision.batch_id == decision.batch_id):
             place = found.place  # of two records of one batch the later must be found
@@ -225,20 +227,20 @@ class Committer:
                 raise taken_over(batch.query_id) from error
             raise
 
-    def _end(self, chosen: Sequence[TaskTransaction], is_commit: bool) -> dict[str, Outcome]:
+    def _end(self, chosen: Sequence[TaskTransaction], is_commit: bool) -> dict[str, TransactionOutcome]:
         """End transactions and return the outcome of each, which may differ from the request."""
         identities = _identities(chosen)
         refused = self._transactions.end(identities, is_commit=is_commit)
         if refused:
             found = self._transactions.outcomes(identities)
             # Refused although open: no state explains it, so the caller gets the refusal.
-            if Outcome.OPEN in found.values():
+            if TransactionOutcome.OPEN in found.values():
                 raise refused[0]
             return found
-        outcome = Outcome.COMMITTED if is_commit else Outcome.ABORTED
+        outcome = TransactionOutcome.COMMITTED if is_commit else TransactionOutcome.ABORTED
         return {one.transactional_id: outcome for one in identities}
 
-    def _outcomes(self, written: Decision, recorded: Decision | None) -> dict[str, Outcome]:
+    def _outcomes(self, written: BatchDecision, recorded: BatchDecision | None) -> dict[str, TransactionOutcome]:
         wanted = list(written.transactions)
         if recorded is not None and recorded.batch_id == written.batch_id:
             # Outcomes of another batch's transactions do not matter here.
@@ -263,7 +265,7 @@ def taken_over(query_id: str) -> TakenOver:
     )
 
 
-def _without_transactions(batch: Batch) -> Decision:
+def _without_transactions(batch: WrittenBatch) -> BatchDecision:
     """The decision once all of it counts."""
     return batch.written._replace(transactions=())
 

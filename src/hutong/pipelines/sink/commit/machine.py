@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hutong.pipelines.client.identities import Identity, Outcome
+from hutong.pipelines.client.identities import Identity, TransactionOutcome
 from hutong.pipelines.errors import HalfDone, Outdated
 
 LONGER = "set the sink's option kafka.transaction.timeout.ms (the broker's transaction.max.timeout.ms bounds it)"
@@ -41,7 +41,7 @@ class TaskTransaction(NamedTuple):
     row_count: int
 
 
-class Decision(NamedTuple):
+class BatchDecision(NamedTuple):
     """The composition of a batch. Tasks without rows have no transaction, so there may be fewer than `task_count`."""
 
     batch_id: int
@@ -50,10 +50,10 @@ class Decision(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordDecision:
     """Store this durably, then ask again."""
 
-    decision: Decision
+    decision: BatchDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +72,17 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class VersionAbsent:
     """The recorded version is not committed, or only in part; the version to be written may replace it."""
 
 
-Step = Record | End | Done
-SettlingStep = End | Done | Absent
-Outcomes = Mapping[str, Outcome]
+Step = RecordDecision | End | Done
+SettlingStep = End | Done | VersionAbsent
+Outcomes = Mapping[str, TransactionOutcome]
 """By transactional id, of everything recorded for the batch and everything written now."""
 
 
-def next_step(written: Decision, recorded: Decision | None, outcomes: Outcomes) -> Step:
+def next_step(written: BatchDecision, recorded: BatchDecision | None, outcomes: Outcomes) -> Step:
     """Return the driver's next step for a batch. Raises HalfDone if this attempt cannot finish it.
 
     `recorded` is the newest decision of the query, of any batch.
@@ -91,7 +91,7 @@ def next_step(written: Decision, recorded: Decision | None, outcomes: Outcomes) 
         return _begin(written, outcomes)
     if recorded.batch_id > written.batch_id:  # Spark goes on only after a batch is done
         return Done(_open(written.transactions, outcomes))
-    aborted = _with(Outcome.ABORTED, recorded.transactions, outcomes)
+    aborted = _with(TransactionOutcome.ABORTED, recorded.transactions, outcomes)
     still_open = _open(recorded.transactions, outcomes)
     if not aborted:
         if still_open:
@@ -99,19 +99,19 @@ def next_step(written: Decision, recorded: Decision | None, outcomes: Outcomes) 
         counted = {one.identity for one in recorded.transactions}
         return Done(tuple(one for one in _open(written.transactions, outcomes) if one.identity not in counted))
     if len(aborted) + len(still_open) < len(recorded.transactions):
-        return Record(_mended(recorded, aborted, written, outcomes))
+        return RecordDecision(_mended(recorded, aborted, written, outcomes))
     return End(still_open, is_commit=False) if still_open else _begin(written, outcomes)
 
 
-def settling_step(version: int, recorded: Decision | None, outcomes: Outcomes) -> SettlingStep:
+def settling_step(version: int, recorded: BatchDecision | None, outcomes: Outcomes) -> SettlingStep:
     """Return the driver's next step before tasks may write a version. Done: all of the record is committed.
 
     Raises Outdated, HalfDone. A version committed in part is left to its next attempt, which has the rows.
     """
     if recorded is None:
-        return Absent()
+        return VersionAbsent()
     check_version(version, recorded)
-    aborted = _with(Outcome.ABORTED, recorded.transactions, outcomes)
+    aborted = _with(TransactionOutcome.ABORTED, recorded.transactions, outcomes)
     still_open = _open(recorded.transactions, outcomes)
     if not aborted:
         return End(still_open, is_commit=True) if still_open else Done(())
@@ -122,10 +122,10 @@ def settling_step(version: int, recorded: Decision | None, outcomes: Outcomes) -
             f"{len(recorded.transactions)} transactions were aborted since: write version {recorded.batch_id} again as "
             f"it was before version {version}"
         )
-    return Absent()
+    return VersionAbsent()
 
 
-def check_version(version: int, recorded: Decision) -> None:
+def check_version(version: int, recorded: BatchDecision) -> None:
     """Raise Outdated for a version older than the recorded one: its fate is unknown."""
     if version < recorded.batch_id:
         raise Outdated(
@@ -135,17 +135,21 @@ def check_version(version: int, recorded: Decision) -> None:
         )
 
 
-def _begin(written: Decision, outcomes: Outcomes) -> Step:
-    lost = [one for one in written.transactions if outcomes[one.identity.transactional_id] is not Outcome.OPEN]
+def _begin(written: BatchDecision, outcomes: Outcomes) -> Step:
+    lost = [
+        one for one in written.transactions if outcomes[one.identity.transactional_id] is not TransactionOutcome.OPEN
+    ]
     if lost:
         raise HalfDone(
             f"batch {written.batch_id} is not committed: {len(lost)} of its {len(written.transactions)} transactions "
             f"were aborted before all tasks were done. If the batch took too long, {LONGER}; nothing of it was written"
         )
-    return Record(written) if written.transactions else Done(())
+    return RecordDecision(written) if written.transactions else Done(())
 
 
-def _mended(recorded: Decision, aborted: Sequence[TaskTransaction], written: Decision, outcomes: Outcomes) -> Decision:
+def _mended(
+    recorded: BatchDecision, aborted: Sequence[TaskTransaction], written: BatchDecision, outcomes: Outcomes
+) -> BatchDecision:
     """The decision with another transaction for each that was aborted."""
     fresh = {one.task: one for one in _open(written.transactions, outcomes)}
     fits = written.task_count == recorded.task_count and all(
@@ -165,8 +169,10 @@ def _mended(recorded: Decision, aborted: Sequence[TaskTransaction], written: Dec
 
 
 def _open(transactions: Sequence[TaskTransaction], outcomes: Outcomes) -> tuple[TaskTransaction, ...]:
-    return _with(Outcome.OPEN, transactions, outcomes)
+    return _with(TransactionOutcome.OPEN, transactions, outcomes)
 
 
-def _with(outcome: Outcome, transactions: Sequence[TaskTransaction], outcomes: Outcomes) -> tuple[TaskTransaction, ...]:
+def _with(
+    outcome: TransactionOutcome, transactions: Sequence[TaskTransaction], outcomes: Outcomes
+) -> tuple[TaskTransaction, ...]:
     return tuple(one for one in transactions if outcomes[one.identity.transactional_id] is outcome)

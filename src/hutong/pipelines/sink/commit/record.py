@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 
 from hutong.foundation.errors import ProtocolError, UsageError
 from hutong.pipelines.client.cluster import TopicPartition
-from hutong.pipelines.client.group_offsets import CommittedOffset
+from hutong.pipelines.client.group_offsets import OffsetAndMetadata
 from hutong.pipelines.client.identities import Identity, Producer
 from hutong.pipelines.option_values import typed
-from hutong.pipelines.sink.commit.machine import Decision, TaskTransaction
+from hutong.pipelines.sink.commit.machine import BatchDecision, TaskTransaction
 
 PREFIX = "hutong-"
 GROUP_PREFIX = "hutong-sink-"
@@ -45,13 +45,13 @@ class Note(NamedTuple):
     """One part of a record."""
 
     group: str
-    committed: CommittedOffset
+    committed: OffsetAndMetadata
 
 
-class Found(NamedTuple):
+class RecordedDecision(NamedTuple):
     """A decision as read: with the run of the query that made it, and its partition."""
 
-    decision: Decision
+    decision: BatchDecision
     run_id: str
     place: TopicPartition
 
@@ -87,7 +87,7 @@ def name_of(query_id: str) -> str:
     return f"txnAppId '{app_id}' of " + (f"topic {topic}" if topic else "writes without the option topic")
 
 
-def notes(query_id: str, decision: Decision, run_id: str) -> list[Note]:
+def notes(query_id: str, decision: BatchDecision, run_id: str) -> list[Note]:
     """A decision as it is stored. Raises UsageError for more tasks than a record can hold."""
     prefix = id_prefix(query_id)
     rows = [
@@ -104,7 +104,7 @@ def notes(query_id: str, decision: Decision, run_id: str) -> list[Note]:
     return [
         Note(
             group_of(query_id, number),
-            CommittedOffset(
+            OffsetAndMetadata(
                 decision.batch_id,
                 json.dumps(
                     {"of": len(parts), "run": run_id, "tasks": decision.task_count, "did": part},
@@ -116,14 +116,14 @@ def notes(query_id: str, decision: Decision, run_id: str) -> list[Note]:
     ]
 
 
-def newest(offsets: Mapping[TopicPartition, CommittedOffset]) -> tuple[TopicPartition, CommittedOffset] | None:
+def newest(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> tuple[TopicPartition, OffsetAndMetadata] | None:
     """The newest of a group's notes: a sink whose topics change leaves some under each."""
     if not offsets:
         return None
     return max(offsets.items(), key=lambda item: (item[1].offset, item[0]))
 
 
-def note_count(note: CommittedOffset) -> int:
+def note_count(note: OffsetAndMetadata) -> int:
     """Return the number of notes in the record. Raises ProtocolError."""
     count = _content(note)["of"]
     if not 0 < count <= NOTES_MAX:
@@ -131,7 +131,7 @@ def note_count(note: CommittedOffset) -> int:
     return int(count)
 
 
-def decision_of(query_id: str, parts: Sequence[CommittedOffset]) -> tuple[Decision, str]:
+def decision_of(query_id: str, parts: Sequence[OffsetAndMetadata]) -> tuple[BatchDecision, str]:
     """The decision and the run it was made in. Raises ProtocolError for what is not a whole record."""
     contents = [_content(part) for part in parts]
     if len({part.offset for part in parts}) != 1 or len(parts) != contents[0]["of"]:
@@ -150,10 +150,10 @@ def decision_of(query_id: str, parts: Sequence[CommittedOffset]) -> tuple[Decisi
         )
     except (TypeError, ValueError) as error:
         raise _unreadable(parts[0]) from error
-    return Decision(parts[0].offset, contents[0]["tasks"], transactions), contents[0]["run"]
+    return BatchDecision(parts[0].offset, contents[0]["tasks"], transactions), contents[0]["run"]
 
 
-def _content(note: CommittedOffset) -> dict[str, Any]:
+def _content(note: OffsetAndMetadata) -> dict[str, Any]:
     try:
         content = typed(json.loads(note.metadata), dict)
         typed(content["of"], int), typed(content["tasks"], int), typed(content["run"], str), typed(content["did"], list)
@@ -162,7 +162,7 @@ def _content(note: CommittedOffset) -> dict[str, Any]:
     return content
 
 
-def _unreadable(note: CommittedOffset) -> ProtocolError:
+def _unreadable(note: OffsetAndMetadata) -> ProtocolError:
     return ProtocolError(
         f"what a group of the sink says of batch {note.offset} is no record of ours: do not commit offsets for groups "
         f"whose names begin with {GROUP_PREFIX}"

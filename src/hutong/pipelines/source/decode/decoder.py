@@ -31,7 +31,7 @@ from hutong.pipelines.source.decode.index import (
     BatchIndex,
     check_crcs,
 )
-from hutong.pipelines.source.decode.records import PROBLEMS, Window, decode_batches
+from hutong.pipelines.source.decode.records import PROBLEMS, RecordWindow, decode_batches
 from hutong.pipelines.source.decode.transactions import drop_aborted
 from hutong.pipelines.source.record_sets import RecordSet
 from hutong.wire.kafka.apis.k01_fetch import AbortedTransaction
@@ -80,7 +80,7 @@ class Decoder:
         corrupt or malformed, or that unpacks to too much. What an earlier record set held is left out of a later one.
         A record set is not looked at any more when the next is asked for.
         """
-        window = Window(first, end, "key" in self._names, "value" in self._names, "headers" in self._names)
+        window = RecordWindow(first, end, "key" in self._names, "value" in self._names, "headers" in self._names)
         arena: Arena | None = None
         for records, batches, aborted in record_sets:
             for section in self._sections(records, self._wanted(records, batches, window, aborted)):
@@ -103,7 +103,7 @@ class Decoder:
             yield from self._closed(arena)
 
     def _wanted(
-        self, records: memoryview, batches: BatchIndex, window: Window, aborted: Sequence[AbortedTransaction]
+        self, records: memoryview, batches: BatchIndex, window: RecordWindow, aborted: Sequence[AbortedTransaction]
     ) -> Int64s:
         """The rows of the index whose records are to be decoded, all of them checked."""
         rows = drop_aborted(records, batches.rows, aborted)

@@ -106,7 +106,7 @@ class RecordColumns(NamedTuple):
     """The number of rows that fit."""
 
 
-class Window(NamedTuple):
+class RecordWindow(NamedTuple):
     """The wanted offsets (`first <= offset < end`) and columns."""
 
     first: int
@@ -132,7 +132,7 @@ class RecordFields(NamedTuple):
 
 @compiled
 def decode_batches(
-    data: Bytes, rows: Int64s, window: Window, columns: RecordColumns, cursor: Int64s
+    data: Bytes, rows: Int64s, window: RecordWindow, columns: RecordColumns, cursor: Int64s
 ) -> tuple[int, int]:
     """Append the records of all batches in `rows` (index rows into `data`, uncompressed) at `cursor`.
 
@@ -148,7 +148,7 @@ def decode_batches(
 
 
 @compiled
-def decode_batch(data: BytePointer, batch: Int64s, window: Window, columns: RecordColumns, cursor: Int64s) -> int:
+def decode_batch(data: BytePointer, batch: Int64s, window: RecordWindow, columns: RecordColumns, cursor: Int64s) -> int:
     """Append one batch's records at `cursor`; return a problem code."""
     first, window_end, with_key, with_value, with_headers = window
     base_offset, last_delta, batch_end = batch[BASE_OFFSET], batch[LAST_OFFSET] - batch[BASE_OFFSET], batch[END]

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, TypeAlias
 from hutong.pipelines.source.rows.avro_schema import (
     Again,
     Enumeration,
-    Fixed,
+    FixedBytes,
     Items,
     Plan,
     Primitive,
-    Record,
+    RecordPlan,
     Union,
     is_left_out,
     kind_of,
@@ -78,7 +78,7 @@ def _reader(plan: Plan, scope: _Scope) -> Read:
     match plan:
         case Primitive(name, _, factor):
             return _PRIMITIVES[name] if factor == 1 else _times(_PRIMITIVES[name], factor)
-        case Fixed(size, kind):
+        case FixedBytes(size, kind):
             # A negative size marks Avro's `bytes`, with a length field.
             read = _read_bytes if size < 0 else _fixed(size)
             return _decimal(read, kind.scale) if isinstance(kind, DecimalOf) else read
@@ -89,7 +89,7 @@ def _reader(plan: Plan, scope: _Scope) -> Read:
             # A map's entry has at least the length of its key.
             bytes_min = _bytes_min(item) + int(is_map)
             return _items(_pair(read_item) if is_map else read_item, bytes_min, scope.budget)
-        case Record():
+        case RecordPlan():
             return _record(plan, scope)
         case Again(full_name):
             return _again(full_name, scope)
@@ -106,9 +106,9 @@ def _bytes_min(plan: Plan) -> int:
             return 4
         case Primitive(name="double"):
             return 8
-        case Fixed(size) if size >= 0:
+        case FixedBytes(size) if size >= 0:
             return size
-        case Record(fields=fields):
+        case RecordPlan(fields=fields):
             return sum(map(_bytes_min, fields))
         case _:
             return 1
@@ -265,7 +265,7 @@ def _items(read: Read, item_bytes_min: int, budget: _Budget) -> Read:
     return read_items
 
 
-def _record(plan: Record, scope: _Scope) -> Read:
+def _record(plan: RecordPlan, scope: _Scope) -> Read:
     # A cell that is filled after the reader exists: the record's own fields may refer to it.
     itself: list[Read] = []
     inside = _Scope({**scope.around, plan.full_name: itself}, scope.budget)

@@ -28,10 +28,10 @@ from hutong.pipelines.source.rows.kinds import (
     TYPE_DEPTH_MAX,
     ArrayOf,
     DecimalOf,
-    Field,
     Kind,
     MapOf,
     Scalar,
+    StructField,
     StructOf,
 )
 
@@ -73,7 +73,7 @@ class Primitive:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class FixedBytes:
     """`size` bytes; bytes without a size carry their length (-1). With a decimal type they are a number."""
 
     size: int
@@ -94,7 +94,7 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordPlan:
     """`full_name` is what `Again` inside it may refer to."""
 
     names: tuple[str, ...]
@@ -118,7 +118,7 @@ class Union:
     is_struct: bool
 
 
-Plan: TypeAlias = Primitive | Fixed | Enumeration | Items | Record | Again | Union
+Plan: TypeAlias = Primitive | FixedBytes | Enumeration | Items | RecordPlan | Again | Union
 
 
 def parse_avro(text: str, recursion_max: int | None = None) -> Plan:
@@ -133,7 +133,7 @@ def parse_avro(text: str, recursion_max: int | None = None) -> Plan:
         schema = json.loads(text)
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
-    return _Parser(recursion_max).plan(schema, "", 0)
+    return _AvroParser(recursion_max).plan(schema, "", 0)
 
 
 def is_left_out(plan: Plan) -> bool:
@@ -157,17 +157,17 @@ def kind_of(plan: Plan) -> Kind | None:
     match plan:
         case Again():
             return None
-        case Primitive(kind=kind) | Fixed(kind=kind) | Union(kind=kind):
+        case Primitive(kind=kind) | FixedBytes(kind=kind) | Union(kind=kind):
             return kind
         case Enumeration():
             return Scalar(STRING)
         case Items(item, is_map):
             inner = _some(item)
             return MapOf(inner) if is_map else ArrayOf(inner)
-        case Record(names, fields):
+        case RecordPlan(names, fields):
             # A field beyond the recursion limit has no column; the reader still skips its bytes.
             kept = [(name, one) for name, one in zip(names, fields, strict=True) if not is_left_out(one)]
-            return StructOf(tuple(Field(name, _some(one)) for name, one in kept))
+            return StructOf(tuple(StructField(name, _some(one)) for name, one in kept))
 
 
 def _some(plan: Plan) -> Kind:
@@ -179,7 +179,7 @@ def _some(plan: Plan) -> Kind:
 
 
 @dataclass(slots=True)
-class _Parser:
+class _AvroParser:
     recursion_max: int | None
     named: dict[str, Any] = field(default_factory=dict)
     open_counts: dict[str, int] = field(default_factory=dict)
@@ -256,7 +256,7 @@ class _Parser:
                 size = _part(schema, "size")
                 if not isinstance(size, int) or not 0 <= size <= FIXED_BYTES_MAX:
                     raise ValueError(f"the size of {full} is not from 0 to {FIXED_BYTES_MAX}")
-                return Fixed(size, _decimal(schema) or Scalar(BINARY))
+                return FixedBytes(size, _decimal(schema) or Scalar(BINARY))
         # The count of enclosing occurrences, not of all: siblings may each unfold to the limit.
         around = self.open_counts.get(full, 0)
         self.open_counts[full] = around + 1
@@ -270,7 +270,7 @@ class _Parser:
             self.open_counts[full] = around
         else:
             del self.open_counts[full]
-        return Record(tuple(names), plans, full)
+        return RecordPlan(tuple(names), plans, full)
 
     def _union(self, branches: Sequence[Any], namespace: str, depth: int) -> Plan:
         plans = tuple(self.plan(branch, namespace, depth + 1) for branch in branches)
@@ -284,7 +284,7 @@ class _Parser:
         if wider or len(kinds) == 1:
             return Union(plans, wider or kinds[0], is_struct=False)
         # Spark's name for the branches of other unions: member0, member1 and so on.
-        members = tuple(Field(f"member{number}", kind) for number, kind in enumerate(kinds))
+        members = tuple(StructField(f"member{number}", kind) for number, kind in enumerate(kinds))
         return Union(plans, StructOf(members), is_struct=True)
 
 
@@ -295,7 +295,7 @@ def _primitive(name: str, schema: Mapping[str, Any]) -> Plan:
         spark_name, factor = LOGICAL_TIMES[name, logical]
         return Primitive(name, Scalar(spark_name), factor)
     if name == "bytes":
-        return Fixed(-1, _decimal(schema) or Scalar(BINARY))
+        return FixedBytes(-1, _decimal(schema) or Scalar(BINARY))
     spark = PRIMITIVES[name]
     return Primitive(name, None if spark is None else Scalar(spark))
 

@@ -25,10 +25,10 @@ from hutong.pipelines.source.rows.kinds import (
     TYPE_DEPTH_MAX,
     ArrayOf,
     DecimalOf,
-    Field,
     Kind,
     MapOf,
     Scalar,
+    StructField,
     StructOf,
 )
 
@@ -69,8 +69,8 @@ def parse_ddl(text: str) -> Kind:
         raise ValueError("it is empty: write columns with their types, as in 'user STRING, bytes BIGINT'")
     first, second = tokens[0].upper(), tokens[1] if len(tokens) > 1 else ""
     if (first in NESTED and second == "<") or not second or (first in DECIMALS and second == "("):
-        return _Parser(tokens).whole(lambda parser: parser.kind(0))
-    return _Parser(tokens).whole(lambda parser: parser.fields(0))
+        return _DdlParser(tokens).whole(lambda parser: parser.kind(0))
+    return _DdlParser(tokens).whole(lambda parser: parser.fields(0))
 
 
 def _tokens(text: str) -> list[str]:
@@ -85,14 +85,14 @@ def _tokens(text: str) -> list[str]:
     return tokens
 
 
-class _Parser:
+class _DdlParser:
     """Recursive descent over the tokens."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
         self._position = 0
 
-    def whole(self, read: "Callable[[_Parser], T]") -> T:
+    def whole(self, read: "Callable[[_DdlParser], T]") -> T:
         result = read(self)
         if self._position < len(self._tokens):
             self._fail("a comma or the end")
@@ -126,7 +126,7 @@ class _Parser:
         near = difflib.get_close_matches(name.upper(), [*SCALARS, *DECIMALS, *NESTED], 1)
         raise ValueError(f"{name} is no type that can be read" + (f": did you mean {near[0]}?" if near else ""))
 
-    def _field(self, depth: int) -> Field:
+    def _field(self, depth: int) -> StructField:
         name = self._next("the name of a column")
         if not re.fullmatch(r"\w+|`.+`", name):
             raise ValueError(f"{name} stands where the name of a column is expected")
@@ -137,7 +137,7 @@ class _Parser:
             self._fail("NULL")
         if self._skip("COMMENT"):
             self._next("a comment")
-        return Field(name[1:-1].replace("``", "`") if name.startswith("`") else name, kind, required)
+        return StructField(name[1:-1].replace("``", "`") if name.startswith("`") else name, kind, required)
 
     def _map_value(self, depth: int) -> Kind:
         if self.kind(depth) != Scalar(STRING):

@@ -28,10 +28,10 @@ from hutong.pipelines.source.rows.kinds import (
     TINYINT,
     ArrayOf,
     DecimalOf,
-    Field,
     Kind,
     MapOf,
     Scalar,
+    StructField,
     StructOf,
 )
 
@@ -144,7 +144,7 @@ def _annotation(kind: Kind) -> Any:
             return TypedDict("Row", {field.name: _field(field) for field in fields}, total=False)  # type: ignore[operator]
 
 
-def _field(field: Field) -> Any:
+def _field(field: StructField) -> Any:
     annotation = _annotation(field.kind)
     return Required[annotation] if field.required else _optional(annotation)
 

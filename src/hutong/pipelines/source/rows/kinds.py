@@ -42,7 +42,7 @@ class MapOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class StructField:
     name: str
     kind: "Kind"
     required: bool = False
@@ -50,7 +50,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class StructOf:
-    fields: tuple[Field, ...]
+    fields: tuple[StructField, ...]
 
 
 Kind: TypeAlias = Scalar | DecimalOf | ArrayOf | MapOf | StructOf

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from hutong.pipelines.source.rows.avro_schema import (
     Again,
     Enumeration,
-    Fixed,
+    FixedBytes,
     Items,
     Plan,
     Primitive,
-    Record,
+    RecordPlan,
     Union,
     kind_of,
 )
@@ -35,7 +35,7 @@ def write(plan: Plan, value: Any) -> bytes:  # noqa: PLR0912 - one for each type
             return _string(value)
         case Primitive(factor=factor):
             return number(value // factor)
-        case Fixed(size, kind):
+        case FixedBytes(size, kind):
             if isinstance(kind, DecimalOf):
                 sign, digits, _ = value.as_tuple()
                 unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
@@ -47,7 +47,7 @@ def write(plan: Plan, value: Any) -> bytes:  # noqa: PLR0912 - one for each type
             pairs = [_string(key) + write(item, one) for key, one in value] if is_map else []
             items = b"".join(pairs if is_map else [write(item, one) for one in value])
             return (number(len(value)) + items if value else b"") + number(0)
-        case Record(fields=fields):
+        case RecordPlan(fields=fields):
             return b"".join(write(one, part) for one, part in zip(fields, value, strict=True))
         case Union():
             return _branch(plan, value)
@@ -94,16 +94,16 @@ def values(plan: Plan) -> st.SearchStrategy[Any]:  # noqa: PLR0912 - one for eac
             return st.floats(allow_nan=False)
         case Primitive():
             return st.text(max_size=5)
-        case Fixed(kind=DecimalOf(precision, scale)):
+        case FixedBytes(kind=DecimalOf(precision, scale)):
             return st.integers(-(10**precision) + 1, 10**precision - 1).map(lambda one: Decimal(f"{one}e-{scale}"))
-        case Fixed(size):
+        case FixedBytes(size):
             return st.binary(min_size=max(size, 0), max_size=size if size >= 0 else 5)
         case Enumeration(symbols):
             return st.sampled_from(symbols)
         case Items(item, is_map):
             inner = values(item)
             return st.lists(st.tuples(st.text(max_size=3), inner) if is_map else inner, max_size=3)
-        case Record(fields=fields):
+        case RecordPlan(fields=fields):
             return st.tuples(*map(values, fields))
         case Union():
             return _members(plan)

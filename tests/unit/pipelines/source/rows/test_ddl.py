@@ -1,16 +1,16 @@
 import pytest
 
 from hutong.pipelines.source.rows.ddl import parse_ddl
-from hutong.pipelines.source.rows.kinds import ArrayOf, DecimalOf, Field, MapOf, Scalar, StructOf, ddl
+from hutong.pipelines.source.rows.kinds import ArrayOf, DecimalOf, MapOf, Scalar, StructField, StructOf, ddl
 
 
 def test_columns_are_read() -> None:
     read = parse_ddl("user STRING, bytes: bigint NOT NULL COMMENT 'how many', `a ``b` dec(5,2)")
     assert read == StructOf(
         (
-            Field("user", Scalar("STRING")),
-            Field("bytes", Scalar("BIGINT"), required=True),
-            Field("a `b", DecimalOf(5, 2)),
+            StructField("user", Scalar("STRING")),
+            StructField("bytes", Scalar("BIGINT"), required=True),
+            StructField("a `b", DecimalOf(5, 2)),
         )
     )
     assert ddl(read) == "STRUCT<`user`: STRING, `bytes`: BIGINT, `a ``b`: DECIMAL(5,2)>"
@@ -18,7 +18,9 @@ def test_columns_are_read() -> None:
 
 def test_types_may_be_nested() -> None:
     read = parse_ddl("array<struct<a:int,m map<string,timestamp_ntz>>>")
-    assert read == ArrayOf(StructOf((Field("a", Scalar("INT")), Field("m", MapOf(Scalar("TIMESTAMP_NTZ"))))))
+    assert read == ArrayOf(
+        StructOf((StructField("a", Scalar("INT")), StructField("m", MapOf(Scalar("TIMESTAMP_NTZ")))))
+    )
     assert parse_ddl(ddl(read)) == read
     assert parse_ddl("long") == Scalar("BIGINT")
     assert parse_ddl("decimal(9)") == DecimalOf(9, 0)
