@@ -50,10 +50,8 @@ PACKAGES: Final = {
 # waits for a name of its own. Schemas of Kafka's requests are left out: their nested classes have Kafka's names.
 TWINS: Final = frozenset(
     """
-    Absent Address Answer Batch CommittedOffset Connection Delivery Failure Fault Field Finished
-    Found Job Kind Listener Login Member Memory Message Operation Outcome Parameter Phase Record
-    Refusal Round Services Stored Surroundings Tick Topic TopicPartition Wait
-    _Batch _Horizon _Parser
+    Answer Delivery Fault Finished Kind Member Memory Message Operation Phase Record Refusal Round Services
+    Stored Tick Topic TopicPartition Wait _Horizon
     """.split()  # noqa: SIM905
 )
 
