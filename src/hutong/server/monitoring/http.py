@@ -12,6 +12,7 @@ Knows no page's content: each is a function that is called when it is asked for.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Final
 
 from hutong.foundation.clock import Clock
@@ -38,16 +39,6 @@ LIMITS: Final = ReactorLimits(
 TEXT: Final = "text/plain; charset=utf-8"
 _END: Final = b"\r\n\r\n"
 _TOO_LONG: Final = b""  # what the framing hands out for a head above the limit
-_REASONS: Final = {
-    200: "OK",
-    400: "Bad Request",
-    401: "Unauthorized",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    500: "Internal Server Error",
-    431: "Request Header Fields Too Large",
-    503: "Service Unavailable",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +207,7 @@ class Pages:
     def _answer(self, page: Page, *, is_last: bool, with_body: bool = True) -> list[Buffer]:
         date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(self._clock.wall_ms() // 1000))
         lines = [
-            f"HTTP/1.1 {page.status} {_REASONS[page.status]}",
+            f"HTTP/1.1 {page.status} {HTTPStatus(page.status).phrase}",
             f"Date: {date}",
             f"Content-Type: {page.content_type}",
             f"Content-Length: {len(page.body) + sum(map(len, page.pieces))}",

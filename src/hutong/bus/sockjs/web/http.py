@@ -16,6 +16,7 @@ import base64
 import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final, cast
 
 import h11
@@ -30,22 +31,6 @@ Fields = Sequence[tuple[str, str]]
 _TEXT: Final = ("Content-Type", "text/plain; charset=UTF-8")
 SLICE_BYTES: Final = 4 * 1024  # some 680 of the smallest WebSocket frames: 17 ms
 _TOLD_MAX: Final = 200  # characters of what is wrong
-_REASONS: Final[Mapping[int, str]] = {
-    200: "OK",
-    204: "No Content",
-    304: "Not Modified",
-    400: "Bad HttpRequest",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    413: "Content Too Large",
-    426: "Upgrade Required",
-    431: "HttpRequest Header Fields Too Large",
-    500: "Internal Server Error",
-    501: "Not Implemented",
-    503: "Service Unavailable",
-    505: "HTTP Version Not Supported",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +150,7 @@ class HttpConnection:
     def begin(self, status: int, headers: Fields) -> None:
         """The head of an answer whose body follows."""
         fields = [(name.encode(), value.encode("latin-1")) for name, value in headers]  # some are what a request said
-        response = h11.Response(status_code=status, headers=fields, reason=_REASONS[status])
+        response = h11.Response(status_code=status, headers=fields, reason=HTTPStatus(status).phrase)
         self._out.append(self._http.send(response) or b"")
 
     def send(self, data: bytes) -> None:
@@ -277,7 +262,7 @@ class HttpConnection:
     def _fault(self, status: int, text: str) -> Sequence[HttpEvent]:
         self.failure = ProtocolError(text)
         self._held_bytes = 0
-        return (HttpFault(status if status in _REASONS else 400, f"{text[:_TOLD_MAX]}\n"),)
+        return (HttpFault(status, f"{text[:_TOLD_MAX]}\n"),)
 
 
 def websocket_key(headers: Mapping[str, str]) -> str | None:

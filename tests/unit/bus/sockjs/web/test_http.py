@@ -1,5 +1,6 @@
 """The HTTP engine without a socket: whole, byte by byte, and with more behind it."""
 
+from http import HTTPStatus
 from typing import cast
 
 import pytest
@@ -84,7 +85,7 @@ def test_what_is_no_request_is_a_fault_and_nothing_is_read_after_it(data: bytes,
     assert http.failure is not None
     http.refuse(fault.status, fault.text)
     sent = b"".join(bytes(part) for part in http.data_to_send())
-    assert sent.startswith(f"HTTP/1.1 {status} ".encode())
+    assert sent.startswith(f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode())
     assert b"connection: close" in sent.lower()
     assert http.is_finished
     assert http.receive(GET) == ()
