@@ -58,6 +58,7 @@ class FlushStep:
         """Write and flush, adding to `times`. Blocks. Raises StorageShortage, FlushFailed, StorageError."""
         file = self._segment.file or self._make_file(disk, settings)
         end = self._position + self._size
+        # A flush into reserved blocks takes about half the time of one that grows the file.
         if end > self._segment.allocated_bytes:
             self._reserve(file, end, settings)
         file.write(self._views, self._position)
@@ -89,6 +90,7 @@ class FlushStep:
             file = disk.create(path)
             self._segment.allocated_bytes = 0
         try:
+            # Before the first bytes: a crash must not keep acknowledged bytes in a file without a name.
             disk.sync_directory(path.parent)
         except StorageError:
             file.close()  # the next attempt begins with a new one
@@ -209,6 +211,7 @@ class Flusher(JournalPart):
             try:
                 for step in steps:
                     step.execute(disk, settings, clock, times)
+            # Also after a failure: the stored error keeps its frames, and their views would pin regions of the cache.
             finally:
                 for step in steps:
                     step.release()
@@ -224,6 +227,7 @@ class Flusher(JournalPart):
 
     def _plan(self, start: int, end: int) -> list[FlushStep]:
         steps = []
+        # A flush may cross the end of a segment: each file is written and flushed, in order.
         for segment in self._segments.between(start, end):
             first = max(start, segment.base_position)
             last = end if segment.end_position is None else min(end, segment.end_position)
@@ -287,6 +291,7 @@ class Flusher(JournalPart):
             failed(error)
 
     def _is_short(self, error: StorageShortage) -> None:
+        # Listeners hear of the first failed attempt, not of each retry.
         is_news = self.shortage is None
         what = "No space is left" if isinstance(error, DiskFull) else "No open files, memory or threads are left"
         refusal = Refused(KAFKA_STORAGE_ERROR, f"{what}: {error}")
@@ -309,6 +314,7 @@ class Flusher(JournalPart):
         # which producers wait.
         if active is None or self._prepared is not None or self._is_preparing:
             return
+        # Early enough for the worker, late enough that a quiet journal reserves no second file.
         if self._progress.flushed_position - active.base_position < _PREPARE_FROM * self._settings.segment_bytes:
             return
         self._is_preparing = True

@@ -25,14 +25,12 @@ from hutong.journal.format import chunk
 from hutong.journal.format.batches import LEADER
 from hutong.journal.resources import JournalPart, JournalResources
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, LOG_APPEND_TIME
+from hutong.wire.kafka.records import CRC_AT, CRC_START, HEADER_BYTES, LENGTH_END, LOG_APPEND_TIME, MAX_TIMESTAMP_AT
 
 CHUNKS_PER_REGION_MIN: Final = 4  # a chunk never spans two cache regions: what does not fit at a region's end is lost
 TRIMMED_PER_CHUNK: Final = 2  # logs whose cached runs are trimmed after each chunk: bounds the memory of quiet logs
-_CRC_AT: Final = 17
 _ATTRIBUTES: Final = struct.Struct(">h")
 _CRC: Final = struct.Struct(">I")
-_MAX_TIMESTAMP_AT: Final = 35
 _MAX_TIMESTAMP: Final = struct.Struct(">q")
 
 _Noted = tuple[LogTail, int, int, Buffer, int, int]
@@ -200,6 +198,7 @@ class Writer(JournalPart):
         """Close the active segment; the next chunk begins another."""
         self.seal_chunk()
         active = self._segments.active
+        # An empty segment stays: two segments cannot begin at one position.
         if active is not None and active.base_position < self.position:
             self._segments.roll(self.position)
 
@@ -324,6 +323,7 @@ class Writer(JournalPart):
         for log, run in runs.items():
             base_offset, end_offset, size = run.base_offset, run.end_offset, run.bytes
             extents = log.extents
+            # The log's first run in this segment; later ones find its extents on the log, without a look-up.
             if extents is None:
                 extents = log.extents = index.of(log.partition_id)
             extents.add(base_offset, end_offset, position, size, run.max_timestamp_ms)
@@ -358,9 +358,9 @@ class Writer(JournalPart):
         LEADER.pack_into(header, 0, base_offset, len(batch) - LENGTH_END, self.leader_epoch)
         (attributes,) = _ATTRIBUTES.unpack_from(header, CRC_START)
         _ATTRIBUTES.pack_into(header, CRC_START, attributes | LOG_APPEND_TIME)
-        _MAX_TIMESTAMP.pack_into(header, _MAX_TIMESTAMP_AT, self.wall_ms)
+        _MAX_TIMESTAMP.pack_into(header, MAX_TIMESTAMP_AT, self.wall_ms)
         checked = crc32c(batch[HEADER_BYTES:], crc32c(header[CRC_START:]))
-        _CRC.pack_into(header, _CRC_AT, checked)
+        _CRC.pack_into(header, CRC_AT, checked)
         return bytes(header)
 
     def _trim_cached_runs(self, oldest_position: int) -> None:

@@ -101,6 +101,7 @@ class Cleaner(JournalPart):
         shares = [
             share_of(self._logs[partition_id], policy, now_ms, closed_position)
             for partition_id, policy in policies.items()
+            # A problem, such as an unreadable batch, would end each pass at the same place.
             if partition_id in self._logs and partition_id not in self.problems
         ]
         sizes = [(segment.base_position, _stored_bytes(segment)) for segment in closed]
@@ -150,6 +151,7 @@ class Cleaner(JournalPart):
     def _garbage_in(self, closed: list[Segment]) -> CompactionDecision | None:
         if not self._may_have_garbage:
             return None
+        # Counting garbage goes over all logs and segments, so it is done once after each deletion or trim.
         self._may_have_garbage = False
         found = garbage(self._logs.values(), closed)
         return CompactionDecision([], max(found) + 1, frozenset(found)) if found else None
@@ -178,9 +180,11 @@ class Cleaner(JournalPart):
                 continue
             # Every segment of the log may lose records; untouched ones are not even read.
             touched.update(span.base_position for span in log.spans)
+            # The first walk begins at the oldest segment with a dirty part of any log.
             number = log.spans.number_for(share.clean_offset)
             if number < len(log.spans):
                 dirty_position = min(dirty_position, log.spans[number].base_position)
+        # A cleaned segment covers the positions up to the next one, however few bytes are left.
         following = [segment.base_position for segment in self._segments.all()][1:]
         sources = [
             SourceSegment(
@@ -200,6 +204,7 @@ class Cleaner(JournalPart):
     def _rules(self, log: PartitionLog, share: LogShare | None) -> LogRules:
         if share is None:  # not to be compacted: of this log only deleted records go
             return LogRules(log.partition_id, log.start_offset, log.sealed_offset)
+        # KIP-98: a producer may repeat its newest batches, so the broker must still recognize their sequences.
         states = log.producers.states().values() if log.producers is not None else ()
         transactions = log.transactions
         return LogRules(
@@ -248,6 +253,7 @@ class Cleaner(JournalPart):
 
     def _sliced(self, outcome: _Slice | BaseException) -> None:
         self._is_in_flight = False
+        # A slice that no worker took (LimitExceeded) leaves the pass unfinished: closing it closes its files.
         if isinstance(outcome, HutongError):
             self._abandon()
             self._end(outcome)
@@ -255,6 +261,7 @@ class Cleaner(JournalPart):
         if isinstance(outcome, BaseException):
             raise outcome
         self.moved_bytes_total += outcome.bytes
+        # Swap even when stopped: the segment has its name, so the next start would use it as well.
         if outcome.rewritten is not None:
             self._swap(outcome.rewritten)
         if self._is_stopped:
@@ -290,6 +297,7 @@ class Cleaner(JournalPart):
         summaries = {summary.partition_id: summary for summary in rewritten.index.summaries()}
         for partition_id, log in self._logs.items():
             summary = summaries.get(partition_id)
+            # A log of which nothing is left loses its spans there.
             span = None if summary is None else span_of(base_position, summary)
             log.spans.replace(base_position, range_end, span)
             summaries.pop(partition_id, None)
@@ -327,6 +335,7 @@ class Cleaner(JournalPart):
     def _saved(self, outcome: BaseException | None) -> None:
         if outcome is not None and not isinstance(outcome, HutongError):
             raise outcome
+        # The clean offsets are on disk, so this cleaning counts.
         if outcome is None:
             self.cleanings_total += 1
         self._end(outcome)
@@ -337,6 +346,7 @@ class Cleaner(JournalPart):
         # A damaged or failing segment would fail every pass; a shortage passes.
         if isinstance(error, StorageError) and not isinstance(error, StorageShortage):
             self._has_failed = True
+        # A journal that ends has closed its parts; nobody reacts any more.
         if not self._is_stopped:
             self._events.cleaning_ended()
 

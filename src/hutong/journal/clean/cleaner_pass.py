@@ -96,6 +96,7 @@ class CleaningPass:
     def run(self) -> Steps:
         """Raises StorageError, CorruptData for what it finds damaged; nothing is left half done."""
         rules = self._plan.rules
+        # All keys first: a record is old only if a later one of its key was noted.
         end_position = yield from self._note_keys()
         for group in self._groups(end_position):
             yield from self._rewrite(group)
@@ -110,15 +111,19 @@ class CleaningPass:
         """Fill the map of keys. Returns the position up to which segments are to be rewritten."""
         rules = self._plan.rules
         for log in rules.values():
+            # Before its clean offset a log holds each key once, so those keys need no room in the map.
             log.mapped_offset = log.clean_offset
         for source in self._plan.sources:
+            # Nothing before this position is dirty: the first walk reads none of it.
             if source.base_position < self._plan.dirty_position or not source.is_touched:
                 continue
             is_whole = yield from self._note_source(source)
             if not is_whole:
                 self._result.is_complete = False
+                # Segments behind this one have keys that were not noted, so only those up to it are rewritten.
                 return source.base_position + 1
         for partition_id, log in rules.items():
+            # A log with a problem keeps the offset up to which its keys were noted.
             if partition_id not in self._result.problems:
                 log.mapped_offset = max(log.mapped_offset, log.limit_offset)
         return self._plan.sources[-1].range_end
@@ -130,6 +135,7 @@ class CleaningPass:
                 yield header.header_bytes
                 for run in header.runs():
                     log = self._plan.rules.get(run.partition_id)
+                    # A log that was deleted has no rules: its keys need no room in the map.
                     if log is not None and self._is_dirty(log, run):
                         view = window.view(run.position, run.bytes)
                         window.count_used(run.bytes)
@@ -150,8 +156,10 @@ class CleaningPass:
     def _note_run(self, source: SourceSegment, log: LogRules, view: memoryview) -> Generator[int, None, bool]:
         yield len(view)
         for header, batch in _batches(source, view):
+            # The first dirty run may begin with batches that an earlier pass has cleaned.
             if header.last_offset < log.mapped_offset:
                 continue
+            # The limit keeps out what is too young (`min.compaction.lag.ms`) or in an open transaction.
             if header.base_offset >= log.limit_offset:
                 break
             is_first = not len(self._keys)
@@ -182,6 +190,7 @@ class CleaningPass:
             if source.base_position >= end_position:
                 break
             source_bytes = source.end_position - source.base_position
+            # An untouched segment separates groups: one file replaces only segments that follow each other.
             if group and (not source.is_touched or size + source_bytes > self._settings.segment_bytes):
                 yield group
                 group, size = [], 0
@@ -207,6 +216,7 @@ class CleaningPass:
             output = yield from self._filter_group(group)
             if output is None:
                 return
+            # The name states the range, and the next segment begins at its end: a larger file would overlap it.
             if output.position <= range_end:
                 name = output.publish(range_end, 1 + max(source.generation for source in group))
                 self._result.bytes_before += sum(source.end_position - source.base_position for source in group)
@@ -221,14 +231,17 @@ class CleaningPass:
         base_position = group[0].base_position
         output = CleanedFile(self._disk, self._directory, base_position, self._settings)
         try:
+            # Merging small segments is worth a rewrite even if every record stays.
             is_changed = len(group) > 1
             starts = _Starts(output)
             for source in group:
                 is_changed |= yield from self._filter_source(source, output, starts)
+            # A log of which the group keeps nothing still has its start stated.
             starts.state_rest()
             if is_changed:
                 output.seal_chunk()
                 yield output.position - base_position
+        # A full disk must get its space back; the sources are intact.
         except StorageError:
             output.discard()
             raise
@@ -248,13 +261,16 @@ class CleaningPass:
         written = output.position
         with self._opened(source) as window:
             for header in _chunks(window, source):
+                # Chunks of one epoch may be merged; an epoch is in each batch too, so they must agree.
                 output.begin_source_chunk(header.leader_epoch, header.append_time_ms)
+                # Bytes read and bytes written both count, as Kafka's throttle counts both.
                 yield header.end - header.position + output.position - written
                 written = output.position
                 for run in header.runs():
                     log = self._plan.rules.get(run.partition_id)
                     if run.kind != chunk.BATCHES:
                         is_changed |= not self._keep_statement(output, starts, run, log)
+                    # The log was deleted: its batches are left out.
                     elif log is None:
                         is_changed = True
                     else:
@@ -270,6 +286,7 @@ class CleaningPass:
         for header, batch in _batches(source, view):
             starts.saw(log, header)
             kept = yield from self._filter.filter_batch(log, header, batch)
+            # The filter returns the same object for an unchanged batch, so no bytes are compared.
             is_changed |= kept is not batch
             if kept is not None:
                 starts.keeps(log, header)
@@ -312,6 +329,7 @@ class _Starts:
         self._kept: set[int] = set()
 
     def saw(self, log: LogRules, header: BatchHeader) -> None:
+        # Other logs lose only batches before their start, which a statement of the writer has moved.
         if log.is_compacted and log.partition_id not in self._kept:
             self._lost.setdefault(log.partition_id, min(log.start_offset, header.base_offset))
 
@@ -319,6 +337,7 @@ class _Starts:
         first = self._lost.pop(log.partition_id, header.base_offset)
         if log.partition_id not in self._kept:
             self._kept.add(log.partition_id)
+            # Without a statement, recovery would take the first batch that is left for the start of the log.
             if first < header.base_offset:
                 self._state(log.partition_id, first)
 
@@ -352,6 +371,7 @@ def _batches(source: SourceSegment, view: memoryview) -> Iterator[tuple[BatchHea
     size = 0
     try:
         for header, batch in iterate_batches(view):
+            # A copy of a rotten batch would get a place in a sound file, and its rot would be harder to find.
             if not is_intact(batch, header):
                 raise CorruptData(f"the batch at offset {header.base_offset} in {source.path} fails its CRC")
             size += len(batch)

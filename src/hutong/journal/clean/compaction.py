@@ -79,15 +79,18 @@ def share_of(log: PartitionLog, policy: CompactionPolicy, now_ms: int, closed_po
     """
     spans = log.spans
     first, last = spans.number_for(max(log.clean_offset, log.start_offset)), spans.count_before(closed_position)
+    # Behind the last stable offset it is not decided yet which records were aborted.
     if log.transactions is not None:
         last = min(last, spans.number_for(log.last_stable_offset))
     if policy.min_lag_ms > 0:
+        # A range also excludes -1, the mark of a segment without timestamps.
         old_enough = range(now_ms - policy.min_lag_ms + 1)
         last = next((number for number in range(first, last) if spans[number].max_timestamp_ms not in old_enough), last)
     limit_offset, limit_position, is_overdue = log.clean_offset, 0, False
     if first < last:
         newest = spans[last - 1]
         limit_offset, limit_position = newest.end_offset, newest.base_position + 1
+        # KIP-354: `max.compaction.lag.ms` bounds how long deleted data may stay.
         is_overdue = policy.max_lag_ms >= 0 and 0 <= spans[first].max_timestamp_ms <= now_ms - policy.max_lag_ms
     return LogShare(
         log.partition_id,
@@ -107,10 +110,12 @@ def decide(shares: Iterable[LogShare], segments: Iterable[tuple[int, int]]) -> C
     due = [share for share in cleanable if share.is_due]
     if not due:
         return None
+    # Logs that are not due come along: they share the segments that are rewritten anyway.
     chosen = sorted(cleanable, key=lambda share: (-share.is_overdue, -share.dirty_ratio, share.partition_id))
     end_position = max(share.limit_position for share in chosen)
     passed_bytes = sum(size for base_position, size in segments if base_position < end_position)
     is_worth = sum(share.dirty_bytes for share in chosen) >= WORTH_SHARE * (passed_bytes - CHEAP_BYTES)
+    # A promise of `max.compaction.lag.ms` is kept whatever it costs.
     if not is_worth and not any(share.is_overdue for share in due):
         return None
     return CompactionDecision(chosen, end_position)
@@ -125,6 +130,7 @@ def garbage(logs: Iterable[PartitionLog], segments: Iterable[Segment]) -> set[in
     for segment in segments:
         dead_bytes[segment.base_position], held_bytes[segment.base_position] = segment.dead_bytes, segment.held_bytes
     for log in logs:
+        # Spans before the log's start hold only deleted records.
         for number in range(log.spans.number_for(log.start_offset)):
             span = log.spans[number]
             if span.base_position in dead_bytes:

@@ -23,7 +23,6 @@ from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
 from hutong.journal.clean.cleaner_transactions import CleanedTransactions
 from hutong.journal.clean.newest_keys import KeyMap, hash_of
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.compression import Compression
 from hutong.wire.kafka.record_slices import (
     DELETE_HORIZON,
     RecordSlice,
@@ -33,7 +32,7 @@ from hutong.wire.kafka.record_slices import (
     with_timestamp_delta,
 )
 from hutong.wire.kafka.record_walk import INT64_MAX, INT64_MIN
-from hutong.wire.kafka.records import BatchHeader
+from hutong.wire.kafka.records import COMPRESSION_MASK, BatchHeader
 
 RECORDS_PER_SLICE: Final = 32
 _UNREADABLE: Final = (ProtocolError, LimitExceeded, UsageError)
@@ -78,6 +77,7 @@ class RecordFilter:
 
     def note(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Generator[int, None, Noted]:
         """Put the keys of a batch into the map."""
+        # Keys of aborted data must not make older committed records look replaced.
         if header.is_control or rules.transactions.is_aborted(header):
             return Noted(is_whole=True, is_readable=True)
         keys, partition_id, base_offset = self._keys, rules.partition_id, header.base_offset
@@ -105,6 +105,7 @@ class RecordFilter:
         is_needed = rules.transactions.meet(header)
         if header.is_control:
             return batch if is_needed else (yield from self._marker(rules, header, batch))
+        # No reader may see aborted data, so all of it goes at once, whatever its keys.
         if rules.transactions.is_aborted(header):
             return self._emptied(rules, header, batch)
         try:
@@ -138,6 +139,7 @@ class RecordFilter:
         # A record without a key can never be replaced; Kafka drops it as invalid for a compacted topic.
         if record.key is None or offset < rules.start_offset:
             return False
+        # Readers had `delete.retention.ms` to see the tombstone; what it deletes is gone by now.
         if record.is_tombstone and self._is_over(rules, header):
             return False
         return self._keys.newest(hash_of(rules.partition_id, record.key)) <= offset
@@ -164,6 +166,7 @@ class RecordFilter:
             and kept.least_delta_ms + moved_ms >= INT64_MIN
             and kept.greatest_delta_ms + moved_ms <= INT64_MAX
         )
+        # Nothing to change: the same object tells the caller that the batch may be copied as it is.
         if kept.count == header.record_count and not sets_horizon:
             return batch
         if sets_horizon:
@@ -171,6 +174,7 @@ class RecordFilter:
             attributes |= DELETE_HORIZON
         records = bytearray()
         for number, (record, stays) in enumerate(zip(_slices(header, data), kept.flags, strict=True), 1):
+            # Deltas are relative to the base timestamp, which becomes the horizon (KIP-534): each is written again.
             if stays and sets_horizon:
                 records += with_timestamp_delta(data, record, record.timestamp_delta_ms + moved_ms)
             elif stays:
@@ -178,6 +182,7 @@ class RecordFilter:
             if not number % RECORDS_PER_SLICE:
                 yield 0
         max_timestamp_ms = header.max_timestamp_ms
+        # The record with the greatest timestamp may be gone. With LogAppendTime all records share the header's.
         if not header.is_log_append_time:
             max_timestamp_ms = header.base_timestamp_ms + kept.greatest_delta_ms
         return rebuild_batch(
@@ -192,9 +197,10 @@ class RecordFilter:
     def _emptied(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Buffer | None:
         if not rules.must_stay(header):
             return None
+        # An earlier cleaning has emptied it already.
         if not header.record_count:
             return batch
-        attributes = header.attributes & ~DELETE_HORIZON & ~_COMPRESSION
+        attributes = header.attributes & ~DELETE_HORIZON & ~COMPRESSION_MASK
         return rebuild_batch(
             header,
             b"",
@@ -226,6 +232,3 @@ class _KeptRecords:
 
 def _slices(header: BatchHeader, data: bytes) -> Iterator[RecordSlice]:
     return iterate_slices(data, header.record_count, header.last_offset_delta)
-
-
-_COMPRESSION: Final = int(Compression.GZIP | Compression.SNAPPY | Compression.ZSTD)

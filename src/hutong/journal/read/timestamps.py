@@ -77,6 +77,7 @@ class TimestampSearch:
     ) -> None:
         """Search the next span, as long as one may hold a better answer."""
         span = next(spans, None)
+        # Spans are tried in the order of promise, so the first that cannot win ends the search.
         if span is None or not is_worth(span, best):
             self._then(best)
             return
@@ -96,6 +97,7 @@ class TimestampSearch:
 
     def _first_in(self, walk: Walk, timestamp_ms: int) -> Found:
         for run in walk.runs(walk.extents):
+            # The index is sparse: an extent that qualifies covers runs that do not.
             if run.max_timestamp_ms < timestamp_ms or run.end_offset <= self._start_offset:
                 continue
             for header, batch in iterate_batches(walk.view(run)):
@@ -109,6 +111,7 @@ class TimestampSearch:
     def _greatest_in(self, walk: Walk) -> Found:
         best = NOT_FOUND
         for extent in sorted(walk.extents, key=lambda extent: (-extent.max_timestamp_ms, extent.base_offset)):
+            # Extents come by falling timestamp: none of the rest can win.
             if not _may_beat(extent.max_timestamp_ms, extent.base_offset, best):
                 break
             for run in walk.runs([extent]):
@@ -129,6 +132,7 @@ class TimestampSearch:
             return None
         try:
             data, start = unpack_in_place(header, batch, min(self._unpacked_bytes_left, DECOMPRESSED_BYTES_MAX))
+            # Only a copy counts: records that are not compressed are walked in place.
             if not start:
                 self._unpacked_bytes_left -= len(data)
             if header.is_log_append_time:  # all records have the header's timestamp, whatever their own says

@@ -75,6 +75,7 @@ class SegmentWindow:
         Raises WouldBlock, CorruptData where the journal ends before, StorageError.
         """
         at = position - self._start + self._base
+        # The common case costs two comparisons: the bytes are in the window.
         if at < self._base or at + count > self._filled:
             at = self._load(position, count)
         return self._arena[at : at + count]
@@ -94,8 +95,10 @@ class SegmentWindow:
             at = content.find(pattern)
             if at >= 0:
                 return position + at
+            # The file is shorter than the journal says: nothing more can be found.
             if len(content) < len(pattern):
                 break
+            # Overlap by all but one byte of the pattern, which may straddle two reads.
             position += len(content) - len(pattern) + 1
         return end_position
 
@@ -107,6 +110,7 @@ class SegmentWindow:
     def run_at(self, position: int, partition_id: int) -> tuple[int, int, chunk.LogRun | None]:
         """The end of the chunk at `position`, its leader epoch, and the partition's run in it. Raises as `view`."""
         at = position - self._start + self._base
+        # The header of a chunk with one entry is in the window already; a longer one may continue beyond it.
         if at < self._base or at + _ONE_ENTRY_BYTES > self._filled or chunk.entry_count_at(self._arena, at) > 1:
             header_bytes = chunk.header_bytes_at(self.view(position, chunk.FIXED.size), 0, position)
             self.view(position, max(header_bytes, chunk.FIXED.size))
@@ -129,6 +133,7 @@ class SegmentWindow:
         else:
             at = self._begin(position, wanted)
         self._fill(at + wanted)
+        # Cached-only reads come short where the page cache ends; other reads only where the file does.
         if self._filled < at + count:
             if self._is_cached_only:
                 raise WouldBlock(f"position {position} is not in memory")
@@ -138,6 +143,7 @@ class SegmentWindow:
     def _next_size(self) -> int:
         """The size of the next read, by the share of the latest one that was wanted."""
         if self._loaded_bytes:
+            # Foreign bytes are read along while they are at most half, as in `JournalReader._read_ahead_bytes`.
             is_wanted = self._used_bytes * 2 >= self._loaded_bytes
             size = self._size * 2 if is_wanted else self._size // 2
             self._size = min(max(size, WINDOW_BYTES_MIN), WINDOW_BYTES_MAX)
@@ -149,6 +155,7 @@ class SegmentWindow:
         # Memory of which no view was handed out may be overwritten.
         if not self._is_used:
             self._filled = self._base
+        # Views of the old arena live on with their readers: it is replaced, never overwritten.
         if len(self._arena) - self._filled < wanted:
             self._arena = memoryview(b"")  # so that it can be given again, if nobody else looks at it
             self._arena = self._allocate(wanted)
@@ -196,6 +203,7 @@ class Walk:
         found_bytes = 0
         try:
             for run in self.runs(self.extents):
+                # An extent of the index covers many runs, so the first of them may end before the offset.
                 if run.end_offset <= offset:
                     continue
                 if run.base_offset >= limit:
@@ -205,6 +213,7 @@ class Walk:
                     self._window.count_used(len(view))
                     found.append(view)
                     found_bytes += len(view)
+                # A busy journal may hold a partition in thousands of small runs, each a buffer of the answer.
                 if is_last or found_bytes >= max_bytes or len(found) >= runs_max or self._window.is_spent:
                     break
         except (CorruptData, WouldBlock):
@@ -218,6 +227,7 @@ class Walk:
     ) -> tuple[memoryview, bool]:
         """The wanted part of a run, and True if the read ends with it. Raises CorruptData if it begins damaged."""
         run_end = run.position + run.bytes
+        # The whole run is wanted: its chunk's header has its place, so no batch header is read before the check.
         if run.bytes <= max_bytes and run.base_offset >= offset and run.end_offset <= limit:
             position, end, next_offset = run.position, run_end, run.base_offset
         else:
@@ -246,11 +256,14 @@ class Walk:
                 if base_offset >= limit or (first >= 0 and end - first > max_bytes):
                     break
                 if first < 0 and end_offset > offset:
+                    # KIP-74: only the first batch of a fetch may exceed its bound, so that a consumer always makes
+                    # progress.
                     if end - position > max_bytes and not at_least_one:
                         return position, position, next_offset
                     first, first_offset = position, next_offset
                 last = end
             else:
+                # The run has no batch from the offset on: a gap if cleaning has removed it, else damage.
                 if first < 0 and not self._is_gap(run, last, run.base_offset, run.end_offset - 1):
                     raise _corrupt(Damage(0, "does not hold what its chunk says"), run.position)
         except CorruptData:
@@ -264,6 +277,7 @@ class Walk:
         while position < run_end:
             header = self._window.view(position, min(HEADER_BYTES, run_end - position))
             stepped = step(header, run_end - position)
+            # An unchecked length must not lead into the middle of another batch: each header is compared with the run.
             if stepped is None or not self._may_follow(run, position, next_offset, stepped[0]):
                 raise _corrupt(Damage(0, "is not the one that belongs there"), position)
             base_offset, end_offset, size = stepped

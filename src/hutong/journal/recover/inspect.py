@@ -119,15 +119,18 @@ class Inspector:
 
     def segments(self) -> list[SegmentFile]:
         """Every segment in order. Raises StorageError."""
+        # A start removes the segments that cleaning has replaced, so an inspection leaves them out.
         names, _ = select_segments(self.disk.list(self.directory))
         found = []
         for name, following in zip_longest(names, names[1:]):
             path = self.directory / name.file_name
             with closing(self.disk.open(path)) as file:
+                # No writer makes a larger file; one with a hole of a terabyte would be read for hours.
                 size = checked_size(path, file.size())
             base = name.base_position
             next_base = name.range_end
             if next_base is None:
+                # An ordinary segment ends where the next begins; only a cleaned one states its end.
                 next_base = base + size if following is None else following.base_position
             # A cleaned segment covers more positions than it stores bytes.
             end = next_base if name.stored_bytes is None else base + name.stored_bytes
@@ -183,6 +186,7 @@ class Inspector:
             if not is_last and segment.next_position != segments[number + 1].base_position:
                 sentence = f"the next segment should begin at position {segment.next_position}: a file is missing"
                 problems.append(JournalProblem(segment.path, end_position, sentence, Remedy.RESTORE))
+            # The journal continues behind a cleaned segment at the end of its range, not of its bytes.
             if is_last and end_position == segment.end_position:
                 end_position = segment.next_position
         return problems + self._examine_checkpoint(checkpoint, damage, segments, end_position)
@@ -193,6 +197,7 @@ class Inspector:
             return rebuild_index(file, segment.base_position, end_position, self.settings)
 
     def _row(self, name: str, size: int, segment: SegmentFile | None) -> FileRow:
+        # Only segments with a place in the journal are in `segments`; replaced ones are named below.
         if segment is not None:
             kind = "segment" if segment.end_position == segment.next_position else "cleaned segment"
             return FileRow(name, kind, size, f"positions {segment.base_position} to {segment.next_position}")
@@ -200,6 +205,7 @@ class Inspector:
             checkpoint, damage = self.checkpoint()
             if checkpoint is None:
                 return FileRow(name, "checkpoint", size, f"damaged: {damage}")
+            # A clean checkpoint was written by a stop: the next start scans nothing.
             clean = ", clean" if checkpoint.is_clean else ""
             return FileRow(name, "checkpoint", size, f"{len(checkpoint.logs)} logs at {checkpoint.position}{clean}")
         if name.endswith(INDEX_SUFFIX):
@@ -214,6 +220,7 @@ class Inspector:
             except CorruptData as error:
                 known = f"damaged: {error}; compacted logs will be cleaned from their start"
             return FileRow(name, "clean offsets", size, known)
+        # A segment that is still here but not in `segments` was replaced by cleaning, and its removal has not come yet.
         kinds = ((SET_ASIDE_SUFFIX, "set aside"), (SEGMENT_SUFFIX, "replaced segment"))
         kind = next((kind for suffix, kind in kinds if name.endswith(suffix)), "left over")
         return FileRow(name, kind, size, "")
@@ -264,11 +271,13 @@ class Inspector:
         if behind.witness is None and vouched_position <= position:
             yield JournalProblem(segment.path, position, sentence, Remedy.CUT)
             return None
+        # The place ends at the next sound chunk; without one, where the segment must reach.
         end = must_end if behind.first is None else behind.first.position
         if position < vouched_position < end:
             end = vouched_position  # a chunk begins there, and a start must find one
         problem = self._given_up(segment, window, position, sentence, end)
         yield problem
+        # A place that cannot be repaired has no end, and the chain of chunks stops there.
         is_end = problem.end_position is None or problem.end_position >= window.end_position
         return None if is_end else problem.end_position
 
@@ -283,6 +292,7 @@ class Inspector:
         """The least that must be given up at a damaged place that had been flushed."""
         try:
             header = window.chunk_at(position)
+            # A chunk that is cut off has no bytes to examine, so it is given up whole.
             entries = tuple(damaged_runs(window, header)) if header.end <= window.end_position else ()
         except CorruptData:
             entries = ()
@@ -318,6 +328,7 @@ class Inspector:
             or covered > end_position
             or (covered < end_position and not is_last)
         ):
+            # The newest segment may be longer than its index, which is written with each checkpoint.
             sentence = f"the index covers the journal up to position {covered}, its segment ends at {end_position}"
             return [JournalProblem(path, None, sentence, Remedy.REBUILD_INDEX)]
         try:
@@ -344,6 +355,7 @@ class Inspector:
         path = self.directory / CHECKPOINT_NAME
         if damage is not None:
             return [JournalProblem(path, None, damage, Remedy.REMOVE_CHECKPOINT)]
+        # A journal that was closed before its first append has a checkpoint and no segment.
         if checkpoint is None or (not segments and not checkpoint.position):
             return []
         if not segments:
@@ -376,12 +388,14 @@ class _Ledger:
             # The log was deleted; a later log may have its number and start at 0 again.
             if run.kind == chunk.DELETED:
                 self._ends.pop(run.partition_id, None)
+            # A statement about a start names no offsets that were there; one about lost batches does.
             elif run.kind == chunk.BATCHES or run.offset_count:
                 self._seen(run.partition_id, run.base_offset)
                 self._ends[run.partition_id] = run.end_offset
 
     def damaged(self, problem: JournalProblem) -> None:
         if problem.entries:
+            # The header is intact, so the offsets of the lost runs are known.
             for lost in problem.lost:
                 self._seen(lost.partition_id, lost.first_offset)
                 self._ends[lost.partition_id] = lost.end_offset
@@ -413,5 +427,6 @@ class _Ledger:
             # Only the first run after the place shows its gap.
             if partition_id not in seen:
                 seen.add(partition_id)
+                # Without a gap the log lost nothing there.
                 if offset > end:
                     problem.lost.append(Lost(partition_id, end, offset))

@@ -62,6 +62,7 @@ class _Recovery:
         self._remove_leftovers()
         segments = self._find_segments()
         checkpoint = self._load_checkpoint(segments)
+        # Retention removes the oldest segments, so the first one need not begin at position 0.
         position = segments[0].base_position if segments else 0
         if checkpoint is not None:
             position = checkpoint.position
@@ -87,6 +88,7 @@ class _Recovery:
         self._write_again(segments, scanned_from, position)
         report = self._report
         report.position, report.scanned_bytes = position, position - scanned_from
+        # An empty directory is a new journal: there is nothing to report.
         is_new = not segments and checkpoint is None
         report.was_clean = is_new or (checkpoint is not None and checkpoint.is_clean and not report.scanned_bytes)
         return Recovered(position, self._leader_epoch, segments, self._logs, report)
@@ -123,6 +125,7 @@ class _Recovery:
         content = read_file(self._disk, path)
         if content is None:
             if segments:
+                # Without a segment the journal is new, and has no checkpoint yet.
                 self._report.repairs.append(f"{path} is missing; everything was read.")
             return None
         try:
@@ -139,6 +142,7 @@ class _Recovery:
                 f"{last}: the journal ends at position {end}, but everything up to position {checkpoint.position} had "
                 "been flushed, as the checkpoint says, so acknowledged records are missing; nothing was changed"
             )
+        # Only an older checkpoint, such as one from a copy, gets here: removal and cleaning stay before the newest one.
         if segments and not self._is_covered(segments, checkpoint.position):
             self._report.repairs.append(
                 f"{path} speaks of position {checkpoint.position}, which no segment holds; everything was read."
@@ -156,6 +160,7 @@ class _Recovery:
         if not segments:
             return 0
         last = segments[-1]
+        # A cleaned file is shorter than the positions that it covers, so its name is asked first.
         return last.range_end or last.base_position + self._size(last)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
@@ -165,6 +170,7 @@ class _Recovery:
             log.end_offset = state.end_offset
             for producer_id, producer in state.producers.items():
                 log.producers.restore(producer_id, producer)  # so that a repetition after the start is recognised
+            # Most logs never see a transaction, and save the object.
             if state.open or len(state.aborted):
                 log.transactions = LogTransactions(state.open, state.aborted)
                 log.producers.in_transaction = log.transactions.open
@@ -230,6 +236,7 @@ class _Recovery:
         except UnknownFormat as error:  # written by a newer version: not damaged, so nothing may be cut
             raise UnknownFormat(f"{segment.path}: {error}; nothing was changed") from error
         is_sound = problem is None and position == (segment.end_position or position)
+        # A damaged segment becomes the newest: writing continues at the cut.
         if not is_sound or segment.end_position is None:
             self._cut(segment, file, position, file_end, self._verdict(segment, window, position, problem, later))
             segment.index = index
@@ -279,6 +286,8 @@ class _Recovery:
             try:
                 if content is not None:
                     covered, index = parse_index(content, settings.index_interval_bytes, settings.index_distance_bytes)
+                    # The index on disk may be of another moment than the checkpoint: a crash can come between the two
+                    # writes.
                     if covered == position and index.base_position == segment.base_position:
                         return index
             except CorruptData as error:
@@ -308,6 +317,7 @@ class _Recovery:
                 continue
             if run.kind == chunk.LOST and not run.offset_count:  # the repair could not tell whose it was
                 continue
+            # A log that is younger than the checkpoint begins with its first run, or with a statement that names it.
             log = self._log(run.partition_id, run.base_offset)
             if run.kind == chunk.LOST:
                 log.end_offset = max(log.end_offset, run.end_offset)  # its offsets are not given again
@@ -349,6 +359,7 @@ class _Recovery:
         for segment in segments:
             first = max(start, segment.base_position)
             last = end if segment.end_position is None else segment.end_position
+            # Segments before the part in flight were flushed, and those behind the cut are gone.
             if first >= last:
                 continue
             file = segment.file or self._disk.open(segment.path)
@@ -365,6 +376,7 @@ class _Recovery:
         for segment in segments:
             target = segment.path.with_name(segment.path.name + SET_ASIDE_SUFFIX)
             self._disk.rename(segment.path, target)
+            # An index left behind could be taken for that of a later segment of the same name.
             self._disk.unlink(segment.index_path)
             self._report.repairs.append(f"{segment.path} lies behind the cut; it was set aside as {target.name}.")
         if segments:
@@ -388,6 +400,7 @@ class _Recovery:
         for partition_id, offset in offsets.items():
             if partition_id in self._logs:
                 log = self._logs[partition_id]
+                # A cut may have taken what was clean; new records there are dirty.
                 log.clean_offset = min(offset, log.end_offset)
 
     def _begin_segment(self, segments: list[Segment]) -> int:
@@ -411,6 +424,7 @@ class _Recovery:
             extents = active.extents.get(partition_id) if active is not None else None
             if len(log.spans):
                 first = log.spans[0].first_offset
+            # Closed segments are older than the active one, so the log's first batch is there if they hold any.
             elif extents is not None:
                 first = extents.base_offsets[0]
             else:

@@ -177,12 +177,14 @@ def _compress_xerial(data: bytes) -> bytes:
 
 def _decompress_snappy(data: Buffer, bytes_max: int) -> Buffer:
     view, cramjam = memoryview(data), _cramjam(Compression.SNAPPY)
+    # librdkafka writes one bare block, without snappy-java's frame.
     if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
         return _decompress_snappy_block(cramjam, view, bytes_max)
     output, position, blocks = _Output(bytes_max), _XERIAL_HEADER_BYTES, 0
     blocks_max = SNAPPY_BLOCKS_FREE + bytes_max // SNAPPY_BLOCK_BYTES_MIN
     while position < len(view):
         blocks += 1
+        # Empty blocks take 4 bytes of input and a call each, without ever reaching the limit of output.
         if blocks > blocks_max:
             raise LimitExceeded("SNAPPY_BLOCKS_MAX", blocks_max)
         start = position + 4

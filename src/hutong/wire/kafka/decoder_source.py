@@ -56,6 +56,7 @@ def decoder_source(table: type[Any], info: MessageInfo, version: int, function: 
     """
     source = SourceCode(_NAMESPACE)
     bound = elements_max(info.name)
+    # Only requests have a bound: responses come from a broker that we chose.
     writer = _DecoderWriter(source, version, info.is_flexible(version), has_bound=bound is not None)
     with source.block(f"def {function}(data, position=0)"):
         with source.block("try"):
@@ -91,6 +92,7 @@ class _DecoderWriter:
         source, layout = self._source, TableAt(table, self._version)
         name = source.constant(table.__name__, table)
         frozen = is_value(table)
+        # Fields of a frozen table are locals until all of them are read.
         prefix = f"{target}_" if frozen else f"{target}."
         # `new` skips `__init__`: every slot is assigned below.
         if not frozen:
@@ -105,6 +107,7 @@ class _DecoderWriter:
         if self._flexible:
             self._tagged_fields([(tag, prefix + field, row) for tag, field, row in layout.tagged])
         self._flush()
+        # A frozen object takes its values in one call: its slots cannot be assigned one by one.
         if frozen:
             arguments = [f"{field}={prefix}{field}" for field in table.__annotations__]
             source.line(f"{target} = {name}({', '.join(arguments)})")
@@ -210,6 +213,7 @@ class _DecoderWriter:
             if isinstance(element, Struct):
                 self.table(element.table, item)
             else:
+                # Elements cannot be null in Kafka's protocol: only the array can.
                 self._value(element, item, nullable=False)
                 self._flush()
             source.line(f"{items}.append({item})")
@@ -248,6 +252,7 @@ class _DecoderWriter:
     def _tagged_field(self, tagged: list[tuple[int, str, Row]]) -> None:
         source = self._source
         tag, length, end = source.fresh("tag"), source.fresh("length"), source.fresh("tag_end")
+        # Known tags are compared one by one: no message has more than a few.
         source.line(f"{tag}, position = read_uvarint(data, position)")
         source.line(f"{length}, position = read_uvarint(data, position)")
         source.line(f"{end} = position + {length}")
@@ -261,6 +266,7 @@ class _DecoderWriter:
                     source.line(f"reject('{self._label(target)} does not fill its tagged field')")
             branch = "elif"
         with source.block("else"):
+            # A tag that this version does not know (KIP-482).
             source.line(f"position = {end}")
 
 

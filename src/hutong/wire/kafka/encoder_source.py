@@ -23,6 +23,7 @@ def encoder_source(table: type[Any], info: MessageInfo, version: int, function: 
     source = SourceCode(_NAMESPACE)
     with source.block(f"def {function}(message, out)"):
         source.line("pieces = []")
+        # A bound method in a local costs no look-up for each piece.
         source.line("add = pieces.append")
         writer = _EncoderWriter(source, version, info.is_flexible(version))
         writer.table(table, "message")
@@ -45,6 +46,7 @@ class _EncoderWriter:
         layout = TableAt(table, self._version)
         for field, row in layout.plain:
             self._value(row.wire_type, f"{target}.{field}", row.is_nullable(self._version))
+        # Tagged fields end a table (KIP-482).
         if layout.tagged:
             self._flush()
             self._tagged_fields(table, layout.tagged, target)
@@ -54,6 +56,7 @@ class _EncoderWriter:
 
     def _value(self, wire_type: WireType, expression: str, nullable: bool) -> None:
         match wire_type:
+            # Held back, so that one struct packs a run of numbers.
             case FixedWidth(code, _):
                 self._run.append((code, expression))
             case Struct(table):
@@ -68,8 +71,10 @@ class _EncoderWriter:
     def _packed(self, run: list[tuple[str, str]]) -> str:
         """An expression for the bytes of a run."""
         codes = "".join(code for code, _ in run)
+        # A constant is faster than a struct with one zero byte.
         if codes == "x":
             return "b'\\0'"
+        # A compact length alone: the table saves the call to struct.
         if codes == "B":
             return f"ONE_BYTE[{run[0][1]}]"
         arguments = ", ".join(expression for code, expression in run if code != "x")
@@ -85,9 +90,11 @@ class _EncoderWriter:
         source, run = self._source, self._run
         short = [*run, (length_code(wire_type, self._flexible), length)]
         self._run = []
+        # Lengths of the old form have a fixed width, so the struct always has room for them.
         if not self._flexible:
             source.line(f"{self._add}({self._packed(short)})")
             return
+        # A length below 128 is one byte and fits the struct; nearly all texts and arrays are that short.
         with source.block(f"if {length} < 128"):
             source.line(f"{self._add}({self._packed(short)})")
         with source.block("else"):
@@ -97,6 +104,7 @@ class _EncoderWriter:
     def _count(self, expression: str, nullable: bool, local: str) -> str:
         """Binds `local` to the value and returns the name of its length as the wire wants it."""
         source, length = self._source, self._source.fresh("length")
+        # KIP-482: compact lengths are one higher, so that 0 can be null.
         counted = f"len({local}) + 1" if self._flexible else f"len({local})"
         null = "0" if self._flexible else "-1"
         source.line(f"{local} = {expression}")
@@ -109,11 +117,13 @@ class _EncoderWriter:
             if nullable:
                 text = self._source.fresh("text")
                 self._source.line(f"{text} = {expression}")
+                # Encoded before its length is taken, which counts bytes and not characters.
                 expression = f"None if {text} is None else {text}.encode()"
             else:
                 expression += ".encode()"
         self._length(wire_type, self._count(expression, nullable, local))
         if nullable:
+            # Null and empty values have no bytes after their length.
             with self._source.block(f"if {local}"):
                 self._source.line(f"{self._add}({local})")
         else:
@@ -122,11 +132,13 @@ class _EncoderWriter:
     def _records(self, expression: str) -> None:
         """Null stays null; no buffers at all are zero bytes."""
         source, buffers, length = self._source, self._source.fresh("records"), self._source.fresh("length")
+        # The size of a tagged field is known only once it is joined, which would copy the records.
         assert self._add == "add", "records inside a tagged field cannot pass uncopied"
         source.line(f"{buffers} = {expression}")
         with source.block(f"if {buffers} is None"):
             source.line(f"{length} = {0 if self._flexible else -1}")
         with source.block("else"):
+            # Callers may pass one buffer; the fetch path passes a list of views.
             with source.block(f"if type({buffers}) is not list"):
                 source.line(f"{buffers} = [{buffers}]")
             source.line(f"{length} = {1 if self._flexible else 0}")
@@ -135,6 +147,7 @@ class _EncoderWriter:
         self._length(Records(), length)
         with source.block(f"if {buffers}"):
             source.line("out.append(join(pieces))")
+            # The list is emptied in place: `add` is bound to it.
             source.line("pieces.clear()")
             source.line(f"out += {buffers}")
 
@@ -157,6 +170,7 @@ class _EncoderWriter:
             self.table(table, local)
             return
         with source.block(f"if {local} is None"):
+            # A nullable struct begins with a presence byte, -1 for null (KIP-893).
             source.line(f"{self._add}(b'\\xff')")
         with source.block("else"):
             self._run.append(("b", "1"))
@@ -169,6 +183,7 @@ class _EncoderWriter:
             (tag, f"{target}.{field}", row, self._is_changed(table, target, field, row)) for tag, field, row in tagged
         ]
         with source.block(f"if {' or '.join(condition for *_, condition in changed)}"):
+            # Each field is collected apart, because its size precedes it.
             outer, present = self._add, source.fresh("present")
             source.line(f"{present} = []")
             for tag, expression, row, condition in changed:
@@ -191,6 +206,7 @@ class _EncoderWriter:
 
     def _is_changed(self, table: type[Any], target: str, field: str, row: Row) -> str:
         expression = f"{target}.{field}"
+        # An array is at its default when it is empty, which its truth tells.
         if row.default == () and isinstance(row.wire_type, Array):
             return expression
         if row.default is None:
@@ -198,4 +214,5 @@ class _EncoderWriter:
         if isinstance(row.default, int | str):
             return f"{expression} != {row.default!r}"
         default = self._source.constant(f"{table.__name__}_{field}", row.default)
+        # Most messages hold the shared default instance itself, so identity is tested first.
         return f"({expression} is not {default} and {expression} != {default})"

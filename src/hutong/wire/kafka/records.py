@@ -129,6 +129,7 @@ def validate_batch_set(
     header = parse_batch_header(view)
     if header.magic != MAGIC:
         raise Refused(ErrorCode.INVALID_RECORD, f"message format {header.magic}, where only {MAGIC} is taken")
+    # Kafka refuses more than one batch for a partition too (`validateRecords` of ProduceRequest).
     if header.batch_length != size - LENGTH_END:
         raise Refused(ErrorCode.INVALID_RECORD, "not exactly one record batch")
     if size > batch_bytes_max:
@@ -136,17 +137,20 @@ def validate_batch_set(
     if crc32c(view[CRC_START:]) != header.crc:
         raise Refused(ErrorCode.CORRUPT_MESSAGE, "the CRC of a record batch does not hold")
     attributes = header.attributes
+    # Most batches have neither compression nor flags; LogAppendTime alone needs no check either.
     if attributes and attributes != LOG_APPEND_TIME:
         _check_attributes(attributes, zstd_allowed)
     count = header.record_count
     if header.base_offset or count < 1 or count != header.last_offset_delta + 1:
         raise Refused(ErrorCode.INVALID_RECORD, "base offset, last offset delta and record count do not agree")
+    # KIP-98: without a sequence a repetition could not be told from a new batch.
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise Refused(ErrorCode.INVALID_RECORD, "a producer id without epoch or sequence")
     return header
 
 
 def _check_attributes(attributes: int, zstd_allowed: bool) -> None:
+    # Markers end transactions: only the coordinator writes them.
     if attributes & CONTROL:
         raise Refused(ErrorCode.INVALID_RECORD, "clients may not write control batches")
     compression = attributes & COMPRESSION_MASK
@@ -178,6 +182,7 @@ def iterate_batches(view: memoryview) -> Iterator[tuple[BatchHeader, memoryview]
         if header.magic != MAGIC or header.size < HEADER_BYTES:
             raise ProtocolError(f"record batch at byte {position}: magic {header.magic}, {header.size} bytes")
         end = position + header.size
+        # A fetch is cut at its byte limit, so its last batch may be incomplete.
         if end > size:
             return
         yield header, view[position:end]
@@ -218,6 +223,7 @@ def _read_record(data: bytes, position: int, header: BatchHeader) -> tuple[Recor
     key, position = _read_bytes(data, position)
     value, position = _read_bytes(data, position)
     count, position = read_varlong(data, position)
+    # A header takes a byte at least, so a count above the bytes that are left is forged.
     if not 0 <= count <= end - position:
         raise ProtocolError("the headers of a record do not fit")
     headers = []

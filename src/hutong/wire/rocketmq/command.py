@@ -130,6 +130,7 @@ def _decode_carefully(frame: Buffer, size: int) -> Command:
     end = 4 + (mark & 0xFFFFFF)
     if end > size or end - 4 > HEADER_BYTES_MAX:
         raise ProtocolError(f"a header of {end - 4} bytes in a frame of {size}; {HEADER_BYTES_MAX} are allowed")
+    # The top byte of the header's length is its form (`RemotingCommand.markProtocolType` in Java).
     if mark >> 24 == JSON:
         return _decode_json(frame, end)
     if mark >> 24 != BINARY:
@@ -146,6 +147,7 @@ def _decode_carefully(frame: Buffer, size: int) -> Command:
             raise ProtocolError(f"a remark of {remark_size} bytes in a header of {end - 4}")
         remark = _text(frame[begin - remark_size - 4 : begin - 4])
         (ext_size,) = _LENGTH.unpack_from(frame, begin - 4)
+    # Bytes left over would mean that the sender has another format.
     if begin + ext_size != end:
         raise ProtocolError(f"ext fields of {ext_size} bytes where there are {end - begin}")
     ext_block = bytes(frame[begin:end]) if ext_size else None
@@ -175,6 +177,7 @@ def encode(command: Command, *, serialization: int | None = None) -> list[Buffer
     else:
         head = _encode_binary(command)
     length = len(head) - 4 + len(command.body)
+    # Java's decoder closes the connection at a longer frame, so the caller learns of it here.
     if length > FRAME_BYTES_MAX:
         raise ValueError(f"a frame of {length} bytes; {FRAME_BYTES_MAX} are allowed")
     _MARK.pack_into(head, 0, length)
@@ -185,6 +188,7 @@ def encode_binary(
     code: int, opaque: int, flag: int, ext_block: bytes = b"", body: Buffer = b"", remark: bytes = b""
 ) -> bytes:
     """A whole binary frame by the shortest way: for a caller that keeps to the bounds of the format by itself."""
+    # A remark moves the length behind it, so such a frame is packed in two steps.
     if remark:
         return _with_remark(code, opaque, flag, ext_block, body, remark)
     ext_size = len(ext_block)
@@ -200,6 +204,7 @@ def encode_ext(fields: Mapping[str, str]) -> bytes:
     parts: list[bytes] = []
     for name, value in fields.items():
         key, data = name.encode(), value.encode()
+        # Keys have a 16-bit length, values a 32-bit one.
         if not 0 < len(key) <= _SHORT_MAX:
             raise ValueError(f"the name of an ext field has {len(key)} bytes; 1 to {_SHORT_MAX} are allowed")
         parts += (_KEY.pack(len(key)), key, _LENGTH.pack(len(data)), data)
@@ -227,6 +232,7 @@ def decode_ext(block: Buffer) -> dict[str, str]:
             fields[_text(block[at + 2 : key_end])] = _text(block[key_end + 4 : value_end])
             at = value_end
     except struct.error:
+        # A length was cut off by the end of the block.
         raise ProtocolError("the ext fields end in the middle of one") from None
     return fields
 
@@ -245,6 +251,7 @@ def _encode_plain(command: Command) -> list[Buffer] | None:
 
 def _encode_binary(command: Command) -> bytearray:
     remark = (command.remark or "").encode()
+    # Fields that were read or set win over the block that they were decoded from.
     ext_block = encode_ext(command.fields) if command.fields is not None else command.ext_block or b""
     header_size = _FIXED_BYTES + len(remark) + len(ext_block)
     if header_size > HEADER_BYTES_MAX:
@@ -313,6 +320,7 @@ def _decode_json(frame: Buffer, end: int) -> Command:
     numbers = (header.code, header.opaque, header.flag)
     if not all(_INT_MIN <= number <= _INT_MAX for number in numbers) or not _SHORT_MIN <= header.version <= _SHORT_MAX:
         raise ProtocolError("a number of the header does not fit its type")
+    # Null means an absent field: Java writes none for it.
     fields = {name: _as_text(value) for name, value in (header.extFields or {}).items() if value is not None}
     if len(fields) > EXT_FIELDS_MAX:
         raise ProtocolError(f"{len(fields)} ext fields; {EXT_FIELDS_MAX} are allowed")
@@ -334,6 +342,7 @@ def _decode_json(frame: Buffer, end: int) -> Command:
 def _language(named: str | int) -> int:
     # Some clients write the language as its number.
     if isinstance(named, int):
+        # An unknown language is no reason to refuse a client.
         return named if 0 <= named < len(LANGUAGES) else OTHER
     return LANGUAGES.index(named) if named in LANGUAGES else OTHER
 
@@ -341,6 +350,7 @@ def _language(named: str | int) -> int:
 def _as_text(value: str | int | float | bool) -> str:
     if isinstance(value, str):
         return value
+    # Before `str`: Python writes True where JSON and Java write true.
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

@@ -99,6 +99,7 @@ def decode(data: Buffer | str, dialect: Dialect) -> ClientFrame | Malformed:
         return Malformed(Code.MISSING_TYPE)
     kind = _KINDS.get(raw.type) if isinstance(raw.type, str) else None
     if kind is None:
+        # The two bridges of Vert.x have different codes for the same fault.
         return Malformed(Code.UNKNOWN_TYPE if dialect is Dialect.TCP else Code.INVALID_TYPE)
     # A ping needs no address, and its other members are ignored.
     if kind is FrameKind.PING:
@@ -113,6 +114,7 @@ _PING: Final = ClientFrame(FrameKind.PING, "")
 
 def _has_many_exponents(data: Buffer | str) -> bool:
     """Return True if the frame may hold many numbers such as 1e300, each of which costs msgspec up to 17 us."""
+    # A frame of fewer bytes cannot hold so many: nothing is searched.
     if len(data) <= EXPONENTS_MAX:
         return False
     found = _EXPONENT_OF_TEXT.findall(data) if isinstance(data, str) else _EXPONENT.findall(data)
@@ -133,6 +135,7 @@ def _not_json(word: str) -> None:
 
 def _finite(text: str) -> float:
     value = float(text)
+    # Python reads 1e999 as infinity, which JSON cannot express; msgspec refuses it as well.
     if math.isinf(value):
         raise ValueError(f"{text} is out of range")
     return value
@@ -146,6 +149,7 @@ def _checked(kind: FrameKind, raw: _Envelope) -> ClientFrame | Malformed:
     if reply_address is not None and (not isinstance(reply_address, str) or not reply_address):
         return Malformed(Code.INVALID_REPLY_ADDRESS, address)
     failure = None
+    # Only a reply may carry one: it fails the request that it answers.
     if raw.failureCode is not None:
         failure = _failure(raw.failureCode, raw.message)
         if failure is None:
@@ -184,6 +188,7 @@ def _headers(raw: object) -> tuple[tuple[tuple[str, str], ...], Mapping[str, obj
         if name in _OPTIONS:
             options[name] = value
             continue
+        # Vert.x headers are a multimap, which JSON expresses by lists.
         values = value if isinstance(value, list) else (value,)
         # Before the values are converted.
         if len(pairs) + len(values) > HEADERS_MAX:
@@ -241,6 +246,7 @@ def _codec_name(options: Mapping[str, object]) -> str | None:
 def _may_be_vast(data: Buffer | str) -> bool:
     if isinstance(data, str):
         return data.count("[") + data.count("{") > DEPTH_MAX
+    # A memoryview has no `count`.
     plain = data if isinstance(data, bytes | bytearray) else bytes(data)
     return plain.count(b"[") + plain.count(b"{") > DEPTH_MAX
 
@@ -260,6 +266,7 @@ def is_vast(values: Iterable[object]) -> bool:
             return True
         inner: list[Any] = []
         for value in level:
+            # Empty containers have nothing to walk, and an iterator for each would cost more than the test.
             if value:
                 for one in value if type(value) is list else value.values():
                     if type(one) is list or type(one) is dict:
