@@ -25,7 +25,7 @@ from rich.table import Table
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
-from hutong.foundation.waiting.numbered import Wait
+from hutong.foundation.waiting.numbered import NumberedWait
 from hutong.remoting.channels.answers import Answer
 from hutong.remoting.channels.channel import Channel
 from hutong.remoting.client import RemotingClient
@@ -129,7 +129,7 @@ class _Run:
         self.is_over = True
 
 
-class _Answered(Wait[Command]):
+class _Answered(NumberedWait[Command]):
     __slots__ = ("_told",)
 
     def __init__(self, told: Callable[[Command | HutongError], None]) -> None:

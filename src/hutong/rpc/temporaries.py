@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, UsageError
-from hutong.foundation.waiting.table import Owner, Parked, WaitTable
+from hutong.foundation.waiting.table import Owner, ParkedWait, WaitTable
 from hutong.rpc.bus_endpoint import PEER, BusEndpoint
 from hutong.rpc.call import PROXY_ADDRESS, STREAM_ADDRESS, IncomingCall, Outcome
 from hutong.rpc.description import Kind, MethodDescription, ServiceDescription, describe
@@ -113,7 +113,7 @@ class Temporary:
         self._forget = forget
         self._consumer: Consumer | None = None
         self._owner: Owner | None = None
-        self._ticket: Parked[None] | None = None
+        self._ticket: ParkedWait[None] | None = None
         self._is_open = True
 
     def open(self, call: IncomingCall) -> None:

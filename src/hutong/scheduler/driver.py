@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
-from hutong.foundation.waiting.table import Continuation, Owner, Parked, WaitTable
+from hutong.foundation.waiting.table import Continuation, Owner, ParkedWait, WaitTable
 from hutong.scheduler.machine import (
     Instruction,
     Key,
@@ -51,7 +51,7 @@ class _ParkedMessage(Generic[T]):
     def __init__(self, key: Key, work: Work[T]) -> None:
         self.key = key
         self.work = work
-        self.ticket: Parked[T] | None = None  # until it is parked
+        self.ticket: ParkedWait[T] | None = None  # until it is parked
         self.is_begun = False
 
 
@@ -161,7 +161,7 @@ class FairExecutor:
                 self._follow(instructions)
         return instructions
 
-    def _work(self, message: _ParkedMessage[T], ticket: Parked[T]) -> bool:
+    def _work(self, message: _ParkedMessage[T], ticket: ParkedWait[T]) -> bool:
         """One step of the work; whether it is done."""
         is_woken = False
 

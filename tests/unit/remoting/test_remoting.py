@@ -12,7 +12,7 @@ import uvloop
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import Expired, HutongError
 from hutong.foundation.timers import TimerWheel
-from hutong.foundation.waiting.numbered import Wait
+from hutong.foundation.waiting.numbered import NumberedWait
 from hutong.remoting.channels.answers import LATER, NOT_SUPPORTED, SUCCESS, SYSTEM_BUSY, SYSTEM_ERROR, Answer
 from hutong.remoting.channels.channel import FRAMES_TOGETHER, Channel
 from hutong.remoting.channels.hooks import AclCheck, AclHook
@@ -308,7 +308,7 @@ async def test_a_command_that_cannot_be_sent_leaves_nothing() -> None:
         assert it.client.awaited == 0
 
 
-class Noted(Wait[Command]):
+class Noted(NumberedWait[Command]):
     def __init__(self) -> None:
         self.outcome: asyncio.Future[Command | HutongError] = asyncio.get_running_loop().create_future()
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from hutong.broker.fetch.incremental_fetch import SessionFetch
     from hutong.broker.fetch.parts import FetchParts
-    from hutong.foundation.waiting.table import Parked
+    from hutong.foundation.waiting.table import ParkedWait
     from hutong.journal.log import PartitionLog
     from hutong.wire.kafka.apis.k01_fetch import FetchRequest, FetchResponse, FetchTopic
 
@@ -58,7 +58,7 @@ class PendingFetch:
         self._session_fetch = session_fetch
         self._rights = read_rights(request, context) if context.broker.authorizer.is_on else ReadRights.ALL
         self._watched: list[PartitionLog] = []
-        self._parked: Parked[None] | None = None
+        self._parked: ParkedWait[None] | None = None
         self._has_woken = False
         self._is_reading = False  # in stretches
 

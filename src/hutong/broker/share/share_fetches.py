@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hutong.broker.share.share_logs import ShareLogs
     from hutong.broker.topics.partition import Partition
     from hutong.foundation.clock import Clock
-    from hutong.foundation.waiting.table import Parked, WaitTable
+    from hutong.foundation.waiting.table import ParkedWait, WaitTable
     from hutong.groups.share.delivery.machine import SharePartition
     from hutong.groups.share.driver import ShareCoordinator
     from hutong.groups.share.records import PartitionKey
@@ -212,7 +212,7 @@ class ShareFetch:
         self._bytes_left = wish.bytes_max
         self._open = 0  # looks that have not ended
         self._is_over = False  # its time has come, or it has got something
-        self._parked: Parked[None] | None = None
+        self._parked: ParkedWait[None] | None = None
 
     @property
     def is_in_service(self) -> bool:

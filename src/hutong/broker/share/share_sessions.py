@@ -20,7 +20,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.handling.session import ClientSession
-    from hutong.foundation.waiting.table import Parked, WaitTable
+    from hutong.foundation.waiting.table import ParkedWait, WaitTable
 
 BEGIN_EPOCH: Final = 0
 END_EPOCH: Final = -1
@@ -40,7 +40,7 @@ class ShareSession:
         self.member_id = member_id
         self.epoch = 1
         self.partitions: dict[PartitionKey, object] = {}
-        self.ticket: Parked[None] | None = None
+        self.ticket: ParkedWait[None] | None = None
 
     def rotate(self) -> list[PartitionKey]:
         """The partitions; next time another one is the first."""

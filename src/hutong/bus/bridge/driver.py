@@ -36,7 +36,7 @@ from hutong.bus.options import DEFAULT, TIMEOUT_MS_DEFAULT, DeliveryOptions
 from hutong.bus.waiting.promise import Promise
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, OwnerGone, UsageError
-from hutong.foundation.waiting.table import Owner, Parked, WaitTable
+from hutong.foundation.waiting.table import Owner, ParkedWait, WaitTable
 from hutong.runtime.contexts.contexts import Context
 from hutong.wire.buffer import Buffer
 from hutong.wire.vertx.client_frames import ClientFrame, FrameKind, Malformed, decode
@@ -97,7 +97,7 @@ class ConnectedClient:
         self._consumers: dict[int, Consumer] = {}
         self._requests: set[Reply] = set()
         self._is_asking = False  # the authenticator has not decided yet
-        self._slow: Parked[None] | None = None  # while it does not read
+        self._slow: ParkedWait[None] | None = None  # while it does not read
         self._unsent_bytes = 0  # written since then
 
     @property

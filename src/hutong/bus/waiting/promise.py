@@ -20,14 +20,14 @@ from typing import Any, Final, TypeVar, cast
 
 from hutong.bus.waiting.callbacks import CallbackExecutor, carrying
 from hutong.foundation.errors import HutongError
-from hutong.foundation.waiting.numbered import Wait
+from hutong.foundation.waiting.numbered import NumberedWait
 
 V = TypeVar("V")
 PENDING: Final[Any] = object()
 """The outcome of a promise that is still open."""
 
 
-class Promise(Wait[V]):
+class Promise(NumberedWait[V]):
     """A value that will come, or an error. Its maker parks it; it may be awaited and asked any number of times.
 
     `_waiter` is the first future that awaits it: there is seldom a second. `_waiters` has the others, threads that

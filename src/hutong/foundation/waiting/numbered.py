@@ -41,7 +41,7 @@ _NO_NUMBERS: Final[Iterator[int]] = iter(())
 Post = Callable[[Callable[[], None]], None]
 
 
-class Wait(Generic[V]):
+class NumberedWait(Generic[V]):
     """One wait. A subclass handles the outcome in `end`, which is called exactly once."""
 
     __slots__ = ("_generation", "_number")
@@ -99,7 +99,7 @@ class _Generation(Generic[V]):
     def __init__(self, table: "NumberedWaitTable[V]", number: int, closes_ms: int) -> None:
         self.table = table
         self.number = number
-        self.waiting: dict[int, Wait[V]] = {}
+        self.waiting: dict[int, NumberedWait[V]] = {}
         self.numbers = _NO_NUMBERS
         self.next_number = number << table.numbers.bits
         self.closes_ms = closes_ms
@@ -120,12 +120,12 @@ class Numbers:
         self._next_generation = itertools.count(1)
         self._generations: dict[int, _Generation[Any]] = {}
 
-    def find(self, number: int) -> Wait[Any] | None:
+    def find(self, number: int) -> NumberedWait[Any] | None:
         """The wait under `number`, or None."""
         generation = self._generations.get(number >> self.bits)
         return None if generation is None else generation.waiting.get(number)
 
-    def take(self, number: int) -> Wait[Any] | None:
+    def take(self, number: int) -> NumberedWait[Any] | None:
         """Remove the wait under `number`, for the caller to `end`; None if there is none any more."""
         generation = self._generations.get(number >> self.bits)
         return None if generation is None else generation.waiting.pop(number, None)
@@ -168,7 +168,7 @@ class WaitQueue(Generic[V]):
         self._timer: Timer | None = None
         self._timer_ms = 0
 
-    def park(self, wait: Wait[V]) -> None:
+    def park(self, wait: NumberedWait[V]) -> None:
         """Enter `wait`, to be ended exactly once; any thread may call. Raises LimitExceeded when the table is full."""
         while True:
             generation = self._open
@@ -303,7 +303,7 @@ class NumberedWaitTable(Generic[V]):
         with self._lock:
             setattr(self, figure, getattr(self, figure) + 1)
 
-    def _make_room(self, queue: WaitQueue[V], wait: Wait[V]) -> bool:
+    def _make_room(self, queue: WaitQueue[V], wait: NumberedWait[V]) -> bool:
         """Give the queue more numbers. False if the table has ended; the wait has ended with it then."""
         with self._lock:
             if self._ended is None:

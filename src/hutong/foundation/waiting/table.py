@@ -38,7 +38,7 @@ class Owner:
     __slots__ = ("_ended", "_parked")
 
     def __init__(self) -> None:
-        self._parked: dict[Parked[Any], None] | None = None  # made on first use: most connections never wait
+        self._parked: dict[ParkedWait[Any], None] | None = None  # made on first use: most connections never wait
         self._ended: HutongError | None = None
 
     @property
@@ -56,7 +56,7 @@ class Owner:
         return len(self._parked) if self._parked else 0
 
 
-class Parked(Generic[V]):
+class ParkedWait(Generic[V]):
     """The ticket of one parked continuation, by which code outside the table ends it."""
 
     __slots__ = ("_key", "_owner", "_table", "_then", "_timer")
@@ -115,7 +115,7 @@ class Parked(Generic[V]):
         return then
 
 
-class _Awaited(Parked[V]):
+class _Awaited(ParkedWait[V]):
     """A parked coroutine. Its future is cancelled with its task, one loop iteration before the task can run."""
 
     __slots__ = ("future",)
@@ -167,7 +167,7 @@ class WaitTable(Generic[V]):
         self.given_back_total = 0
         self._wheel = wheel
         self._capacity = capacity
-        self._waiting: dict[Hashable, Parked[V] | OrderedDict[Parked[V], None]] = {}
+        self._waiting: dict[Hashable, ParkedWait[V] | OrderedDict[ParkedWait[V], None]] = {}
         self._count = 0
         self._closed: HutongError | None = None
 
@@ -181,16 +181,16 @@ class WaitTable(Generic[V]):
         *,
         deadline_ms: int | None = None,
         owner: Owner | None = None,
-    ) -> Parked[V]:
+    ) -> ParkedWait[V]:
         """Call `then` exactly once: with the value, or with the error that ends the wait (Expired, OwnerGone ...).
 
         `deadline_ms` is absolute, in monotonic milliseconds. Raises LimitExceeded when the table is full.
         """
-        ticket = Parked(self, key, then, owner)
+        ticket = ParkedWait(self, key, then, owner)
         self._park(ticket, deadline_ms, owner)
         return ticket
 
-    def _park(self, ticket: Parked[V], deadline_ms: int | None, owner: Owner | None) -> None:
+    def _park(self, ticket: ParkedWait[V], deadline_ms: int | None, owner: Owner | None) -> None:
         if self._count >= self._capacity:
             raise LimitExceeded(self.name, self._capacity)
         self.parked_total += 1
@@ -267,7 +267,7 @@ class WaitTable(Generic[V]):
         ended = self.resumed_total + self.expired_total + self.failed_total + self.abandoned_total
         assert self.parked_total == ended + self._count
 
-    def _insert(self, key: Hashable, ticket: Parked[V]) -> None:
+    def _insert(self, key: Hashable, ticket: ParkedWait[V]) -> None:
         self._count += 1
         present = self._waiting.setdefault(key, ticket)
         if present is ticket:
@@ -277,7 +277,7 @@ class WaitTable(Generic[V]):
         else:
             self._waiting[key] = OrderedDict(((present, None), (ticket, None)))
 
-    def _remove(self, ticket: Parked[V]) -> None:
+    def _remove(self, ticket: ParkedWait[V]) -> None:
         self._count -= 1
         present = self._waiting[ticket._key]
         if isinstance(present, OrderedDict):
@@ -286,11 +286,11 @@ class WaitTable(Generic[V]):
                 return
         del self._waiting[ticket._key]  # an empty key costs nothing: keys are connections and producers by thousands
 
-    def _oldest(self, key: Hashable) -> Parked[V] | None:
+    def _oldest(self, key: Hashable) -> ParkedWait[V] | None:
         present = self._waiting.get(key)
         return next(iter(present)) if isinstance(present, OrderedDict) else present
 
-    def _all(self, key: Hashable) -> list[Parked[V]]:
+    def _all(self, key: Hashable) -> list[ParkedWait[V]]:
         present = self._waiting.get(key)
         if present is None:
             return []

@@ -12,7 +12,7 @@ awaited, requests above `unanswered_max` are refused instead, since what is held
 these bounds everything is taken even from a peer that does not read, so that two sides which both ask and are slow to
 read do not wait for each other for ever.
 
-The fast path for a protocol on top is a `Wait` of its own and `begin`. All methods are for the loop's thread only.
+A protocol on top has its own subclass of `NumberedWait` and uses `begin`. All methods are for the loop's thread only.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
 from hutong.foundation.timers import TimerWheel
-from hutong.foundation.waiting.numbered import NumberedWaitTable, ShortNumbers, Wait, WaitQueue
+from hutong.foundation.waiting.numbered import NumberedWait, NumberedWaitTable, ShortNumbers, WaitQueue
 from hutong.reactor.connections.handler import Peer
 from hutong.remoting.channels.answers import frame_of
 from hutong.remoting.channels.hooks import Hook
@@ -120,7 +120,7 @@ class Channel:
             endpoint.post,
             numbers,
         )
-        self.take: Callable[[int], Wait[Command] | None] = numbers.take  # who awaits the answer with this opaque
+        self.take: Callable[[int], NumberedWait[Command] | None] = numbers.take  # by opaque
         self._queue_ms = INVOKE_MS
         self._queue: WaitQueue[Command] = self._waits.queue(INVOKE_MS)
         self._push = peer.push
@@ -144,7 +144,7 @@ class Channel:
 
     # Asking.
 
-    def begin(self, code: int, ext_block: bytes, body: Buffer, timeout_ms: int, wait: Wait[Command]) -> int:
+    def begin(self, code: int, ext_block: bytes, body: Buffer, timeout_ms: int, wait: NumberedWait[Command]) -> int:
         """Ask by the fast path: park `wait`, send a binary frame; returns its opaque.
 
         `wait.end` is called once, with the answer, with Expired `timeout_ms` later (by at most an eighth and 40 ms), or
@@ -257,7 +257,7 @@ class Channel:
 
     # Steps of the above.
 
-    def _send_question(self, frame: list[Buffer], wait: Wait[Command]) -> None:
+    def _send_question(self, frame: list[Buffer], wait: NumberedWait[Command]) -> None:
         if len(wait._generation.waiting) > 1:
             self._asks_alone = False
             self._push_together(frame)
@@ -297,7 +297,7 @@ class Channel:
             self._check_room(sum(map(len, frame)), wait)
         self._send_question(frame, wait)
 
-    def _check_room(self, size: int, wait: Wait[Command]) -> None:
+    def _check_room(self, size: int, wait: NumberedWait[Command]) -> None:
         """A single frame may have any size, but not after too many bytes that the peer does not read."""
         unsent_bytes, unsent_bytes_max = self.peer.unsent_bytes(), self._endpoint.limits.unsent_bytes_max
         if unsent_bytes and unsent_bytes + size > unsent_bytes_max:
@@ -334,7 +334,7 @@ class Channel:
             self.peer.release()
 
 
-class _Asked(Wait[Command]):
+class _Asked(NumberedWait[Command]):
     """An invocation by the general way: hooks see its answer."""
 
     __slots__ = ("_channel", "_command")

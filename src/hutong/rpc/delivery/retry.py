@@ -21,7 +21,7 @@ from typing import Final
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, UsageError
 from hutong.foundation.timers import TimerWheel
-from hutong.foundation.waiting.table import Parked, WaitTable
+from hutong.foundation.waiting.table import ParkedWait, WaitTable
 from hutong.rpc.call import Outcome
 from hutong.rpc.delivery.caller_session import CallerSession
 from hutong.rpc.delivery.ids import CallId, parse_request_id
@@ -198,7 +198,7 @@ class _Attempts:
         self._deadline_ms = reliability.clock.monotonic_ms() + timeout_ms
         self._done: Ended | None = done
         self._abandons: dict[int, Abandon] = {}  # attempts that are still listened to
-        self._pause: Parked[None] | None = None
+        self._pause: ParkedWait[None] | None = None
         self._tried = 0
         self._doubt: HutongError | None = None  # of an earlier attempt: it may have had its effect
         self._refusal: Outcome | HutongError | None = None  # of the latest attempt that certainly had none

@@ -8,7 +8,7 @@ import threading
 from typing import Any, TypeVar
 
 from hutong.foundation.errors import HutongError
-from hutong.foundation.waiting.numbered import Wait
+from hutong.foundation.waiting.numbered import NumberedWait
 from hutong.rpc.call import IncomingCall, Outcome
 from hutong.rpc.errors import BadArguments
 from hutong.rpc.grpc.conversion import MethodConversion
@@ -45,7 +45,7 @@ class GrpcCall(IncomingCall):
             raise
 
 
-class AwaitedOutcome(Wait[Outcome]):
+class AwaitedOutcome(NumberedWait[Outcome]):
     """Parked; a task of the server's loop awaits `future`, any thread may end it."""
 
     __slots__ = ("_loop", "_thread_id", "future")

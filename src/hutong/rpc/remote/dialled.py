@@ -14,7 +14,7 @@ from typing import Final
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
 from hutong.foundation.timers import TimerWheel
-from hutong.foundation.waiting.table import Parked, WaitTable
+from hutong.foundation.waiting.table import ParkedWait, WaitTable
 from hutong.remoting.channels.channel import Channel
 from hutong.rpc.errors import CallFailed, NotConnected
 from hutong.rpc.remote.outgoing import Answer, Preparations, begin
@@ -79,7 +79,7 @@ class DialledTransport:
             await asyncio.wait((dialling,))
         self.waiting.close(self._closed)
 
-    def _park(self, held: "_Held") -> Parked[Channel] | None:
+    def _park(self, held: "_Held") -> ParkedWait[Channel] | None:
         """Hold a call until there is a connection. None where it fails already: soon, and not in here."""
         error: HutongError | None = self._closed
         if error is None:
@@ -113,7 +113,7 @@ class _Held:
 
     def __init__(self, answer: Answer, block: bytes, body: bytes, deadline_ms: int, now_ms: Callable[[], int]) -> None:
         self.deadline_ms = deadline_ms
-        self.parked: Parked[Channel] | None = None
+        self.parked: ParkedWait[Channel] | None = None
         self._answer = answer
         self._block = block
         self._body = body

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, ProtocolError
-from hutong.foundation.waiting.numbered import Wait
+from hutong.foundation.waiting.numbered import NumberedWait
 from hutong.remoting.channels.answers import NOT_SUPPORTED, SYSTEM_BUSY
 from hutong.remoting.channels.channel import Channel
 from hutong.rpc.call import Outcome
@@ -85,7 +85,7 @@ _NODES_OWN: Final[dict[wire.Kind, type[CallFailed]]] = {
 }
 
 
-class Answer(Wait[Command]):
+class Answer(NumberedWait[Command]):
     """An awaited answer. `done` gets the outcome of the call, on the connection's loop."""
 
     __slots__ = ("_done", "_prepared")

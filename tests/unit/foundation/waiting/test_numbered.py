@@ -18,14 +18,14 @@ from hutong.foundation.waiting.numbered import (
     LATE_MS_MAX,
     SHORT_BITS,
     SHORT_GENERATIONS,
+    NumberedWait,
     NumberedWaitTable,
     ShortNumbers,
-    Wait,
 )
 from hutong.foundation.waiting.table import NEVER
 
 
-class Noted(Wait[str]):
+class Noted(NumberedWait[str]):
     """Keeps its outcomes, which should be one."""
 
     def __init__(self) -> None:
@@ -179,7 +179,7 @@ def test_many_expire_over_several_turns() -> None:
 
 
 def test_an_end_that_raises_loses_no_other() -> None:
-    class Broken(Wait[str]):
+    class Broken(NumberedWait[str]):
         def end(self, outcome: str | HutongError) -> None:
             raise ZeroDivisionError
 
@@ -199,10 +199,10 @@ def test_what_meets_a_generation_as_it_closes_is_parked_in_the_next() -> None:
     queue = scene.waits.queue(1000)
     generation = queue._open
 
-    class Closing(dict[int, Wait[str]]):
+    class Closing(dict[int, NumberedWait[str]]):
         """Another thread closes the generation just before the entry."""
 
-        def __setitem__(self, number: int, wait: Wait[str]) -> None:
+        def __setitem__(self, number: int, wait: NumberedWait[str]) -> None:
             scene.waits._close_generation(queue, scene.clock.monotonic_ms())
             super().__setitem__(number, wait)
 

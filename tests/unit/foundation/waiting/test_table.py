@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.timers import TimerWheel
-from hutong.foundation.waiting.table import Owner, Parked, WaitTable
+from hutong.foundation.waiting.table import Owner, ParkedWait, WaitTable
 
 Ending = str | HutongError
 
@@ -290,7 +290,7 @@ class ParkingMachine(RuleBasedStateMachine):
         self.wheel = TimerWheel(0, tick_ms=1)
         self.waits: WaitTable[str] = WaitTable("machine", self.wheel, capacity=20)
         self.owners = [Owner(), Owner(), Owner()]
-        self.tickets: list[Parked[str]] = []
+        self.tickets: list[ParkedWait[str]] = []
         self.endings: list[list[Ending]] = []
 
     @rule(key=st.integers(0, 2), delay_ms=st.none() | st.integers(0, 50), owner=st.none() | st.integers(0, 2))
