@@ -370,7 +370,8 @@ class Dispatch:
         )
         if self._tracer is not None and api.is_traced:
             handle = traced(api_key, handle, self._tracer)
-        route = Route(codecs.request_decoder(api_key, api_version), handle, encode, api.frame_bytes_max, times, errors)
+        decode = codecs.request_decoder(api_key, api_version, api.elements_max)
+        route = Route(decode, handle, encode, api.frame_bytes_max, times, errors)
         self._routes[api_key << 16 | api_version] = route
         return route
 

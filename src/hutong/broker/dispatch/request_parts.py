@@ -1,8 +1,9 @@
 """Long requests cut into parts that are handled one after the other, and their answers put together again.
 
-Strategy: some requests are lists of questions that have nothing to do with each other; a part has PART_QUESTIONS of
-them, and is a whole request of its own. A topic whose partitions go to two parts is one topic in the answer. Requests
-of other kinds, and those where a question decides on all others, are one part.
+Strategy: some requests are lists of questions that have nothing to do with each other. Their row in `broker/apis.py`
+has a `Division`: the lists, and the size of a part. A part is a whole request of its own. A topic whose partitions go
+to two parts is one topic in the answer. Requests of other kinds, and those where a question decides on all others, are
+one part.
 
 Pure. Knows nothing of handlers, nor of when a part is handled.
 """
@@ -11,65 +12,19 @@ from __future__ import annotations
 
 from copy import copy
 from itertools import chain
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from hutong.wire.kafka.apis.k00_produce import ProduceRequest, ProduceResponse
-from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsRequest
-from hutong.wire.kafka.apis.k03_metadata import MetadataRequest
-from hutong.wire.kafka.apis.k08_offset_commit import OffsetCommitRequest
-from hutong.wire.kafka.apis.k09_offset_fetch import OffsetFetchRequest
+from hutong.broker.apis import BROKER_APIS
+from hutong.wire.kafka.schema import message_info
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-PART_QUESTIONS: Final = 200
-"""Handled in 1 to 2 ms (measured: 2 to 8 us each)."""
-WHOLE_QUESTIONS_MAX: Final = 500
-"""Of a request that is decoded on the loop and handled at once."""
-PRODUCE_PART_QUESTIONS: Final = 250
-WHOLE_PRODUCE_MAX: Final = 1_000
-"""Elements of a Produce that are appended at once, and so flushed together (measured: 5 to 10 us each)."""
-COMMIT_QUESTIONS: Final = 2_000
-"""Of a commit, which takes 1 us for each of them, and waits for the disk after each part."""
+    from hutong.broker.apis import Division
+
 PRODUCE_KEY: Final = 0
-
-
-class _List(NamedTuple):
-    """The fields of a request that is a list of questions without lists of their own, and of its answer."""
-
-    api_key: int
-    questions: tuple[str, ...]  # the first that is not empty counts
-    answers: str
-    size: int = PART_QUESTIONS
-    name_of: Callable[[Any], Any] | None = None  # where one that is named twice is refused, or answered once
-
-
-def _itself(question: Any) -> Any:
-    return question
-
-
-def _topic_of(question: Any) -> Any:
-    """A topic to be deleted: until version 5 its name, then its name or its id."""
-    return question if isinstance(question, str) else (question.name, question.topic_id)
-
-
-_RESOURCE: Final = attrgetter("resource_type", "resource_name")
-_LISTS: Final = {  # by name, since most nodes never import most of these
-    "DescribeGroups": _List(15, ("groups",), "groups"),
-    "CreateTopics": _List(19, ("topics",), "topics", 40, attrgetter("name")),
-    "DeleteTopics": _List(20, ("topics", "topic_names"), "responses", 40, _topic_of),
-    "DescribeConfigs": _List(32, ("resources",), "results", 25),
-    "AlterConfigs": _List(33, ("resources",), "responses", 60, _RESOURCE),
-    "CreatePartitions": _List(37, ("topics",), "results", 40, attrgetter("name")),
-    "DeleteGroups": _List(42, ("groups_names",), "results", PART_QUESTIONS, _itself),
-    "IncrementalAlterConfigs": _List(44, ("resources",), "responses", 60, _RESOURCE),
-    "ConsumerGroupDescribe": _List(69, ("group_ids",), "groups"),
-    "ShareGroupDescribe": _List(77, ("group_ids",), "groups"),
-}
-"""Measured: 75 us to create a topic and as much to apply it, 80 to describe the settings of one, 55 to alter them, 4 to
-describe a group."""
-_DIVISIBLE: Final = frozenset({PRODUCE_KEY, 2, 3, 8, 9, *(each.api_key for each in _LISTS.values())})
+_METADATA_KEY: Final = 3
+_OFFSET_FETCH_KEY: Final = 9
 _METADATA_BY_ID_FROM: Final = 12
 _GROUPS_FROM: Final = 8
 _NO_ID: Final = bytes(16)
@@ -77,141 +32,134 @@ _NO_ID: Final = bytes(16)
 
 def parts_of(request: Any, api_version: int) -> list[Any]:
     """Requests that ask together what this one asks, in order."""
-    match request:
-        case MetadataRequest():
-            return _metadata_parts(request, api_version)
-        case ProduceRequest():
-            parts = _cut(request.topic_data, "partition_data", PRODUCE_PART_QUESTIONS)
-            return [_with(request, topic_data=part) for part in parts]
-        case ListOffsetsRequest():
-            return [_with(request, topics=part) for part in _cut(request.topics, "partitions", PART_QUESTIONS)]
-        case OffsetCommitRequest():
-            return [_with(request, topics=part) for part in _cut(request.topics, "partitions", COMMIT_QUESTIONS)]
-        case OffsetFetchRequest() if api_version >= _GROUPS_FROM:
-            return [
-                _with(request, groups=[group if topics is None else _with(group, topics=topics)])
-                for group in request.groups
-                for topics in _cut_asked(group.topics)
-            ]
-        case OffsetFetchRequest():
-            return [_with(request, topics=topics) for topics in _cut_asked(request.topics)]
-    known = _list_of(request)
-    return [request] if known is None else _list_parts(request, known)
+    api_key, division = _division_of(request)
+    if division is None:
+        return [request]
+    if api_key == _METADATA_KEY:
+        return _metadata_parts(request, division, api_version)
+    # KIP-709: from version 8 a client asks for the offsets of several groups, each with topics of its own.
+    if api_key == _OFFSET_FETCH_KEY and api_version >= _GROUPS_FROM:
+        return [
+            _with(request, groups=[group if topics is None else _with(group, topics=topics)])
+            for group in request.groups
+            for topics in _cut(group.topics, division)
+        ]
+    field = _questions_of(request, division)
+    questions = getattr(request, field)
+    cuts = _cut(questions, division) if division.inner else _cut_list(questions, division)
+    return [_with(request, **{field: cut}) for cut in cuts]
 
 
 def has_many(request: Any) -> bool:
     """Return True if a decoded request has too many elements to be handled at once."""
-    match request:
-        case ProduceRequest():
-            return elements_in(request) > WHOLE_PRODUCE_MAX
-        case MetadataRequest() | ListOffsetsRequest() | OffsetCommitRequest() | OffsetFetchRequest():
-            return elements_in(request) > WHOLE_QUESTIONS_MAX
-    known = _list_of(request)
-    return known is not None and elements_in(request) > 2 * known.size
+    division = _division_of(request)[1]
+    return division is not None and elements_in(request) > (division.whole_max or 2 * division.size)
 
 
 def elements_in(request: Any) -> int:
     """Topics and partitions of a divisible request; 0 where it has no list of them."""
-    match request:
-        case ProduceRequest():
-            return sum(1 + len(topic.partition_data) for topic in request.topic_data)
-        case MetadataRequest():
-            return len(request.topics or ())
-        case ListOffsetsRequest() | OffsetCommitRequest():
-            return sum(1 + len(topic.partitions) for topic in request.topics)
-        case OffsetFetchRequest():
-            topics = [*(request.topics or ()), *(topic for group in request.groups for topic in group.topics or ())]
-            return len(request.groups) + sum(1 + len(topic.partition_indexes) for topic in topics)
-    known = _list_of(request)
-    return 0 if known is None else len(getattr(request, _questions_of(request, known)))
+    api_key, division = _division_of(request)
+    if division is None:
+        return 0
+    questions = getattr(request, _questions_of(request, division)) or ()
+    count = len(questions)
+    if api_key == _OFFSET_FETCH_KEY:
+        # One of both lists is empty: the version of the request decides which.
+        questions = [*questions, *(topic for group in request.groups for topic in group.topics or ())]
+        count = len(request.groups) + len(questions)
+    if division.inner:
+        inner = division.inner
+        for question in questions:
+            count += len(getattr(question, inner))
+    return count
 
 
 def is_divisible(api_key: int) -> bool:
     """Return True if requests of this kind may have more than one part."""
-    return api_key in _DIVISIBLE
+    return BROKER_APIS[api_key].division is not None
 
 
 def joined(answers: Sequence[Any]) -> Any:
     """The answer to the whole of a request, of those to its parts; they are used up."""
     whole = answers[0]
+    api_key, division = _division_of(whole)
+    if division is None:
+        return whole
     for answer in answers[1:]:
+        # KIP-219: a client waits as long as an answer asks, so the whole asks for the longest wait of its parts.
         if getattr(answer, "throttle_time_ms", 0):
             whole.throttle_time_ms = max(whole.throttle_time_ms, answer.throttle_time_ms)
-        known = _LISTS.get(type(answer).__name__.removesuffix("Response"))
-        if known is not None:
-            getattr(whole, known.answers).extend(getattr(answer, known.answers))
-            continue
-        if isinstance(whole, ProduceResponse):
-            _join_topics(whole.responses, answer.responses, "partition_responses")
-        elif getattr(whole, "groups", None):
-            _join_groups(whole.groups, answer.groups)
+        if api_key == _OFFSET_FETCH_KEY and whole.groups:
+            _join_groups(whole.groups, answer.groups, division)
         else:
-            _join_topics(whole.topics, answer.topics)
+            _join(getattr(whole, division.answers), getattr(answer, division.answers), division)
     return whole
 
 
-def _list_of(request: Any) -> _List | None:
-    return _LISTS.get(type(request).__name__.removesuffix("Request"))
+def _division_of(message: Any) -> tuple[int, Division | None]:
+    """The API of a request or an answer, and how its requests are divided."""
+    api_key = message_info(type(message)).api_key
+    return api_key, BROKER_APIS[api_key].division
 
 
-def _questions_of(request: Any, known: _List) -> str:
+def _questions_of(request: Any, division: Division) -> str:
     """The name of the field that has the questions: an API may have an older one."""
-    return next((field for field in known.questions if getattr(request, field)), known.questions[0])
+    for field in division.questions:
+        if getattr(request, field):
+            return field
+    return division.questions[0]
 
 
-def _list_parts(request: Any, known: _List) -> list[Any]:
-    """Split into parts of `count` names. Equal names are in one part, so that its handler sees them together."""
-    field = _questions_of(request, known)
-    questions = getattr(request, field)
-    if known.name_of is None:
-        cuts = [questions[at : at + known.size] for at in range(0, len(questions), known.size)]
-    else:
-        alike: dict[Any, list[Any]] = {}
-        for question in questions:
-            alike.setdefault(known.name_of(question), []).append(question)
-        each = list(alike.values())
-        cuts = [list(chain.from_iterable(each[at : at + known.size])) for at in range(0, len(each), known.size)]
-    return [_with(request, **{field: cut}) for cut in cuts] or [request]
+def _cut_list(questions: list[Any], division: Division) -> list[list[Any]]:
+    """Split into lists of `size` names. Equal names are in one part, so that its handler sees them together."""
+    size = division.size
+    if division.name_of is None:
+        return [questions[at : at + size] for at in range(0, len(questions), size)] or [questions]
+    # A handler refuses a name that comes twice, or answers it once. In two parts it would do neither.
+    alike: dict[Any, list[Any]] = {}
+    for question in questions:
+        alike.setdefault(division.name_of(question), []).append(question)
+    each = list(alike.values())
+    return [list(chain.from_iterable(each[at : at + size])) for at in range(0, len(each), size)] or [questions]
 
 
-def _metadata_parts(request: MetadataRequest, api_version: int) -> list[Any]:
+def _metadata_parts(request: Any, division: Division, api_version: int) -> list[Any]:
     """Each topic once. Where ids are not taken yet, one of them has the whole request refused."""
+    # Null asks for all topics: the answer is long, not the request.
     if request.topics is None:
         return [request]
+    # KIP-516: ids count from version 12 only. A part without ids must not be answered if another one has them.
     if api_version < _METADATA_BY_ID_FROM and any(
         asked.name is None or asked.topic_id != _NO_ID for asked in request.topics
     ):
         return [request]
     each = list({(asked.topic_id, asked.name): asked for asked in request.topics}.values())
-    cuts = range(0, len(each), PART_QUESTIONS)
-    return [_with(request, topics=each[at : at + PART_QUESTIONS]) for at in cuts] or [request]
+    return [_with(request, topics=cut) for cut in _cut_list(each, division)]
 
 
-def _cut_asked(topics: Any) -> Iterator[Any]:
-    """As `_cut`, for the topics of an OffsetFetch; null asks for all of them, and is one part."""
+def _cut(topics: Sequence[Any] | None, division: Division) -> Iterator[Any]:
+    """The topics in lists of at most `size` partitions; a topic without any counts as one. One list at least."""
+    # An OffsetFetch with null instead of topics asks for all that the group has.
     if topics is None:
         yield None
-    else:
-        yield from _cut(topics, "partition_indexes", PART_QUESTIONS)
-
-
-def _cut(topics: Sequence[Any], inner: str, size: int) -> Iterator[list[Any]]:
-    """The topics in lists of at most `size` partitions; a topic without any counts as one. One list at least."""
+        return
     part: list[Any] = []
-    room = size
+    room = division.size
     for topic in topics:
-        partitions = getattr(topic, inner)
+        partitions = getattr(topic, division.inner)
         at = 0
+        # At least once, so that a topic without partitions is in a part as well.
         while True:
             taken = partitions[at : at + room]
-            part.append(topic if len(taken) == len(partitions) else _with(topic, **{inner: taken}))
+            part.append(topic if len(taken) == len(partitions) else _with(topic, **{division.inner: taken}))
             room -= max(1, len(taken))
             at += len(taken)
             if room <= 0:
                 yield part
-                part, room = [], size
+                part, room = [], division.size
             if at >= len(partitions):
                 break
+    # No topics at all is a request, too: its one part is answered like the whole.
     if part or not topics:
         yield part
 
@@ -224,23 +172,23 @@ def _with(message: Any, **fields: Any) -> Any:
     return changed
 
 
-def _join_groups(whole: list[Any], further: list[Any]) -> None:
+def _join_groups(whole: list[Any], further: list[Any], division: Division) -> None:
     for group in further:
+        # Only the last group can go on in the next part: parts keep the order of the request.
         if whole[-1].group_id == group.group_id:
-            _join_topics(whole[-1].topics, group.topics)
+            _join(whole[-1].topics, group.topics, division)
         else:
             whole.append(group)
 
 
-def _join_topics(whole: list[Any], further: list[Any], inner: str = "partitions") -> None:
-    if whole and further and _is_cut(whole[-1], further[0]):
-        getattr(whole[-1], inner).extend(getattr(further[0], inner))
+def _join(whole: list[Any], further: list[Any], division: Division) -> None:
+    # The first topic of a part may be the rest of the last one's, and then is one topic with it.
+    if division.inner and whole and further and _is_cut(whole[-1], further[0]):
+        getattr(whole[-1], division.inner_answers).extend(getattr(further[0], division.inner_answers))
         further = further[1:]
     whole += further
 
 
 def _is_cut(last: Any, first: Any) -> bool:
-    """Return True if these are two ends of one topic. Metadata answers each topic once, with all its partitions."""
-    if hasattr(last, "is_internal"):
-        return False
+    """Return True if these are two ends of one topic. From version 13 a Produce names topics by their ids alone."""
     return last.name == first.name and getattr(last, "topic_id", _NO_ID) == getattr(first, "topic_id", _NO_ID)

@@ -2,9 +2,9 @@
 
 Strategy: neighbouring fixed-width fields, together with the length that follows them, are read by one precompiled
 struct straight into the attributes of a new object; a compact length below 128 costs one comparison. Array counts are
-checked against the bytes that remain before anything is built, and in requests against how many elements such a request
-may have in all (`request_bounds`). Slices are not checked one by one: a length that points
-past the end makes the position overshoot, every later read then raises, and the last line compares position and size.
+checked against the bytes that remain before anything is built, and in requests against a bound on all elements
+together. Slices are not checked one by one: a length that points past the end makes the position overshoot, every later
+read then raises, and the last line compares position and size.
 IndexError, struct.error and UnicodeDecodeError become ProtocolError once, at the outer function.
 """
 
@@ -15,7 +15,6 @@ from typing import Any
 
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.kafka.layout import TableAt, has_records, length_code, size_min
-from hutong.wire.kafka.request_bounds import elements_max
 from hutong.wire.kafka.schema import (
     Array,
     FixedWidth,
@@ -48,21 +47,24 @@ _NAMESPACE = {
 }
 
 
-def decoder_source(table: type[Any], info: MessageInfo, version: int, function: str) -> SourceCode:
+def decoder_source(
+    table: type[Any], info: MessageInfo, version: int, function: str, elements_max: int | None
+) -> SourceCode:
     """Source of `function(data, position=0) -> message`, which takes all of `data` from `position`.
+
+    `elements_max` bounds the elements of all its arrays together.
 
     Where `info.open_ended`, bytes may follow: newer versions of such a message only append. They may follow requests
     too: Kafka ignores them, and librdkafka 2.16 sends three too many when it asks for the metadata of all topics.
     """
     source = SourceCode(_NAMESPACE)
-    bound = elements_max(info.name)
     # Only requests have a bound: responses come from a broker that we chose.
-    writer = _DecoderWriter(source, version, info.is_flexible(version), has_bound=bound is not None)
+    writer = _DecoderWriter(source, version, info.is_flexible(version), has_bound=elements_max is not None)
     with source.block(f"def {function}(data, position=0)"):
         with source.block("try"):
             source.line("size = len(data)")
-            if bound is not None:
-                source.line(f"elements_left = {bound}")
+            if elements_max is not None:
+                source.line(f"elements_left = {elements_max}")
             # A view for records alone: slicing bytes is faster for everything else.
             if has_records(table, version):
                 source.line("view = memoryview(data)")

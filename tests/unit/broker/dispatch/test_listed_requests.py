@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.broker.wire_node import WireClient, client_of, running_node
 
-from hutong.broker.dispatch.request_parts import _LISTS, elements_in, has_many, parts_of
+from hutong.broker.apis import BROKER_APIS
+from hutong.broker.dispatch.request_parts import elements_in, has_many, parts_of
 from hutong.broker.kafka import HANDLERS
 from hutong.wire.kafka.apis.k15_describe_groups import DescribeGroupsRequest
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -21,7 +22,6 @@ from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
 )
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.registry import APIS
-from hutong.wire.kafka.schema import message_info
 
 COUNT = 201
 NAMES = [f"topic-number-{number}" for number in range(COUNT)]
@@ -76,8 +76,9 @@ async def test_topics_are_made_altered_described_and_deleted(client: WireClient,
         *[ErrorCode.NONE] * (COUNT - 1),
     ]
     for api_key, counts in handled.items():
-        size = next(known.size for known in _LISTS.values() if known.api_key == api_key)
-        assert max(counts) <= size + 1, "all of one name are in one part"
+        division = BROKER_APIS[api_key].division
+        assert division
+        assert max(counts) <= division.size + 1, "all of one name are in one part"
         assert sum(counts) >= COUNT
     assert handled.keys() == {19, 44, 32, 20}
 
@@ -91,13 +92,12 @@ async def test_groups_are_described_and_each_is_deleted_once(client: WireClient,
     assert max(handled[15]) == 200
 
 
-def test_every_list_names_fields_of_its_api() -> None:
-    for kind, known in _LISTS.items():
-        api = APIS[known.api_key]
-        assert api.request.__name__ == f"{kind}Request"
-        assert message_info(api.request).api_key == known.api_key
-        request = api.request()
-        assert all(getattr(request, field) == [] for field in known.questions)
-        assert getattr(api.response(), known.answers) == []
-        assert not has_many(request)
-        assert parts_of(request, 0) == [request]
+@pytest.mark.parametrize("api_key", [key for key, api in BROKER_APIS.items() if api.division])
+def test_a_division_names_fields_of_its_api(api_key: int) -> None:
+    api, division = APIS[api_key], BROKER_APIS[api_key].division
+    assert division
+    request = api.request()
+    assert all(getattr(request, field) == [] for field in division.questions)
+    assert getattr(api.response(), division.answers) == []
+    assert not has_many(request)
+    assert parts_of(request, api.versions[0]) == [request]

@@ -14,15 +14,9 @@ from hypothesis import strategies as st
 from tests.support.sessions import session_of
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
+from hutong.broker.apis import BROKER_APIS
 from hutong.broker.dispatch.long_requests import SLICE_US, Finished, LongRequest, LongRequests
-from hutong.broker.dispatch.request_parts import (
-    PRODUCE_PART_QUESTIONS,
-    WHOLE_PRODUCE_MAX,
-    elements_in,
-    has_many,
-    joined,
-    parts_of,
-)
+from hutong.broker.dispatch.request_parts import elements_in, has_many, joined, parts_of
 from hutong.broker.kafka import k00_produce
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import OwnerGone, ProtocolError
@@ -43,7 +37,10 @@ from hutong.wire.kafka.apis.k00_produce import (
 )
 from hutong.wire.kafka.error_codes import ErrorCode
 
-MANY = 2 * WHOLE_PRODUCE_MAX
+DIVISION = BROKER_APIS[k00_produce.API_KEY].division
+assert DIVISION
+PART = DIVISION.size
+MANY = 2 * DIVISION.whole_max
 VERSION = 9
 BATCH = batch_of(b"v", timestamp_ms=time.time_ns() // 1_000_000)
 
@@ -110,7 +107,7 @@ def test_each_loop_iteration_appends_one_part_when_that_takes_its_time() -> None
     while scene.iterations:
         before = sum(scene.handled)
         scene.iterations.popleft()()
-        assert sum(scene.handled) - before <= PRODUCE_PART_QUESTIONS + 1
+        assert sum(scene.handled) - before <= PART + 1
     assert scene.released == 1
     done = scene.look(request)
     assert isinstance(done, Finished)
@@ -135,7 +132,7 @@ def test_a_part_that_is_held_is_tried_again_when_its_session_is_released() -> No
     assert scene.look(request) is HELD
     while scene.iterations:
         scene.iterations.popleft()()
-    assert (scene.released, len(scene.handled)) == (1, MANY // PRODUCE_PART_QUESTIONS), "no part is appended twice"
+    assert (scene.released, len(scene.handled)) == (1, MANY // PART), "no part is appended twice"
 
 
 def test_parts_do_not_wait_for_each_others_acknowledgement() -> None:
@@ -149,7 +146,7 @@ def test_parts_do_not_wait_for_each_others_acknowledgement() -> None:
     assert scene.look(request, handle) is HELD
     while scene.iterations:
         scene.iterations.popleft()()
-    assert len(laters) == MANY // PRODUCE_PART_QUESTIONS
+    assert len(laters) == MANY // PART
     found: list[ProduceResponse] = []
     scene.look(request, handle).answer.then(found.append)
     for later, answer in reversed(laters):
@@ -183,11 +180,11 @@ def test_stretches_end_with_their_time_and_tell_of_their_end_once() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(0, 3 * PRODUCE_PART_QUESTIONS), min_size=1, max_size=8))
+@given(st.lists(st.integers(0, 3 * PART), min_size=1, max_size=8))
 def test_parts_of_a_produce_are_the_whole_and_so_are_their_answers(sizes: list[int]) -> None:
     request = produce({f"t{number}": size for number, size in enumerate(sizes)})
     parts = parts_of(request, VERSION)
-    assert all(sum(len(topic.partition_data) for topic in part.topic_data) <= PRODUCE_PART_QUESTIONS for part in parts)
+    assert all(sum(len(topic.partition_data) for topic in part.topic_data) <= PART for part in parts)
     assert joined([answered(part) for part in parts]) == answered(request)
 
 
@@ -213,7 +210,7 @@ async def test_every_partition_answers_for_itself_and_nothing_overtakes(
     client.send(produce({"slim": 2, "wide": MANY + 3, "none": 2}, acks=-1), VERSION)
     client.send(produce({"wide": 1}), VERSION)
     answer = await client.receive(0, VERSION)
-    assert max(appended_at_once) <= PRODUCE_PART_QUESTIONS
+    assert max(appended_at_once) <= PART
     assert [(topic.name, len(topic.partition_responses)) for topic in answer.responses] == [
         ("slim", 2),
         ("wide", MANY + 3),

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.broker.wire_node import WireClient, client_of, running_node
 
+from hutong.broker.apis import PART_QUESTIONS
 from hutong.broker.dispatch.long_requests import LONG_FROM_BYTES
-from hutong.broker.dispatch.request_parts import PART_QUESTIONS, joined, parts_of
+from hutong.broker.dispatch.request_parts import joined, parts_of
 from hutong.wire.kafka.apis.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,

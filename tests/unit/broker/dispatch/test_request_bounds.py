@@ -4,24 +4,29 @@ import re
 
 import pytest
 
-from hutong.broker.dispatch.request_parts import is_divisible
-from hutong.foundation.errors import ProtocolError
-from hutong.wire.kafka import codecs
-from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
-from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from hutong.wire.kafka.apis.k15_describe_groups import DescribeGroupsRequest
-from hutong.wire.kafka.registry import APIS
-from hutong.wire.kafka.request_bounds import (
+from hutong.broker.apis import (
+    BROKER_APIS,
     COSTLY_ELEMENTS_MAX,
     ELEMENTS_MAX,
     LIST_ELEMENTS_MAX,
     PARTITION_ELEMENTS_MAX,
-    elements_max,
 )
+from hutong.broker.dispatch.request_parts import is_divisible
+from hutong.foundation.errors import ProtocolError
+from hutong.wire.kafka import codecs
+from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from hutong.wire.kafka.apis.k03_metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+from hutong.wire.kafka.apis.k15_describe_groups import DescribeGroupsRequest
 
 
 def decoded(message: object, api_key: int, api_version: int) -> object:
-    return codecs.decode_request(api_key, api_version, b"".join(codecs.encode_request(message, api_version)))
+    decode = codecs.request_decoder(api_key, api_version, BROKER_APIS[api_key].elements_max)
+    return decode(b"".join(codecs.encode_request(message, api_version)), 0)
 
 
 @pytest.mark.parametrize("api_version", [0, 5])
@@ -48,18 +53,22 @@ def test_elements_of_nested_arrays_count_together() -> None:
     assert decoded(FetchRequest(topics=topics[2:]), 1, 11)
 
 
-def test_every_request_has_a_bound_and_no_answer_has() -> None:
-    for api in APIS.values():
-        bound = elements_max(api.request.__name__)
-        if api.key in (2, 3, 8, 9):
-            assert bound == PARTITION_ELEMENTS_MAX
+def test_a_request_has_the_bound_of_its_kind() -> None:
+    for key, api in BROKER_APIS.items():
+        if key in (2, 3, 8, 9):
+            assert api.elements_max == PARTITION_ELEMENTS_MAX
+        elif key == 1 or (is_divisible(key) and key != 0):
+            assert api.elements_max == LIST_ELEMENTS_MAX
         else:
-            is_list = api.key == 1 or (is_divisible(api.key) and api.key != 0)
-            others = (ELEMENTS_MAX, COSTLY_ELEMENTS_MAX)
-            assert bound == LIST_ELEMENTS_MAX if is_list else bound in others
-    assert elements_max(MetadataResponse.__name__) is None
+            assert api.elements_max in (ELEMENTS_MAX, COSTLY_ELEMENTS_MAX)
+
+
+def test_an_answer_has_no_bound() -> None:
+    answer = MetadataResponse(topics=[MetadataResponseTopic(0)] * (codecs.ELEMENTS_MAX + 1))
+    found = codecs.decode_response(3, 9, b"".join(codecs.encode_response(answer, 9)))
+    assert len(found.topics) == codecs.ELEMENTS_MAX + 1
 
 
 def test_requests_whose_elements_cost_more_may_have_fewer() -> None:
-    costly = {api.key for api in APIS.values() if elements_max(api.request.__name__) == COSTLY_ELEMENTS_MAX}
+    costly = {key for key, api in BROKER_APIS.items() if api.elements_max == COSTLY_ELEMENTS_MAX}
     assert costly == {51, 55, 61, 90, 91}
