@@ -14,19 +14,19 @@ from tests.fault.ablation_search import Safeguard, histories_until_broken, print
 from tests.fault.call_history import CallHistory
 from tests.unit.rpc.delivery import test_memory as transcripts
 
-from hutong.rpc.delivery.machine import Memory
+from hutong.foundation.machine import Tick
+from hutong.rpc.delivery.machine import CallMemoryMachine
 from hutong.rpc.delivery.messages import (
     HORIZON,
     Asked,
     CallRecord,
+    CallRefusal,
     Execute,
     Fingerprint,
     Known,
     Reason,
-    Refusal,
     Replayed,
     SessionRecord,
-    Tick,
 )
 
 HISTORIES_MAX: Final = 2_000
@@ -34,19 +34,19 @@ STEPS_MAX: Final = 60
 
 
 def _stores_but_does_not_wait(patch: pytest.MonkeyPatch, known: tuple[Known, ...]) -> None:
-    send = Memory._send
+    send = CallMemoryMachine._send
 
-    def hasty(self: Memory, purpose: Any) -> None:
+    def hasty(self: CallMemoryMachine, purpose: Any) -> None:
         record = purpose.changes[0][1]
         if isinstance(record, CallRecord) and record.known in known:
             then = purpose.then
-            purpose = type(purpose)(purpose.changes, lambda: None, lambda: None)
+            purpose = type(purpose)(purpose.changes, lambda: None, lambda: None, purpose.session)
             send(self, purpose)
             then()
         else:
             send(self, purpose)
 
-    patch.setattr(Memory, "_send", hasty)
+    patch.setattr(CallMemoryMachine, "_send", hasty)
 
 
 def executes_before_the_start_is_stored(patch: pytest.MonkeyPatch) -> None:
@@ -58,32 +58,32 @@ def answers_before_the_outcome_is_stored(patch: pytest.MonkeyPatch) -> None:
 
 
 def executes_again_what_was_begun_before_a_restart(patch: pytest.MonkeyPatch) -> None:
-    replay = Memory._replay
+    replay = CallMemoryMachine._replay
 
-    def forgetful(self: Memory, event: Replayed) -> None:
+    def forgetful(self: CallMemoryMachine, event: Replayed) -> None:
         if not (isinstance(event.record, CallRecord) and event.record.known is Known.STARTED):
             replay(self, event)
 
-    patch.setattr(Memory, "_replay", forgetful)
+    patch.setattr(CallMemoryMachine, "_replay", forgetful)
 
 
 def executes_what_is_in_progress(patch: pytest.MonkeyPatch) -> None:
-    asked = Memory._asked
+    asked = CallMemoryMachine._asked
 
-    def eager(self: Memory, event: Asked) -> None:
+    def eager(self: CallMemoryMachine, event: Asked) -> None:
         session = self._sessions.get(event.call.session)
         is_running = session is not None and event.call.sequence in session.open
         asked(self, event)
         if is_running:
-            self._out.append(Execute(event.call))
+            self._out.append(Execute(event.ticket, event.call))
 
-    patch.setattr(Memory, "_asked", eager)
+    patch.setattr(CallMemoryMachine, "_asked", eager)
 
 
 def executes_what_is_acknowledged(patch: pytest.MonkeyPatch) -> None:
-    asked = Memory._asked
+    asked = CallMemoryMachine._asked
 
-    def trusting(self: Memory, event: Asked) -> None:
+    def trusting(self: CallMemoryMachine, event: Asked) -> None:
         session = self._sessions.get(event.call.session)
         below = session.acked_below if session else 0
         if session is not None and event.call.sequence not in session.calls:
@@ -92,58 +92,58 @@ def executes_what_is_acknowledged(patch: pytest.MonkeyPatch) -> None:
         if session is not None:
             session.acked_below = max(below, session.acked_below)
 
-    patch.setattr(Memory, "_asked", trusting)
+    patch.setattr(CallMemoryMachine, "_asked", trusting)
 
 
 def deletes_before_the_acknowledgement_is_stored(patch: pytest.MonkeyPatch) -> None:
-    def hasty(self: Memory, session: Any) -> None:
+    def hasty(self: CallMemoryMachine, session: Any) -> None:
         self._saved(session, session.acked_below)
 
-    patch.setattr(Memory, "_save", hasty)
+    patch.setattr(CallMemoryMachine, "_save", hasty)
 
 
 def believes_sessions_of_any_age(patch: pytest.MonkeyPatch) -> None:
-    stranger = Memory._stranger
+    stranger = CallMemoryMachine._stranger
 
-    def credulous(self: Memory, name: str, event: Asked) -> Refusal | None:
+    def credulous(self: CallMemoryMachine, name: str, event: Asked) -> CallRefusal | None:
         refusal = stranger(self, name, event)
         return None if refusal is not None and refusal.reason is Reason.EXPIRED else refusal
 
-    patch.setattr(Memory, "_stranger", credulous)
+    patch.setattr(CallMemoryMachine, "_stranger", credulous)
 
 
 def forgets_without_a_guard(patch: pytest.MonkeyPatch) -> None:
-    store_in_turn = Memory._store_in_turn
+    store_in_turn = CallMemoryMachine._store_in_turn
 
-    def unguarded(self: Memory, steps: list[Any]) -> None:
+    def unguarded(self: CallMemoryMachine, steps: list[Any]) -> None:
         store_in_turn(self, [tuple(c for c in step if not isinstance(c[1], SessionRecord)) for step in steps])
 
-    patch.setattr(Memory, "_store_in_turn", unguarded)
+    patch.setattr(CallMemoryMachine, "_store_in_turn", unguarded)
 
 
 def forgets_with_all_at_once(patch: pytest.MonkeyPatch) -> None:
-    def at_once(self: Memory, steps: list[Any]) -> None:
+    def at_once(self: CallMemoryMachine, steps: list[Any]) -> None:
         for step in steps:
             self._store(step, lambda: None)
 
-    patch.setattr(Memory, "_store_in_turn", at_once)
+    patch.setattr(CallMemoryMachine, "_store_in_turn", at_once)
 
 
 def keeps_the_horizon_for_itself(patch: pytest.MonkeyPatch) -> None:
     """With the clock that callers are judged by going back, only the stored horizon refuses them."""
-    send = Memory._send
+    send = CallMemoryMachine._send
 
-    def silent(self: Memory, purpose: Any) -> None:
+    def silent(self: CallMemoryMachine, purpose: Any) -> None:
         changes = tuple(change for change in purpose.changes if change[0] is not HORIZON)
-        send(self, type(purpose)(changes, purpose.then, purpose.otherwise))
+        send(self, type(purpose)(changes, purpose.then, purpose.otherwise, purpose.session))
 
-    patch.setattr(Memory, "_send", silent)
+    patch.setattr(CallMemoryMachine, "_send", silent)
 
 
 def forgets_while_deleting(patch: pytest.MonkeyPatch) -> None:
-    tick = Memory._tick
+    tick = CallMemoryMachine._tick
 
-    def hasty(self: Memory, event: Tick) -> None:
+    def hasty(self: CallMemoryMachine, event: Tick) -> None:
         counts = {session.name: session.stores for session in self._sessions.values()}
         for session in self._sessions.values():
             if not session.open and not session.is_saving:
@@ -152,15 +152,15 @@ def forgets_while_deleting(patch: pytest.MonkeyPatch) -> None:
         for session in self._sessions.values():
             session.stores = max(session.stores, counts.get(session.name, 0))
 
-    patch.setattr(Memory, "_tick", hasty)
+    patch.setattr(CallMemoryMachine, "_tick", hasty)
 
 
 def takes_what_was_not_stored_for_stored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Memory, "_not_stored", Memory._stored)
+    patch.setattr(CallMemoryMachine, "_not_stored", CallMemoryMachine._stored)
 
 
 def keeps_no_bound(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Memory, "_bound", lambda _self, _session, _caller: None)
+    patch.setattr(CallMemoryMachine, "_bound", lambda _self, _session, _caller: None)
 
 
 def _at_a_bound() -> None:

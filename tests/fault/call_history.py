@@ -12,26 +12,23 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from hutong.foundation.machine import Answer, Tick
 from hutong.rpc.delivery.ids import CallId
-from hutong.rpc.delivery.machine import Memory
+from hutong.rpc.delivery.machine import CallMemoryMachine
 from hutong.rpc.delivery.messages import (
-    Answer,
     Asked,
+    CallRefusal,
     Change,
+    ChangesNotStored,
+    ChangesStored,
     Event,
     Execute,
     Executed,
     Loaded,
     MemorySettings,
-    NotStored,
     Reason,
-    Refusal,
     Replayed,
-    Settle,
     Store,
-    Stored,
-    Tick,
-    Wait,
 )
 
 KEEP_FOR_MS: Final = 1_000
@@ -73,12 +70,13 @@ class CallHistory(RuleBasedStateMachine):
         self.under_way: list[Store] = []
         self.running: list[CallId] = []
         self.askers: dict[int, CallId] = {}
+        self.answered: set[int] = set()
         self.sent: list[tuple[CallId, int]] = []  # requests with what they acknowledge; any may come again
         self.callers: list[Caller] = []
         self.effects: Counter[CallId] = Counter()
-        self.answers: dict[CallId, bytes | Refusal] = {}
+        self.answers: dict[CallId, bytes | CallRefusal] = {}
         self.made = 0
-        self.memory = Memory(SETTINGS)
+        self.memory = CallMemoryMachine(SETTINGS)
 
     @initialize()
     def begin(self) -> None:
@@ -135,7 +133,8 @@ class CallHistory(RuleBasedStateMachine):
         call = self.running.pop(which % len(self.running))
         self.made += 1
         outcome = b"%d" % self.made
-        self.tell(Executed(call, outcome.ljust(TOO_LARGE) if is_large else outcome, self.now_ms))
+        outcome = outcome.ljust(TOO_LARGE) if is_large else outcome
+        self.tell(Executed(call, outcome, outcome, self.now_ms))
 
     # The store
 
@@ -144,7 +143,7 @@ class CallHistory(RuleBasedStateMachine):
     def store(self, which: int) -> None:
         done = self.under_way.pop(which % len(self.under_way))
         self.log += done.changes
-        self.tell(Stored(done.number))
+        self.tell(ChangesStored(done.number))
 
     @precondition(lambda self: self.under_way)
     @rule()
@@ -157,7 +156,7 @@ class CallHistory(RuleBasedStateMachine):
     def fail_to_store(self, which: int, parts: int) -> None:
         failed = self.under_way.pop(which % len(self.under_way))
         self.log += _part(failed.changes, parts)
-        self.tell(NotStored(failed.number))
+        self.tell(ChangesNotStored(failed.number))
 
     @rule(parts=some)
     def crash(self, parts: int) -> None:
@@ -166,7 +165,7 @@ class CallHistory(RuleBasedStateMachine):
             self.log += _part(store.changes, parts)
             parts //= 3
         self.under_way, self.running = [], []
-        self.memory = Memory(SETTINGS)
+        self.memory = CallMemoryMachine(SETTINGS)
         for key, record in self.log:
             self.tell(Replayed(key, record))
         self.tell(Loaded(self.now_ms))
@@ -194,21 +193,21 @@ class CallHistory(RuleBasedStateMachine):
             match instruction:
                 case Store():
                     self.under_way.append(instruction)
-                case Execute(call):
+                case Execute(asker, call):
+                    assert self.askers[asker] == call
                     self._executed(call)
                 case Answer(asker, outcome):
+                    assert isinstance(outcome, bytes | CallRefusal)
+                    assert asker not in self.answered, "a request was answered twice"
+                    self.answered.add(asker)
                     self._answered(self.askers[asker], outcome)
-                case Settle(call, outcome):
-                    self._answered(call, outcome)
-                case Wait(asker, call):
-                    assert self.askers[asker] == call
 
     def _executed(self, call: CallId) -> None:
         self.effects[call] += 1
         assert self.effects[call] == 1, f"the effect of {call} happened twice"
         self.running.append(call)
 
-    def _answered(self, call: CallId, outcome: bytes | Refusal) -> None:
+    def _answered(self, call: CallId, outcome: bytes | CallRefusal) -> None:
         before = self.answers.get(call)
         if isinstance(outcome, bytes):
             assert self.effects[call] == 1, f"{call} was answered without an effect"
@@ -233,10 +232,10 @@ class CallHistory(RuleBasedStateMachine):
     def the_bounds_hold(self) -> None:
         memory: Any = self.memory
         memory.check_invariants()
-        assert memory.sessions <= SETTINGS.sessions_max
-        assert memory.calls <= SETTINGS.calls_max
-        assert memory.in_progress <= SETTINGS.in_progress_max
-        assert memory.kept_bytes <= SETTINGS.kept_bytes_max
+        assert len(memory.holdings.sessions) <= SETTINGS.sessions_max
+        assert memory.holdings.calls <= SETTINGS.calls_max
+        assert memory.holdings.in_progress <= SETTINGS.in_progress_max
+        assert memory.holdings.kept_bytes <= SETTINGS.kept_bytes_max
 
 
 def _part(changes: tuple[Change, ...], parts: int) -> list[Change]:

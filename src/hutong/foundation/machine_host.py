@@ -46,7 +46,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
 from hutong.foundation.fair_shares import NOBODY, FairShares
 from hutong.foundation.machine import Machine, Tick
-from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner, WaitTable
 
 StateRecord: TypeAlias = tuple[bytes, bytes | None]
@@ -70,6 +70,20 @@ class StatePort(Protocol):
         ...
 
 
+class PendingTimer(Protocol):
+    """A timer that has not fired yet: one of a wheel, or a handle of asyncio."""
+
+    def cancel(self) -> object: ...
+
+
+class TimerPort(Protocol):
+    """The timers of a host's loop: a wheel, or the loop's own."""
+
+    def add(self, at_ms: int, callback: Callable[[], None], /) -> PendingTimer:
+        """Call back once at `at_ms`, in monotonic milliseconds."""
+        ...
+
+
 class MachineEntry(Generic[KeyT, MachineT]):
     """One machine in its host. A driver that keeps more of each machine has a subclass."""
 
@@ -78,7 +92,7 @@ class MachineEntry(Generic[KeyT, MachineT]):
     def __init__(self, key: KeyT, machine: MachineT) -> None:
         self.key = key
         self.machine = machine
-        self.timer: Timer | None = None  # at the machine's next tick, or earlier
+        self.timer: PendingTimer | None = None  # at the machine's next tick, or earlier
         self.timer_at_ms = 0
         self.appends_begun = 0
         self.appends_ended = 0  # of those begun, durable or failed; they end in the order of appends
@@ -100,7 +114,7 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
     def __init__(
         self,
         clock: Clock,
-        timers: TimerWheel,
+        timers: TimerPort,
         state: StatePort,
         on_tick: Callable[[EntryT, Tick], None],
         *,
@@ -113,7 +127,7 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
         self._on_tick = on_tick
         self._uses_wall_time = uses_wall_time
         self._entries: dict[Hashable, EntryT] = {}
-        self._repeated: dict[Callable[[], None], Timer] = {}
+        self._repeated: dict[Callable[[], None], PendingTimer] = {}
         self._is_closed = False
 
     @property
@@ -263,13 +277,28 @@ class ParkedCallers:
         It gets `otherwise` if no reply comes: at `deadline_ms`, at the end of `owner`, after a failure, or at once if
         there is no room for one more caller of `holder`. In the last case None is returned, and no event shall be fed.
         """
+
+        def settle(reply: Any) -> None:
+            then(otherwise if isinstance(reply, HutongError) else reply)
+
+        return self.park_with_errors(settle, owner=owner, holder=holder, deadline_ms=deadline_ms)
+
+    def park_with_errors(
+        self,
+        then: Callable[[Any], None],
+        *,
+        owner: Owner | None = None,
+        holder: str = NOBODY,
+        deadline_ms: int | None = None,
+    ) -> int | None:
+        """Park a caller like `park`, but pass it the error that ends its wait: LimitExceeded if there is no room."""
         if not self._shares.may_take(holder):
-            then(otherwise)
+            then(LimitExceeded(self._shares.name, self._shares.maximum))
             return None
 
         def settle(reply: Any) -> None:
             self._shares.release(holder)
-            then(otherwise if isinstance(reply, HutongError) else reply)
+            then(reply)
 
         ticket = next(self._tickets)
         self._shares.take(holder)

@@ -14,7 +14,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
@@ -25,6 +25,7 @@ from hutong.bus.durable.outcomes import PublishFailed, Stored
 from hutong.bus.durable.publishing import Publisher
 from hutong.bus.durable.records import OutgoingRecord
 from hutong.foundation.errors import CorruptData, HutongError, UsageError
+from hutong.foundation.machine_host import StateRecord
 
 CLAIM_KEY: Final = b"\x00owner"
 VALUE_BYTES_MAX: Final = 960 << 10  # with key and batch header below Kafka's own default for max.message.bytes
@@ -106,6 +107,28 @@ class CompactedTable:
         self._publisher.publish(
             OutgoingRecord(self.topic, key, value, []), lambda outcome: self._reported(outcome, settled)
         )
+
+    def append_all(self, records: Sequence[StateRecord], then: Settled) -> None:
+        """Write several records; `then` is called once on the loop: with None when all are durable, or with an error.
+
+        Raises nothing but ValueError: a refused write is reported like one that failed.
+        """
+        left, failure = len(records), None
+
+        def settled(error: HutongError | None) -> None:
+            nonlocal left, failure
+            left -= 1
+            failure = failure or error
+            if not left:
+                then(failure)
+
+        for key, value in records:
+            try:
+                self.put(key, value, settled)
+            except HutongError as error:
+                assert self._loop is not None
+                # Later: the caller may be a machine's driver that carries out instructions, and must not be fed now.
+                self._loop.call_soon(settled, error)
 
     async def close(self) -> None:
         """Wait for what is under way, at most CLOSE_S_MAX; then nothing is written any more. A second call is fine."""

@@ -5,13 +5,13 @@ Pure: functions of numbers.
 
 from typing import Final
 
-from hutong.rpc.delivery.messages import MemorySettings, Reason, Refusal
+from hutong.rpc.delivery.messages import CallRefusal, MemorySettings, Reason
 
-EXPIRED: Final = Refusal(Reason.EXPIRED)
-_FROM_THE_FUTURE: Final = Refusal(Reason.FROM_THE_FUTURE)
+EXPIRED: Final = CallRefusal(Reason.EXPIRED)
+_FROM_THE_FUTURE: Final = CallRefusal(Reason.FROM_THE_FUTURE)
 
 
-def age_refusal(settings: MemorySettings, began_ms: int, horizon_ms: int, now_ms: int) -> Refusal | None:
+def age_refusal(settings: MemorySettings, began_ms: int, horizon_ms: int, now_ms: int) -> CallRefusal | None:
     """Return the reason to refuse an unknown session that started at `began_ms`, or None."""
     # Sessions up to the horizon may have been deleted. The second test refuses sessions that are about to be, with
     # room for the skew of clocks, so that none is accepted and forgotten while it is in use.
@@ -21,19 +21,19 @@ def age_refusal(settings: MemorySettings, began_ms: int, horizon_ms: int, now_ms
     return _FROM_THE_FUTURE if began_ms > now_ms + settings.clock_skew_ms else None
 
 
-def total_refusal(settings: MemorySettings, *held: tuple[str, int]) -> Refusal | None:
+def total_refusal(settings: MemorySettings, *held: tuple[str, int]) -> CallRefusal | None:
     """Return a refusal if one of the totals, each with the name of its bound, is at its bound."""
     for limit, count in held:
         if count >= getattr(settings, limit):
-            return Refusal(Reason.FULL, limit, getattr(settings, limit))
+            return CallRefusal(Reason.FULL, limit, getattr(settings, limit))
     return None
 
 
-def share_refusal(settings: MemorySettings, *held: tuple[str, int]) -> Refusal | None:
+def share_refusal(settings: MemorySettings, *held: tuple[str, int]) -> CallRefusal | None:
     """Return a refusal if one caller's entries are at its share of a bound."""
     for limit, count in held:
         # At least one, so that small bounds do not shut callers out.
         maximum = max(1, getattr(settings, limit) // settings.caller_shares)
         if count >= maximum:
-            return Refusal(Reason.FULL, f"{limit} of one caller", maximum)
+            return CallRefusal(Reason.FULL, f"{limit} of one caller", maximum)
     return None

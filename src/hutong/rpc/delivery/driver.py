@@ -1,14 +1,13 @@
 """The call memory of a service: executes its machine's instructions, with a table as store.
 
-Strategy: the machine runs on the loop that opens the memory. Bindings may be in any context: execution and callbacks
-happen there. All requesters of a call, the first included, are parked under it until it has an outcome. A Store writes
-each of its changes, and is stored when all of them are.
+Strategy: the machine is in a host (`foundation/machine_host.py`) on the loop that opens the memory. Bindings may be in
+any context: execution and callbacks happen there. Every requester of a call, the first included, is parked under its
+ticket until the machine answers it.
 
 Knows no transport and no client library.
 """
 
 import asyncio
-import itertools
 import logging
 from asyncio import _get_running_loop
 from collections.abc import Callable
@@ -16,31 +15,29 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError
-from hutong.foundation.timers import Timer, TimerWheel
-from hutong.foundation.waiting.table import WaitTable
+from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, ProtocolError
+from hutong.foundation.machine import Answer, Tick
+from hutong.foundation.machine_host import MachineEntry, MachineHost, ParkedCallers, StatePort
+from hutong.foundation.timers import TimerWheel
 from hutong.rpc.call import Done, IncomingCall, Outcome
 from hutong.rpc.delivery.fingerprints import fingerprint_of
 from hutong.rpc.delivery.ids import CallId, parse_acked_below, parse_request_id
-from hutong.rpc.delivery.machine import Memory
+from hutong.rpc.delivery.machine import CallMemoryMachine
 from hutong.rpc.delivery.messages import (
-    Answer,
     Asked,
+    CallRefusal,
+    ChangesNotStored,
+    ChangesStored,
     Event,
     Execute,
     Executed,
     Fingerprint,
+    Instruction,
     Loaded,
     MemorySettings,
-    NotStored,
     Reason,
-    Refusal,
     Replayed,
-    Settle,
     Store,
-    Stored,
-    Tick,
-    Wait,
 )
 from hutong.rpc.delivery.outcomes import decode_outcome, encode_outcome, refused
 from hutong.rpc.delivery.records import decode_change, encode_key, encode_record
@@ -49,23 +46,24 @@ from hutong.rpc.delivery_port import Execute as ExecuteHere
 from hutong.rpc.errors import DISPATCH_CODE, OUTCOME_UNKNOWN_CODE, BadArguments, Failure
 from hutong.runtime.contexts.contexts import Context, current_context
 
-TICK_MS: Final = 1_000
 WAITING_MAX: Final = 100_000
-"""Requests that wait for a call in progress, of all callers together."""
+"""Requests that wait for an outcome, of all callers together."""
 
 _log = logging.getLogger("hutong.rpc.delivery")
 
 
-class Table(Protocol):
-    """The store of a memory; `hutong.bus.durable.table` has one. Every method except `open` may raise a HutongError."""
+class Table(StatePort, Protocol):
+    """The store of a memory; `hutong.bus.durable.table` has one."""
 
     @property
     def failure(self) -> HutongError | None:
         """The reason why nothing is written any more, or None."""
 
     async def open(self, apply: Callable[[bytes, bytes | None], None], /) -> None: ...
-    def put(self, key: bytes, value: bytes | None, settled: Callable[[HutongError | None], None], /) -> None: ...
     async def close(self) -> None: ...
+
+
+_MemoryEntry = MachineEntry[str, CallMemoryMachine]
 
 
 class _Asker(NamedTuple):
@@ -79,13 +77,6 @@ class _Asker(NamedTuple):
     fingerprint: Fingerprint
     caller: str
 
-    def tell(self, outcome: Outcome | HutongError) -> None:
-        if not isinstance(outcome, Outcome):
-            outcome = Outcome(
-                failure=Failure(OUTCOME_UNKNOWN_CODE, f"nobody waits for the outcome any more: {outcome}")
-            )
-        self.run(self.done, outcome)
-
     def run(self, handler: Callable[[Outcome], object] | Callable[[Done], object], argument: object) -> None:
         if self.context is None:
             handler(argument)  # type: ignore[arg-type]  # each with its own
@@ -98,7 +89,7 @@ class CallMemory:
 
     `open` on the loop of `wheel`, `begin` in any context.
 
-    Figures: executed_total, replayed_total (answered from memory), waited_total (for one in progress), refused_total.
+    Figures: executed_total, replayed_total (answered from memory), waited_total (for one in progress).
     """
 
     def __init__(
@@ -110,23 +101,23 @@ class CallMemory:
         *,
         waiting_max: int = WAITING_MAX,
     ) -> None:
-        self.machine = Memory(settings)
+        self.machine = CallMemoryMachine(settings)
         self.executed_total = 0
         self.replayed_total = 0
-        self.waited_total = 0
-        self.refused_total = 0
         self._table = table
         self._clock = clock
-        self._wheel = wheel
-        self._waiting_max = waiting_max
-        self._waits: WaitTable[Outcome] = WaitTable("rpc_waiting_max", wheel, waiting_max)
+        self._callers = ParkedCallers("rpc_waiting_max", wheel, waiting_max)
+        # Wall time: the machine's times are stored, and outlive the process.
+        self._host: MachineHost[_MemoryEntry, Event, Instruction] = MachineHost(
+            clock, wheel, table, self._tick, uses_wall_time=True
+        )
+        self._entry = self._host.put(MachineEntry("calls", self.machine))
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._numbers = itertools.count()
-        self._asking: dict[int, _Asker] = {}  # while the machine is asked
-        self._first: dict[CallId, _Asker] = {}  # who will execute it
-        self._running: set[CallId] = set()  # from its execution until its outcome is stored
-        self._fresh: dict[CallId, Outcome] = {}  # executed here, until its outcome is stored
-        self._timer: Timer | None = None
+        self._starting: dict[int, _Asker] = {}  # by ticket; asked, and neither executed nor answered yet
+
+    @property
+    def waited_total(self) -> int:
+        return self.machine.waited_total
 
     async def open(self) -> None:
         """Read what is stored. Raises what keeps it from that: CorruptData, UsageError, or what the table raises."""
@@ -136,8 +127,7 @@ class CallMemory:
         except BaseException:
             await self._table.close()
             raise
-        self._tell(Loaded(self._clock.wall_ms()))
-        self._arm()
+        self._feed(Loaded(self._clock.wall_ms()))
 
     def begin(self, call: IncomingCall, execute: ExecuteHere, done: Done) -> None:
         headers = call.headers
@@ -160,142 +150,95 @@ class CallMemory:
             self._loop.call_soon_threadsafe(self._ask, asker, acked_below)
 
     async def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._waits.close(OwnerGone("the service has been unbound"))
+        self._host.close()
+        self._callers.close(OwnerGone("the service has been unbound"))
         await self._table.close()
 
     @property
     def waiting(self) -> int:
         """Requests that wait for an outcome, those that are executed included."""
-        return len(self._waits)
+        return len(self._callers)
 
     def _replay(self, key: bytes, value: bytes | None) -> None:
         changed, record = decode_change(key, value)
+        # Not by the host: the table is read on another thread, and nothing is due before all of it is loaded.
         self.machine.handle(Replayed(changed, record))
 
     def _ask(self, asker: _Asker, acked_below: int) -> None:
         if self._table.failure is not None:
-            self._refuse(asker, Refusal(Reason.NOT_STORED))
-        elif len(self._waits) >= self._waiting_max:
-            self._refuse(asker, Refusal(Reason.FULL, self._waits.name, self._waiting_max))
-        else:
-            number = next(self._numbers)
-            self._asking[number] = asker
-            now_ms = self._clock.wall_ms()
-            self._tell(Asked(number, asker.call, acked_below, now_ms, asker.fingerprint, asker.caller))
-            self._asking.pop(number, None)
+            self._end(asker, CallRefusal(Reason.NOT_STORED))
+            return
+        is_repeat = self.machine.is_in_progress(asker.call)
+        ticket = self._callers.park_with_errors(
+            partial(self._end, asker),
+            # The first request has no deadline: its execution goes on, and must be answered when it ends.
+            deadline_ms=asker.deadline_ms if is_repeat else None,
+        )
+        # There is no room for one more, and the caller has its refusal.
+        if ticket is None:
+            return
+        if not is_repeat:
+            self._starting[ticket] = asker
+        self._feed(Asked(ticket, asker.call, acked_below, self._clock.wall_ms(), asker.fingerprint, asker.caller))
 
-    def _refuse(self, asker: _Asker, refusal: Refusal) -> None:
-        self.refused_total += 1
-        asker.tell(refused(refusal))
-
-    def _tell(self, event: Event) -> None:
-        for instruction in self.machine.handle(event):
-            match instruction:
-                case Wait(number, call):
-                    self._wait(self._asking.pop(number), call)
-                case Answer(number, outcome):
-                    self._answer(self._asking.pop(number), outcome)
-                case Store():
-                    _Writes(self, instruction).begin(self._table)
-                case Execute(call):
-                    self._execute(call)
-                case Settle(call, outcome):
-                    self._settle(call, outcome)
-
-    def _wait(self, asker: _Asker, call: CallId) -> None:
-        is_first = call not in self._first and call not in self._running
-        if is_first:
-            self._first[call] = asker
-        else:
-            self.waited_total += 1
-        self._waits.park(call, asker.tell, deadline_ms=None if is_first else asker.deadline_ms)
-
-    def _answer(self, asker: _Asker, outcome: bytes | Refusal) -> None:
-        if isinstance(outcome, Refusal):
-            self._refuse(asker, outcome)
-        else:
+    def _end(self, asker: _Asker, reply: object) -> None:
+        """Call back a requester with the machine's reply, or with the error that ended its wait."""
+        if isinstance(reply, LimitExceeded):
+            reply = CallRefusal(Reason.FULL, reply.limit, reply.maximum)
+        if isinstance(reply, CallRefusal):
+            outcome = refused(reply)
+        elif isinstance(reply, bytes):
             self.replayed_total += 1
-            asker.tell(decode_outcome(outcome))
+            outcome = decode_outcome(reply)
+        elif isinstance(reply, Outcome):
+            outcome = reply
+        else:
+            outcome = Outcome(failure=Failure(OUTCOME_UNKNOWN_CODE, f"nobody waits for the outcome any more: {reply}"))
+        asker.run(asker.done, outcome)
 
-    def _execute(self, call: CallId) -> None:
-        asker = self._first.pop(call)
-        self._running.add(call)
+    def _feed(self, event: Event) -> None:
+        for instruction in self._host.handle(self._entry, event):
+            match instruction:
+                case Answer(ticket, reply):
+                    self._starting.pop(ticket, None)
+                    self._callers.answer(ticket, reply)
+                case Store(number, changes):
+                    records = [(encode_key(key), encode_record(record)) for key, record in changes]
+                    self._host.append(self._entry, records, partial(self._stored, number))
+                case Execute(ticket, call):
+                    self._execute(self._starting.pop(ticket), call)
+
+    def _execute(self, asker: _Asker, call: CallId) -> None:
         self.executed_total += 1
         asker.run(asker.execute, partial(self._executed, call))
 
     def _executed(self, call: CallId, outcome: Outcome) -> None:
         """In the binding's context."""
-        kept = encode_outcome(outcome)
+        # Encoded here: a binding in a worker does that work on its own thread.
+        event = Executed(call, outcome, encode_outcome(outcome), self._clock.wall_ms())
         assert self._loop is not None
         if _get_running_loop() is self._loop:
-            self._take_over(call, outcome, kept)
+            self._feed(event)
         else:
-            self._loop.call_soon_threadsafe(self._take_over, call, outcome, kept)
+            self._loop.call_soon_threadsafe(self._feed, event)
 
-    def _take_over(self, call: CallId, outcome: Outcome, kept: bytes | None) -> None:
-        self._fresh[call] = outcome
-        self._tell(Executed(call, kept or b"", self._clock.wall_ms(), kept is not None))
-
-    def _settle(self, call: CallId, outcome: bytes | Refusal) -> None:
-        self._first.pop(call, None)
-        self._running.discard(call)
-        fresh = self._fresh.pop(call, None)
-        if isinstance(outcome, Refusal):
-            fresh = refused(outcome)
-        assert fresh is not None, "what is settled was executed here"
-        self._waits.resume_all(call, fresh)
-
-    def stored(self, store: Store, error: HutongError | None) -> None:
-        """For the writes of one Store: the last of them has ended."""
+    def _stored(self, number: int, error: HutongError | None) -> None:
         if error is None:
-            self._tell(Stored(store.number))
+            self._feed(ChangesStored(number))
             return
         if self._table.failure is None:
             _log.warning("the memory of calls could not be stored, it is tried again: %s", error)
-        self._tell(NotStored(store.number))
-        if (
-            self._table.failure is not None
-        ):  # another process may have taken the table over, and does not know of this execution
-            self._waits.close(self._table.failure)
+        self._feed(ChangesNotStored(number))
+        # Another process may have taken the table over, and does not know of these executions.
+        if self._table.failure is not None:
+            self._callers.close(self._table.failure)
 
-    def _arm(self) -> None:
-        self._timer = self._wheel.add(self._clock.monotonic_ms() + TICK_MS, self._tick)
-
-    def _tick(self) -> None:
-        self._arm()
-        if not self.machine.is_empty and self._table.failure is None:
-            self._tell(Tick(self._clock.wall_ms()))
+    def _tick(self, _entry: _MemoryEntry, tick: Tick) -> None:
+        # A table that is lost stores nothing any more: trying again would only fail, every second.
+        if self._table.failure is None:
+            self._feed(tick)
 
 
 def _caller_of(call: IncomingCall) -> str:
     """Return the owner of a call's share: its user at any address, else its address."""
     return f"user {call.user}" if isinstance(call.user, str) and call.user else call.origin
-
-
-class _Writes:
-    """The writes of one Store."""
-
-    __slots__ = ("_error", "_left", "_memory", "_store")
-
-    def __init__(self, memory: CallMemory, store: Store) -> None:
-        self._memory = memory
-        self._store = store
-        self._left = len(store.changes)
-        self._error: HutongError | None = None
-
-    def begin(self, table: Table) -> None:
-        for key, record in self._store.changes:
-            try:
-                table.put(encode_key(key), encode_record(record), self._settled)
-            except HutongError as error:
-                assert self._memory._loop is not None
-                self._memory._loop.call_soon(self._settled, error)  # never during a step of the machine
-
-    def _settled(self, error: HutongError | None) -> None:
-        self._left -= 1
-        self._error = self._error or error
-        if not self._left:
-            self._memory.stored(self._store, self._error)

@@ -13,26 +13,29 @@ A session is deleted after `keep_for_ms` without a call; an unknown session's ag
 execution depends on no clock: the horizon is a session's own time. A wrong clock can only refuse a call too early.
 
 Knows nothing of stores, services, loops or clocks: time (wall time, since it outlives processes) arrives with events,
-and the driver executes the instructions. For each Store it must bring one Stored or NotStored, for each Execute one
-Executed, and a Tick now and then.
+and the driver executes the instructions. For each Store it must bring one ChangesStored or ChangesNotStored, and for
+each Execute one Executed.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from hutong.foundation.machine import Answer, Tick
 from hutong.rpc.delivery.bounds import EXPIRED, age_refusal, share_refusal, total_refusal
-from hutong.rpc.delivery.holdings import CallerShare, CallState, KeptCall, KeptSession
+from hutong.rpc.delivery.holdings import NO_WAITERS, CallState, Holdings, KeptCall, KeptSession
 from hutong.rpc.delivery.ids import CallId, session_ms
 from hutong.rpc.delivery.messages import (
     CLOSED,
     HORIZON,
-    Answer,
     Asked,
     CallRecord,
+    CallRefusal,
     Change,
+    ChangesNotStored,
+    ChangesStored,
     Event,
     Execute,
     Executed,
@@ -41,21 +44,15 @@ from hutong.rpc.delivery.messages import (
     Known,
     Loaded,
     MemorySettings,
-    NotStored,
     Reason,
     Record,
-    Refusal,
     Replayed,
     SessionRecord,
-    Settle,
     Store,
-    Stored,
-    Tick,
-    Wait,
 )
 
+TICK_MS: Final = 1_000
 AGING_SLACK: Final = 1_024
-_OPEN: Final = (CallState.STARTING, CallState.RUNNING, CallState.FINISHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,32 +61,31 @@ class _Purpose:
 
     changes: tuple[Change, ...]
     then: Callable[[], None]
-    otherwise: Callable[[], None] | None = None
+    otherwise: Callable[[], None] | None
+    session: KeptSession | None
 
 
-class Memory:
+class CallMemoryMachine:
     """All sessions of one service."""
 
     def __init__(self, settings: MemorySettings | None = None) -> None:
         self.settings = settings or MemorySettings()
-        self.kept_bytes = 0
-        self._sessions: OrderedDict[str, KeptSession] = OrderedDict()  # least recently heard first
-        self._own_share = CallerShare("")  # of this process, and of sessions that an earlier one left
-        self._shares: dict[str, CallerShare] = {}  # of callers from outside; those that hold a session
-        self._calls = 0  # of all sessions
-        self._in_progress = 0
+        self.holdings = Holdings()
+        self.waited_total = 0  # requests for a call in progress
+        self._sessions = self.holdings.sessions
         self._horizon_ms = -1
         self._aging: deque[tuple[int, CallId]] = deque()  # DONE calls by the time they ended
         self._purposes: dict[int, _Purpose] = {}
         self._again: list[_Purpose] = []
         self._stores = 0
+        self._tick_ms = 0
         self._out: list[Instruction] = []
         self._handlers: dict[type, Callable[[Any], None]] = {
             Replayed: self._replay,
             Loaded: self._loaded,
             Asked: self._asked,
-            Stored: self._stored,
-            NotStored: self._not_stored,
+            ChangesStored: self._stored,
+            ChangesNotStored: self._not_stored,
             Executed: self._executed,
             Tick: self._tick,
         }
@@ -99,38 +95,18 @@ class Memory:
         out, self._out = self._out, []
         return out
 
-    @property
-    def sessions(self) -> int:
-        return len(self._sessions)
+    def next_tick_ms(self) -> int | None:
+        """Return the time of the next scan for expired entries and failed stores; None while there is nothing."""
+        return self._tick_ms if self._sessions or self._again else None
 
-    @property
-    def calls(self) -> int:
-        return self._calls
-
-    @property
-    def in_progress(self) -> int:
-        return self._in_progress
-
-    @property
-    def is_empty(self) -> bool:
-        """True if a Tick has nothing to do."""
-        return not self._sessions and not self._again
+    def is_in_progress(self, call: CallId) -> bool:
+        session = self._sessions.get(call.session)
+        return session is not None and call.sequence in session.open
 
     def check_invariants(self) -> None:
-        calls = [call for session in self._sessions.values() for call in session.calls.values()]
-        assert len(calls) == self._calls
-        assert sum(call.state in _OPEN for call in calls) == self._in_progress
-        assert sum(len(call.kept) for call in calls) == self.kept_bytes
-        for share in (self._own_share, *self._shares.values()):
-            held = [session for session in self._sessions.values() if session.share is share]
-            calls = [call for session in held for call in session.calls.values()]
-            # Shares of callers exist only while they hold a session; the process's own share may be empty.
-            assert share.sessions == len(held) > (-1 if share is self._own_share else 0)
-            assert (share.calls, share.kept_bytes) == (len(calls), sum(len(call.kept) for call in calls))
-            assert share.in_progress == sum(call.state in _OPEN for call in calls)
+        self.holdings.check_invariants()
         for session in self._sessions.values():
             assert session.stored_below <= session.acked_below
-            assert session.open == {number for number, call in session.calls.items() if call.state in _OPEN}
             # Below `stored_below` only open calls remain: they are deleted when they finish.
             assert all(number >= session.stored_below for number in session.calls.keys() - session.open)
             assert not session.is_saving or session.stores > 0
@@ -143,7 +119,7 @@ class Memory:
             self._replay_call(key, record)
         elif isinstance(key, str):
             if isinstance(record, SessionRecord):
-                session = self._session(key, record.heard_ms)
+                session = self.holdings.session(key, record.heard_ms)
                 session.has_record = True
                 session.acked_below = session.stored_below = max(session.acked_below, record.acked_below)
             # A tombstone of the session: calls that were read before it may remain, so the entry stays until `_loaded`.
@@ -160,55 +136,29 @@ class Memory:
             if key.session in self._sessions:
                 self._sessions[key.session].calls.pop(key.sequence, None)
             return
-        session = self._session(key.session, record.at_ms)
+        session = self.holdings.session(key.session, record.at_ms)
         known = session.calls.get(key.sequence)
         is_late = record.known is Known.STARTED and known is not None and known.outcome != _UNKNOWN
         if not is_late:  # else a writer that was replaced wrote it too late: what is finished stays so
             # STARTED without a later record means a crash in between: at most once forbids another execution.
             outcome = {Known.STARTED: _UNKNOWN, Known.NOT_KEPT: _NOT_KEPT}.get(record.known, record.outcome)
-            kept = record.outcome if record.known is Known.FINISHED else b""
-            session.calls[key.sequence] = KeptCall(CallState.DONE, record.at_ms, outcome, kept, record.fingerprint)
+            session.calls[key.sequence] = KeptCall(CallState.DONE, record.at_ms, outcome, record.fingerprint)
 
     def _loaded(self, event: Loaded) -> None:
         # Records arrive in the order of the table; `_forget_idle` needs the order of last use.
         by_time = sorted(self._sessions.values(), key=lambda session: session.heard_ms)
-        self._sessions = OrderedDict((session.name, session) for session in by_time)
         for session in by_time:
+            self._sessions.move_to_end(session.name)
             # Only tombstones were left of it.
             if not session.calls and not session.has_record:
-                self._drop(session)
+                self.holdings.drop_session(session)
                 continue
-            self._count(session, calls=len(session.calls), kept_bytes=session.kept_bytes)
+            self.holdings.count(session, calls=len(session.calls), kept_bytes=session.kept_bytes)
             # The process ended between storing `acked_below` and the deletions that it allows.
             self._delete(session, [number for number in session.calls if number < session.stored_below])
             self._aging.extend((call.at_ms, CallId(session.name, n)) for n, call in session.calls.items())
         self._aging = deque(sorted(self._aging))
         self._tick(Tick(event.now_ms))
-
-    def _session(self, name: str, heard_ms: int, caller: str = "") -> KeptSession:
-        session = self._sessions.get(name)
-        if session is None:
-            # Calls of this process are trusted and bounded by the totals alone.
-            share = self._shares.setdefault(caller, CallerShare(caller)) if caller else self._own_share
-            share.sessions += 1
-            session = self._sessions[name] = KeptSession(name, session_ms(name), heard_ms, share)
-        session.heard_ms = max(session.heard_ms, heard_ms)
-        return session
-
-    def _drop(self, session: KeptSession) -> None:
-        del self._sessions[session.name]
-        session.share.sessions -= 1
-        if not session.share.sessions:
-            self._shares.pop(session.share.caller, None)
-
-    def _count(self, session: KeptSession, *, calls: int = 0, in_progress: int = 0, kept_bytes: int = 0) -> None:
-        self._calls += calls
-        self._in_progress += in_progress
-        self.kept_bytes += kept_bytes
-        share = session.share
-        share.calls += calls
-        share.in_progress += in_progress
-        share.kept_bytes += kept_bytes
 
     # A call
 
@@ -227,38 +177,39 @@ class Memory:
             # A known call is answered even at a bound: refusing a repeat would hide an outcome that exists.
             refusal = refusal or self._bound(session, event.caller)
         if refusal:
-            self._out.append(Answer(event.asker, refusal))
+            self._out.append(Answer(event.ticket, refusal))
         elif call is None:
             self._start(event)
         # Same id, other method or arguments: the stored outcome would be the answer to another call.
         elif not call.fingerprint.matches(event.fingerprint):
-            self._out.append(Answer(event.asker, Refusal(Reason.REUSED, action=call.fingerprint.action)))
+            self._out.append(Answer(event.ticket, CallRefusal(Reason.REUSED, action=call.fingerprint.action)))
         elif call.state is CallState.DONE:
-            self._out.append(Answer(event.asker, call.outcome))
+            self._out.append(Answer(event.ticket, call.outcome))
         else:
             # In progress, by an earlier attempt: both attempts get the one outcome.
-            self._out.append(Wait(event.asker, call_id))
+            call.waiters.append(event.ticket)
+            self.waited_total += 1
 
-    def _stranger(self, name: str, event: Asked) -> Refusal | None:
+    def _stranger(self, name: str, event: Asked) -> CallRefusal | None:
         """Return the reason to refuse an unknown session, or None."""
-        settings, share = self.settings, self._shares.get(event.caller)
+        settings, share = self.settings, self.holdings.shares.get(event.caller)
         return (
             age_refusal(settings, session_ms(name), self._horizon_ms, event.now_ms)
             or total_refusal(settings, ("sessions_max", len(self._sessions)))
             or (share_refusal(settings, ("sessions_max", share.sessions)) if share is not None else None)
         )
 
-    def _bound(self, session: KeptSession | None, caller: str) -> Refusal | None:
+    def _bound(self, session: KeptSession | None, caller: str) -> CallRefusal | None:
         refusal = total_refusal(
             self.settings,
-            ("calls_max", self._calls),
-            ("in_progress_max", self._in_progress),
-            ("kept_bytes_max", self.kept_bytes),
+            ("calls_max", self.holdings.calls),
+            ("in_progress_max", self.holdings.in_progress),
+            ("kept_bytes_max", self.holdings.kept_bytes),
             ("session_calls_max", len(session.calls) if session else 0),
         )
-        share = self._shares.get(caller) if session is None else session.share
+        share = self.holdings.shares.get(caller) if session is None else session.share
         # The caller holds nothing yet, or is this process.
-        if refusal or share is None or share is self._own_share:
+        if refusal or share is None or share is self.holdings.own_share:
             return refusal
         return share_refusal(
             self.settings,
@@ -277,16 +228,17 @@ class Memory:
 
     def _start(self, event: Asked) -> None:
         name, sequence = event.call
-        session = self._session(name, event.now_ms, event.caller)
+        session = self.holdings.session(name, event.now_ms, event.caller)
         session.acked_below = max(session.acked_below, event.acked_below)
         if sequence < session.acked_below:  # it acknowledges itself
-            self._out.append(Answer(event.asker, EXPIRED))
+            self._out.append(Answer(event.ticket, EXPIRED))
             return
         # Waiters can join before the start is durable, hence STARTING. Execution waits for the store.
-        session.calls[sequence] = KeptCall(CallState.STARTING, event.now_ms, fingerprint=event.fingerprint)
+        session.calls[sequence] = KeptCall(
+            CallState.STARTING, event.now_ms, fingerprint=event.fingerprint, waiters=[event.ticket]
+        )
         session.open.add(sequence)
-        self._count(session, calls=1, in_progress=1)
-        self._out.append(Wait(event.asker, event.call))
+        self.holdings.count(session, calls=1, in_progress=1)
         record = CallRecord(Known.STARTED, event.now_ms, fingerprint=event.fingerprint)
         self._store(
             ((event.call, record),),
@@ -296,43 +248,48 @@ class Memory:
         )
 
     def _execute(self, session: KeptSession, sequence: int) -> None:
-        session.calls[sequence].state = CallState.RUNNING
-        self._out.append(Execute(CallId(session.name, sequence)))
+        call = session.calls[sequence]
+        call.state = CallState.RUNNING
+        self._out.append(Execute(call.waiters[0], CallId(session.name, sequence)))
 
     def _give_up_start(self, session: KeptSession, sequence: int) -> None:
         """It was not executed, so it may be asked again, as if for the first time."""
-        del session.calls[sequence]
+        call = session.calls.pop(sequence)
         session.open.discard(sequence)
-        self._count(session, calls=-1, in_progress=-1)
-        self._out.append(Settle(CallId(session.name, sequence), _NOT_STORED))
+        self.holdings.count(session, calls=-1, in_progress=-1)
+        self._answer_waiters(call, _NOT_STORED)
+
+    def _answer_waiters(self, call: KeptCall, reply: object) -> None:
+        self._out += [Answer(ticket, reply) for ticket in call.waiters]
+        call.waiters = NO_WAITERS
 
     def _executed(self, event: Executed) -> None:
         name, sequence = event.call
         session = self._sessions[name]
         call = session.calls[sequence]
-        call.state, call.at_ms, call.outcome = CallState.FINISHING, event.now_ms, event.outcome
-        size, settings = len(event.outcome), self.settings
+        call.state, call.at_ms = CallState.FINISHING, event.now_ms
+        kept, settings = event.kept, self.settings
         # A large outcome is answered once and then forgotten: a repeat learns that the call happened, not its result.
-        if event.is_kept and size <= settings.outcome_bytes_max and self.kept_bytes + size <= settings.kept_bytes_max:
-            call.kept = event.outcome
-            self._count(session, kept_bytes=size)
-            record = CallRecord(Known.FINISHED, event.now_ms, event.outcome, call.fingerprint)
+        if (
+            kept is not None
+            and len(kept) <= settings.outcome_bytes_max
+            and self.holdings.kept_bytes + len(kept) <= settings.kept_bytes_max
+        ):
+            call.outcome = kept
+            self.holdings.count(session, kept_bytes=len(kept))
+            record = CallRecord(Known.FINISHED, event.now_ms, kept, call.fingerprint)
         else:
+            call.outcome = _NOT_KEPT
             record = CallRecord(Known.NOT_KEPT, event.now_ms, fingerprint=call.fingerprint)
         self._store(
-            ((event.call, record),),
-            lambda: self._finish(session, sequence, call, is_kept=record.known is Known.FINISHED),
-            None,
-            session,
+            ((event.call, record),), lambda: self._finish(session, sequence, call, event.outcome), None, session
         )
 
-    def _finish(self, session: KeptSession, sequence: int, call: KeptCall, *, is_kept: bool) -> None:
+    def _finish(self, session: KeptSession, sequence: int, call: KeptCall, outcome: object) -> None:
         call.state = CallState.DONE
         session.open.discard(sequence)
-        self._count(session, in_progress=-1)
-        self._out.append(Settle(CallId(session.name, sequence), call.outcome))
-        if not is_kept:
-            call.outcome = _NOT_KEPT
+        self.holdings.count(session, in_progress=-1)
+        self._answer_waiters(call, outcome)
         # It was acknowledged while in progress; its deletion waited for this moment.
         if sequence < session.stored_below:
             self._delete(session, [sequence])
@@ -341,7 +298,8 @@ class Memory:
 
     def _age(self, at_ms: int, call_id: CallId) -> None:
         self._aging.append((at_ms, call_id))
-        if len(self._aging) > 2 * self._calls + AGING_SLACK:  # most are acknowledged and deleted long before they age
+        # Most calls are acknowledged and deleted long before they age: without this, their entries would pile up.
+        if len(self._aging) > 2 * self.holdings.calls + AGING_SLACK:
             sessions = self._sessions
             self._aging = deque(
                 entry
@@ -359,34 +317,30 @@ class Memory:
         session: KeptSession | None = None,
     ) -> None:
         """With `otherwise` None it is tried again at the next Tick, as often as it takes."""
-        if session is None:
-            self._send(_Purpose(changes, then, otherwise))
-            return
-        session.stores += 1
-
-        def counted(inner: Callable[[], None]) -> Callable[[], None]:
-            def ended() -> None:
-                session.stores -= 1
-                inner()
-
-            return ended
-
-        self._send(_Purpose(changes, counted(then), counted(otherwise) if otherwise else None))
+        if session is not None:
+            session.stores += 1
+        self._send(_Purpose(changes, then, otherwise, session))
 
     def _send(self, purpose: _Purpose) -> None:
         self._stores += 1
         self._purposes[self._stores] = purpose
         self._out.append(Store(self._stores, purpose.changes))
 
-    def _stored(self, event: Stored) -> None:
-        self._purposes.pop(event.number).then()
-
-    def _not_stored(self, event: NotStored) -> None:
+    def _stored(self, event: ChangesStored) -> None:
         purpose = self._purposes.pop(event.number)
+        if purpose.session is not None:
+            purpose.session.stores -= 1
+        purpose.then()
+
+    def _not_stored(self, event: ChangesNotStored) -> None:
+        purpose = self._purposes.pop(event.number)
+        # Still counted in the session's `stores`, so that the session outlives what is tried again.
         if purpose.otherwise is None:
             self._again.append(purpose)
-        else:
-            purpose.otherwise()
+            return
+        if purpose.session is not None:
+            purpose.session.stores -= 1
+        purpose.otherwise()
 
     # Acknowledged calls
 
@@ -413,7 +367,7 @@ class Memory:
         """Calls that the stored `acked_below` refuses."""
         changes: list[Change] = []
         for sequence in sequences:
-            self._count(session, calls=-1, kept_bytes=-len(session.calls.pop(sequence).kept))
+            self.holdings.count(session, calls=-1, kept_bytes=-session.calls.pop(sequence).kept_bytes)
             changes.append((CallId(session.name, sequence), None))
         if changes:
             self._store(tuple(changes), _nothing, None, session)
@@ -421,6 +375,8 @@ class Memory:
     # Time
 
     def _tick(self, event: Tick) -> None:
+        # An early tick works, too: with a wall clock that was set back the next one could be hours away.
+        self._tick_ms = event.now_ms + TICK_MS
         again, self._again = self._again, []
         for purpose in again:
             self._send(purpose)
@@ -480,8 +436,8 @@ class Memory:
             if session.has_record:
                 names.append((session.name, None))
             self._horizon_ms = max(self._horizon_ms, session.began_ms)
-            self._count(session, calls=-len(session.calls), kept_bytes=-session.kept_bytes)
-            self._drop(session)
+            self.holdings.count(session, calls=-len(session.calls), kept_bytes=-session.kept_bytes)
+            self.holdings.drop_session(session)
         steps = [((HORIZON, HorizonRecord(self._horizon_ms)), *guards), tuple(calls), tuple(names)]
         # Each step starts after the one before is durable; within a step the order does not matter.
         self._store_in_turn([step for step in steps if step])
@@ -495,6 +451,6 @@ def _nothing() -> None:
     pass
 
 
-_NOT_STORED: Final = Refusal(Reason.NOT_STORED)
-_NOT_KEPT: Final = Refusal(Reason.NOT_KEPT)
-_UNKNOWN: Final = Refusal(Reason.UNKNOWN)
+_NOT_STORED: Final = CallRefusal(Reason.NOT_STORED)
+_NOT_KEPT: Final = CallRefusal(Reason.NOT_KEPT)
+_UNKNOWN: Final = CallRefusal(Reason.UNKNOWN)

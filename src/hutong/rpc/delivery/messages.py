@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from hutong.foundation.machine import Answer, Tick
 from hutong.rpc.delivery.ids import CallId
 
 CLOSED: Final = 2**63 - 1
@@ -64,12 +65,12 @@ class HorizonRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class _Horizon:
+class _HorizonKey:
     """The key of the one horizon."""
 
 
-HORIZON: Final = _Horizon()
-Key = CallId | str | _Horizon
+HORIZON: Final = _HorizonKey()
+Key = CallId | str | _HorizonKey
 """A call, a session, or HORIZON."""
 Record = CallRecord | SessionRecord | HorizonRecord
 Change = tuple[Key, Record | None]
@@ -111,7 +112,7 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class CallRefusal:
     """`limit` and `maximum` name the bound that is FULL; `action` is that of the call which had a REUSED id first."""
 
     reason: Reason
@@ -138,12 +139,12 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`asker` is the driver's number for the requester; `acked_below` is 0 without a header.
+    """A request for a call: `ticket` is answered once. `acked_below` is 0 without a header.
 
     `caller` is the user or the address that the call came from; empty for this process, which has no share of its own.
     """
 
-    asker: int
+    ticket: int
     call: CallId
     acked_below: int
     now_ms: int
@@ -152,14 +153,14 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class ChangesStored:
     """All changes of a Store are durable."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class NotStored:
+class ChangesNotStored:
     """Any of the changes of a Store may be durable, or none."""
 
     number: int
@@ -167,16 +168,11 @@ class NotStored:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """`is_kept` False: the outcome is for those who wait now, and cannot be kept."""
+    """`outcome` answers those who wait now; `kept` is the form of it for the store, None if it has none."""
 
     call: CallId
-    outcome: bytes
-    now_ms: int
-    is_kept: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
+    outcome: object
+    kept: bytes | None
     now_ms: int
 
 
@@ -185,7 +181,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Make the changes durable, in any order; then Stored or NotStored."""
+    """Make the changes durable, in any order; then ChangesStored or ChangesNotStored."""
 
     number: int
     changes: tuple[Change, ...]
@@ -193,34 +189,12 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """Execute the call. Issued once in a call's life; Executed follows."""
+    """Execute the call, as the caller with this ticket asked. Issued once in a call's life; Executed follows."""
 
+    ticket: int
     call: CallId
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """The asker waits for the call's Settle."""
-
-    asker: int
-    call: CallId
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """Answer the requester now. `outcome` comes from an earlier Executed."""
-
-    asker: int
-    outcome: bytes | Refusal
-
-
-@dataclass(frozen=True, slots=True)
-class Settle:
-    """The answer for all who wait for the call."""
-
-    call: CallId
-    outcome: bytes | Refusal
-
-
-Event = Replayed | Loaded | Asked | Stored | NotStored | Executed | Tick
-Instruction = Store | Execute | Wait | Answer | Settle
+Event = Replayed | Loaded | Asked | ChangesStored | ChangesNotStored | Executed | Tick
+Instruction = Store | Execute | Answer[object]
+"""A reply is the outcome of an Executed, the kept bytes of an earlier one, or a CallRefusal."""

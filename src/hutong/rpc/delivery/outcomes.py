@@ -14,7 +14,7 @@ import msgspec
 from hutong.foundation.errors import CorruptData
 from hutong.rpc.call import Outcome
 from hutong.rpc.conversion import sayable
-from hutong.rpc.delivery.messages import Reason, Refusal
+from hutong.rpc.delivery.messages import CallRefusal, Reason
 from hutong.rpc.errors import (
     NOT_EXECUTED_CODE,
     OUTCOME_UNKNOWN_CODE,
@@ -25,13 +25,13 @@ from hutong.rpc.errors import (
 )
 
 
-class _Kept(msgspec.Struct, array_like=True):
+class _StoredOutcome(msgspec.Struct, array_like=True):
     value: Any
     failure: Failure | None
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
-_DECODER: Final = msgspec.msgpack.Decoder(_Kept)
+_DECODER: Final = msgspec.msgpack.Decoder(_StoredOutcome)
 _CODES: Final = {
     Reason.FULL: NOT_EXECUTED_CODE,
     Reason.NOT_STORED: NOT_EXECUTED_CODE,
@@ -55,7 +55,7 @@ def encode_outcome(outcome: Outcome) -> bytes | None:
     if outcome.headers:
         return None
     try:
-        return _ENCODER.encode(_Kept(sayable(outcome.value), outcome.failure))
+        return _ENCODER.encode(_StoredOutcome(sayable(outcome.value), outcome.failure))
     except (TypeError, ValueError, OverflowError):
         return None
 
@@ -69,7 +69,7 @@ def decode_outcome(kept: bytes) -> Outcome:
     return Outcome(found.value, found.failure, is_encoded=True)
 
 
-def refused(refusal: Refusal) -> Outcome:
+def refused(refusal: CallRefusal) -> Outcome:
     """Return the outcome that the caller receives for a refusal."""
     if refusal.reason is Reason.FULL:
         text = f"the service remembers too much ({refusal.limit} is {refusal.maximum}), so the call was not executed"

@@ -29,16 +29,16 @@ from hutong.rpc.delivery.messages import (
 )
 
 
-class _Horizon(msgspec.Struct):
+class _HorizonValue(msgspec.Struct):
     at: int
 
 
-class _Session(msgspec.Struct):
+class _SessionValue(msgspec.Struct):
     below: int
     heard: int
 
 
-class _Call(msgspec.Struct, omit_defaults=True):
+class _CallValue(msgspec.Struct, omit_defaults=True):
     known: Known
     at: int
     outcome: bytes = b""
@@ -47,9 +47,9 @@ class _Call(msgspec.Struct, omit_defaults=True):
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
-_HORIZON: Final = msgspec.msgpack.Decoder(_Horizon)
-_SESSION: Final = msgspec.msgpack.Decoder(_Session)
-_CALL: Final = msgspec.msgpack.Decoder(_Call)
+_HORIZON: Final = msgspec.msgpack.Decoder(_HorizonValue)
+_SESSION: Final = msgspec.msgpack.Decoder(_SessionValue)
+_CALL: Final = msgspec.msgpack.Decoder(_CallValue)
 
 
 def encode_key(key: Key) -> bytes:
@@ -61,11 +61,11 @@ def encode_key(key: Key) -> bytes:
 def encode_record(record: Record | None) -> bytes | None:
     match record:
         case CallRecord(known, at_ms, outcome, fingerprint):
-            return _ENCODER.encode(_Call(known, at_ms, outcome, *fingerprint))
+            return _ENCODER.encode(_CallValue(known, at_ms, outcome, *fingerprint))
         case SessionRecord(acked_below, heard_ms):
-            return _ENCODER.encode(_Session(acked_below, heard_ms))
+            return _ENCODER.encode(_SessionValue(acked_below, heard_ms))
         case HorizonRecord(at_ms):
-            return _ENCODER.encode(_Horizon(at_ms))
+            return _ENCODER.encode(_HorizonValue(at_ms))
     return None
 
 

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hutong.foundation.errors import HutongError
+from hutong.foundation.machine_host import Appended, StateRecord
 
 
 class MemoryTable:
@@ -15,18 +16,29 @@ class MemoryTable:
         self.is_held = is_held
         self.failure: HutongError | None = None
         self.is_closed = False
-        self.writes: deque[tuple[bytes, bytes | None, Callable[[HutongError | None], None]]] = deque()
+        self.writes: deque[tuple[bytes, bytes | None, Appended]] = deque()
 
     async def open(self, apply: Callable[[bytes, bytes | None], None], /) -> None:
         for key, value in self.rows.items():
             apply(key, value)
 
-    def put(self, key: bytes, value: bytes | None, settled: Callable[[HutongError | None], None], /) -> None:
-        if self.failure is not None:
-            raise self.failure
-        self.writes.append((key, value, settled))
-        if not self.is_held:
-            asyncio.get_running_loop().call_soon(self.settle)
+    def append_all(self, records: Sequence[StateRecord], then: Appended, /) -> None:
+        left, failure = len(records), None
+
+        def settled(error: HutongError | None) -> None:
+            nonlocal left, failure
+            left -= 1
+            failure = failure or error
+            if not left:
+                then(failure)
+
+        for key, value in records:
+            if self.failure is not None:
+                asyncio.get_running_loop().call_soon(settled, self.failure)
+                continue
+            self.writes.append((key, value, settled))
+            if not self.is_held:
+                asyncio.get_running_loop().call_soon(self.settle)
 
     def settle(self, error: HutongError | None = None) -> None:
         """The oldest write."""

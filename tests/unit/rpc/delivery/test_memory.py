@@ -4,15 +4,18 @@ from collections.abc import Iterable
 
 import pytest
 
+from hutong.foundation.machine import Answer, Tick
 from hutong.rpc.delivery.ids import CallId
-from hutong.rpc.delivery.machine import Memory
+from hutong.rpc.delivery.machine import CallMemoryMachine
 from hutong.rpc.delivery.messages import (
     HORIZON,
     NO_FINGERPRINT,
-    Answer,
     Asked,
     CallRecord,
+    CallRefusal,
     Change,
+    ChangesNotStored,
+    ChangesStored,
     Event,
     Execute,
     Executed,
@@ -23,17 +26,11 @@ from hutong.rpc.delivery.messages import (
     Known,
     Loaded,
     MemorySettings,
-    NotStored,
     Reason,
     Record,
-    Refusal,
     Replayed,
     SessionRecord,
-    Settle,
     Store,
-    Stored,
-    Tick,
-    Wait,
 )
 
 NOW = 1_700_000_000_000
@@ -47,7 +44,7 @@ def session(number: int, began_ms: int = NOW) -> str:
 
 
 ANN, BOB = session(1), session(2)
-EXPIRED, UNKNOWN, NOT_KEPT = Refusal(Reason.EXPIRED), Refusal(Reason.UNKNOWN), Refusal(Reason.NOT_KEPT)
+EXPIRED, UNKNOWN, NOT_KEPT = CallRefusal(Reason.EXPIRED), CallRefusal(Reason.UNKNOWN), CallRefusal(Reason.NOT_KEPT)
 
 
 class Scene:
@@ -55,7 +52,7 @@ class Scene:
 
     def __init__(self, settings: MemorySettings = SETTINGS, log: Iterable[Change] = (), now_ms: int = NOW) -> None:
         self.settings = settings
-        self.memory = Memory(settings)
+        self.memory = CallMemoryMachine(settings)
         self.log = list(log)
         self.is_held = False
         self.held: list[Store] = []
@@ -80,7 +77,7 @@ class Scene:
 
     def store(self, store: Store) -> list[Instruction]:
         self.log += store.changes
-        return self.tell(Stored(store.number))
+        return self.tell(ChangesStored(store.number))
 
     def ask(
         self,
@@ -95,7 +92,7 @@ class Scene:
         return self.tell(Asked(self.askers, CallId(name, sequence), acked_below, now_ms, fingerprint, caller))
 
     def finish(self, name: str, sequence: int, outcome: bytes = b"done", now_ms: int = NOW) -> list[Instruction]:
-        return self.tell(Executed(CallId(name, sequence), outcome, now_ms))
+        return self.tell(Executed(CallId(name, sequence), outcome, outcome, now_ms))
 
     def call(self, name: str, sequence: int, acked_below: int = 0, now_ms: int = NOW) -> None:
         self.ask(name, sequence, acked_below, now_ms)
@@ -112,19 +109,19 @@ class Scene:
 
 
 def test_a_start_is_stored_before_it_is_executed_and_an_outcome_before_it_is_answered() -> None:
-    memory = Memory(SETTINGS)
+    memory = CallMemoryMachine(SETTINGS)
     memory.handle(Loaded(NOW))
     call = CallId(ANN, 0)
     begun = (call, CallRecord(Known.STARTED, NOW))
-    assert memory.handle(Asked(1, call, 0, NOW)) == [Wait(1, call), Store(1, (begun,))]
-    assert memory.handle(Stored(1)) == [Execute(call)]
+    assert memory.handle(Asked(1, call, 0, NOW)) == [Store(1, (begun,))]
+    assert memory.handle(ChangesStored(1)) == [Execute(1, call)]
     ended = (call, CallRecord(Known.FINISHED, NOW + 5, b"done"))
-    assert memory.handle(Executed(call, b"done", NOW + 5)) == [Store(2, (ended,))]
-    assert memory.handle(Stored(2)) == [Settle(call, b"done")]
+    assert memory.handle(Executed(call, b"done", b"done", NOW + 5)) == [Store(2, (ended,))]
+    assert memory.handle(ChangesStored(2)) == [Answer(1, b"done")]
 
 
 RESERVE, PAY = Fingerprint("reserve", b"1"), Fingerprint("pay", b"1")
-REUSED = Refusal(Reason.REUSED, action="reserve")
+REUSED = CallRefusal(Reason.REUSED, action="reserve")
 
 
 @pytest.mark.parametrize("other", [PAY, Fingerprint("reserve", b"2")], ids=["action", "arguments"])
@@ -135,7 +132,7 @@ def test_an_id_with_another_content_is_refused_in_every_state(other: Fingerprint
     assert scene.ask(ANN, 0, fingerprint=other) == [Answer(2, REUSED)], "while its start is stored"
     scene.store(scene.held.pop())
     assert scene.ask(ANN, 0, fingerprint=other) == [Answer(3, REUSED)], "while it runs"
-    assert scene.ask(ANN, 0, fingerprint=RESERVE) == [Wait(4, CallId(ANN, 0))]
+    assert scene.ask(ANN, 0, fingerprint=RESERVE) == []
     killed = scene.again()
     assert killed.ask(ANN, 0, fingerprint=other) == [Answer(1, REUSED)], "after a crash, outcome unknown"
     assert killed.ask(ANN, 0, fingerprint=RESERVE) == [Answer(2, UNKNOWN)]
@@ -150,7 +147,7 @@ def test_an_id_with_another_content_is_refused_in_every_state(other: Fingerprint
 def test_an_outcome_that_was_not_kept_keeps_its_fingerprint() -> None:
     scene = Scene()
     scene.ask(ANN, 0, fingerprint=RESERVE)
-    scene.tell(Executed(CallId(ANN, 0), b"", NOW, is_kept=False))
+    scene.tell(Executed(CallId(ANN, 0), b"", None, NOW))
     assert scene.again().ask(ANN, 0, fingerprint=PAY) == [Answer(1, REUSED)]
     assert scene.again().ask(ANN, 0, fingerprint=RESERVE) == [Answer(1, NOT_KEPT)]
 
@@ -165,8 +162,8 @@ SHARED = MemorySettings(
 )
 
 
-def full(limit: str) -> Refusal:
-    return Refusal(Reason.FULL, f"{limit} of one caller", 8 if limit == "kept_bytes_max" else 2)
+def full(limit: str) -> CallRefusal:
+    return CallRefusal(Reason.FULL, f"{limit} of one caller", 8 if limit == "kept_bytes_max" else 2)
 
 
 @pytest.mark.parametrize("is_one_session", [True, False])
@@ -174,12 +171,12 @@ def test_one_caller_from_outside_leaves_room_for_others(is_one_session: bool) ->
     scene = Scene(SHARED)
     for number in range(2):
         scene.ask(ANN if is_one_session else session(10 + number), number, caller="ann")
-        scene.tell(Executed(CallId(ANN if is_one_session else session(10 + number), number), b"", NOW))
+        scene.tell(Executed(CallId(ANN if is_one_session else session(10 + number), number), b"", b"", NOW))
     asked = scene.ask(ANN if is_one_session else session(12), 2, caller="ann")
     assert asked == [Answer(3, full("calls_max" if is_one_session else "sessions_max"))]
-    assert scene.ask(BOB, 0, caller="bob") == [Wait(4, CallId(BOB, 0)), Execute(CallId(BOB, 0))]
+    assert scene.ask(BOB, 0, caller="bob") == [Execute(4, CallId(BOB, 0))]
     for number in range(5):
-        assert len(scene.ask(session(20), number)) == 2, "calls of the own process have no share"
+        assert len(scene.ask(session(20), number)) == 1, "calls of the own process have no share"
     again = scene.ask(ANN if is_one_session else session(10), 0, caller="ann")
     assert again == [Answer(10, b"")], "what is remembered is answered"
 
@@ -201,38 +198,38 @@ def test_what_a_caller_acknowledges_or_leaves_idle_gives_its_share_back() -> Non
         scene.ask(ANN, number, acked_below=number, caller="ann")
         scene.finish(ANN, number)
         scene.memory.settings = MemorySettings(keep_for_ms=KEEP, clock_skew_ms=SKEW, calls_max=8, tidy_after=1)
-    assert scene.memory.calls <= 2
+    assert scene.memory.holdings.calls <= 2
     scene.tell(Tick(NOW + 2 * KEEP))
-    assert scene.memory.sessions == 0
-    assert not scene.memory._shares
+    assert len(scene.memory.holdings.sessions) == 0
+    assert not scene.memory.holdings.shares
 
 
 def test_a_duplicate_waits_for_the_call_in_progress() -> None:
     scene = Scene()
     scene.is_held = True
-    assert scene.ask(ANN, 0) == [Wait(1, CallId(ANN, 0))]
-    assert scene.ask(ANN, 0) == [Wait(2, CallId(ANN, 0))]
+    assert scene.ask(ANN, 0) == []
+    assert scene.ask(ANN, 0) == []
     scene.store(scene.held.pop())
-    assert scene.ask(ANN, 0) == [Wait(3, CallId(ANN, 0))]
+    assert scene.ask(ANN, 0) == []
     assert scene.finish(ANN, 0) == []
-    assert scene.ask(ANN, 0) == [Wait(4, CallId(ANN, 0))]
-    assert scene.store(scene.held.pop()) == [Settle(CallId(ANN, 0), b"done")]
+    assert scene.ask(ANN, 0) == []
+    assert scene.store(scene.held.pop()) == [Answer(ticket, b"done") for ticket in (1, 2, 3, 4)]
 
 
 def test_a_duplicate_of_a_finished_call_gets_its_outcome() -> None:
     scene = Scene()
     scene.call(ANN, 0)
     assert scene.ask(ANN, 0) == [Answer(2, b"done")]
-    assert scene.ask(BOB, 0) == [Wait(3, CallId(BOB, 0)), Execute(CallId(BOB, 0))], "another session, another call"
+    assert scene.ask(BOB, 0) == [Execute(3, CallId(BOB, 0))], "another session, another call"
 
 
 def test_a_start_that_was_not_stored_is_not_executed_and_may_be_asked_again() -> None:
     scene = Scene()
     scene.is_held = True
     scene.ask(ANN, 0)
-    assert scene.tell(NotStored(scene.held.pop().number)) == [Settle(CallId(ANN, 0), Refusal(Reason.NOT_STORED))]
+    assert scene.tell(ChangesNotStored(scene.held.pop().number)) == [Answer(1, CallRefusal(Reason.NOT_STORED))]
     scene.is_held = False
-    assert scene.ask(ANN, 0) == [Wait(2, CallId(ANN, 0)), Execute(CallId(ANN, 0))]
+    assert scene.ask(ANN, 0) == [Execute(2, CallId(ANN, 0))]
 
 
 def test_an_outcome_that_was_not_stored_is_stored_later_and_answered_then() -> None:
@@ -240,10 +237,11 @@ def test_an_outcome_that_was_not_stored_is_stored_later_and_answered_then() -> N
     scene.ask(ANN, 0)
     scene.is_held = True
     scene.finish(ANN, 0)
-    assert scene.tell(NotStored(scene.held.pop().number)) == []
-    assert scene.ask(ANN, 0) == [Wait(2, CallId(ANN, 0))]
+    assert scene.tell(ChangesNotStored(scene.held.pop().number)) == []
+    assert scene.ask(ANN, 0) == []
+    assert scene.memory.next_tick_ms() == NOW + 1_000
     assert scene.tell(Tick(NOW + 1_000)) == []
-    assert scene.store(scene.held.pop()) == [Settle(CallId(ANN, 0), b"done")]
+    assert scene.store(scene.held.pop()) == [Answer(1, b"done"), Answer(2, b"done")]
 
 
 def test_an_outcome_is_answered_after_a_restart() -> None:
@@ -288,7 +286,7 @@ def test_what_is_acknowledged_is_refused_however_late_it_comes() -> None:
     later = scene.again()
     assert later.ask(ANN, 1) == [Answer(1, EXPIRED)]
     assert later.ask(ANN, 2) == [Answer(2, b"done")], "that was acknowledged since, is not in the store"
-    assert later.ask(ANN, 4) == [Wait(3, CallId(ANN, 4)), Execute(CallId(ANN, 4))]
+    assert later.ask(ANN, 4) == [Execute(3, CallId(ANN, 4))]
 
 
 def test_an_acknowledgement_is_stored_before_what_it_deletes() -> None:
@@ -309,9 +307,9 @@ def test_a_jump_of_the_watermark_over_calls_in_progress_leaves_them_to_end() -> 
     scene = Scene()
     scene.ask(ANN, 0)
     scene.ask(ANN, 1)
-    assert scene.ask(ANN, 9, acked_below=9)[-1] == Execute(CallId(ANN, 9))
+    assert scene.ask(ANN, 9, acked_below=9)[-1] == Execute(scene.askers, CallId(ANN, 9))
     assert scene.ask(ANN, 0) == [Answer(4, EXPIRED)]
-    assert scene.finish(ANN, 0) == [Settle(CallId(ANN, 0), b"done")]
+    assert scene.finish(ANN, 0) == [Answer(1, b"done")]
     assert CallId(ANN, 0) not in scene.kept
 
 
@@ -329,7 +327,7 @@ def test_an_idle_session_is_forgotten_and_refused_from_then_on() -> None:
     assert scene.ask(ANN, 0, now_ms=NOW) == [Answer(3, b"done")]
     scene.tell(Tick(NOW + KEEP))
     assert scene.kept == {HORIZON: HorizonRecord(NOW)}
-    assert scene.memory.is_empty
+    assert scene.memory.next_tick_ms() is None
     assert scene.ask(ANN, 0, now_ms=NOW + KEEP) == [Answer(4, EXPIRED)]
 
 
@@ -370,8 +368,8 @@ def test_a_session_is_not_forgotten_while_its_calls_are_being_deleted() -> None:
     deleting = scene.held.pop()
     scene.tell(Tick(NOW + KEEP))
     assert scene.held == []
-    assert scene.memory.sessions == 1
-    scene.tell(NotStored(deleting.number))
+    assert len(scene.memory.holdings.sessions) == 1
+    scene.tell(ChangesNotStored(deleting.number))
     scene.is_held = False
     scene.tell(Tick(NOW + KEEP))
     scene.tell(Tick(NOW + KEEP))
@@ -382,18 +380,18 @@ def test_a_session_with_a_call_in_progress_is_not_forgotten() -> None:
     scene = Scene()
     scene.ask(ANN, 0)
     scene.tell(Tick(NOW + 5 * KEEP))
-    assert scene.ask(ANN, 0, now_ms=NOW + 5 * KEEP) == [Wait(2, CallId(ANN, 0))]
-    assert scene.finish(ANN, 0, now_ms=NOW + 5 * KEEP) == [Settle(CallId(ANN, 0), b"done")]
+    assert scene.ask(ANN, 0, now_ms=NOW + 5 * KEEP) == []
+    assert scene.finish(ANN, 0, now_ms=NOW + 5 * KEEP) == [Answer(1, b"done"), Answer(2, b"done")]
 
 
 def test_an_unknown_session_is_judged_by_its_age() -> None:
     scene = Scene()
     old, young = session(3, NOW - KEEP + SKEW), session(4, NOW - KEEP + SKEW + 1)
     assert scene.ask(old, 0) == [Answer(1, EXPIRED)]
-    assert scene.ask(young, 0)[-1] == Execute(CallId(young, 0))
+    assert scene.ask(young, 0)[-1] == Execute(scene.askers, CallId(young, 0))
     ahead, far_ahead = session(5, NOW + SKEW), session(6, NOW + SKEW + 1)
-    assert scene.ask(ahead, 0)[-1] == Execute(CallId(ahead, 0))
-    assert scene.ask(far_ahead, 0) == [Answer(4, Refusal(Reason.FROM_THE_FUTURE))]
+    assert scene.ask(ahead, 0)[-1] == Execute(scene.askers, CallId(ahead, 0))
+    assert scene.ask(far_ahead, 0) == [Answer(4, CallRefusal(Reason.FROM_THE_FUTURE))]
 
 
 def test_what_nobody_acknowledges_expires_in_a_session_that_goes_on() -> None:
@@ -411,7 +409,7 @@ def test_a_result_that_is_too_large_is_answered_and_not_kept() -> None:
     scene = Scene(MemorySettings(keep_for_ms=KEEP, clock_skew_ms=SKEW, outcome_bytes_max=10))
     scene.ask(ANN, 0)
     scene.ask(ANN, 0)
-    assert scene.finish(ANN, 0, b"x" * 11) == [Settle(CallId(ANN, 0), b"x" * 11)], "for all who wait"
+    assert scene.finish(ANN, 0, b"x" * 11) == [Answer(1, b"x" * 11), Answer(2, b"x" * 11)], "for all who wait"
     assert scene.ask(ANN, 0) == [Answer(3, NOT_KEPT)]
     assert scene.again().ask(ANN, 0) == [Answer(1, NOT_KEPT)]
 
@@ -444,7 +442,7 @@ def test_at_a_bound_a_new_call_is_refused_and_the_bound_is_named(limit: str, max
     if limit != "kept_bytes_max":
         scene.ask(ANN, 1)
     asked = scene.ask(BOB if limit == "sessions_max" else ANN, 2)
-    assert asked == [Answer(scene.askers, Refusal(Reason.FULL, limit, maximum))]
+    assert asked == [Answer(scene.askers, CallRefusal(Reason.FULL, limit, maximum))]
     if limit not in ("in_progress_max", "kept_bytes_max"):
         assert scene.ask(ANN, 0) == [Answer(scene.askers, b"done")], "what is known is answered all the same"
 
@@ -454,11 +452,15 @@ def test_after_a_restart_calls_of_earlier_are_counted() -> None:
     scene.call(ANN, 0)
     scene.ask(BOB, 0)
     later = scene.again()
-    assert (later.memory.sessions, later.memory.calls, later.memory.in_progress) == (2, 2, 0)
-    assert later.memory.kept_bytes == len(b"done")
+    assert (len(later.memory.holdings.sessions), later.memory.holdings.calls, later.memory.holdings.in_progress) == (
+        2,
+        2,
+        0,
+    )
+    assert later.memory.holdings.kept_bytes == len(b"done")
     later.tell(Tick(NOW + KEEP))
     later.tell(Tick(NOW + KEEP))
-    assert later.memory.is_empty
+    assert later.memory.next_tick_ms() is None
     assert later.kept == {HORIZON: HorizonRecord(NOW)}
 
 
@@ -467,5 +469,5 @@ def test_what_is_kept_for_a_session_in_use_stays_small() -> None:
     for sequence in range(10_000):
         scene.call(ANN, sequence, acked_below=sequence)
     assert len(scene.kept) <= 4
-    assert scene.memory.calls <= 3
+    assert scene.memory.holdings.calls <= 3
     assert len(scene.memory._aging) <= 2_000
