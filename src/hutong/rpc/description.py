@@ -113,6 +113,7 @@ def service(address: str, *, errors: Iterable[type[ServiceError]] = (), version:
     """
 
     def declare(protocol: T) -> T:
+        # Not `issubclass(protocol, Protocol)`: an implementation inherits from the Protocol, but is none itself.
         if not isinstance(protocol, type) or not getattr(protocol, "_is_protocol", False):
             raise UsageError(f"@service is for a class that inherits from typing.Protocol; {protocol!r} does not.")
         setattr(protocol, _DESCRIPTION, _read(protocol, address, errors, version))
@@ -131,6 +132,8 @@ def closes(method: T) -> T:
 
 def describe(protocol: object) -> ServiceDescription:
     """The description of a Protocol that is decorated with `@service`. Raises UsageError for anything else."""
+    # `vars`, not `getattr`: a class that only inherits from a service has not been checked, and must be decorated
+    # itself.
     found = vars(protocol).get(_DESCRIPTION) if isinstance(protocol, type) else None
     if not isinstance(found, ServiceDescription):
         name = getattr(protocol, "__qualname__", None) or repr(protocol)
@@ -144,6 +147,7 @@ def is_service(kind: object) -> bool:
 
 def type_name(kind: Any) -> str:
     """A type as one would write it."""
+    # `get_type_hints` turns the None of an annotation into NoneType; people write None.
     if kind is None or kind is type(None):
         return "None"
     if isinstance(kind, type) and not get_args(kind):
@@ -165,6 +169,7 @@ def _read(protocol: type, address: str, errors: Iterable[type[ServiceError]], ve
             raise UsageError(f"{protocol.__qualname__}.{unwritten[0]} is an attribute; a service has methods alone.")
     if not methods:
         raise UsageError(f"{protocol.__qualname__} has no methods: a service has at least one.")
+    # Discovery describes all methods of a service in one answer, so their number has a bound.
     if len(methods) > METHODS_MAX:
         raise UsageError(f"{protocol.__qualname__} has {len(methods)} methods; a service has at most {METHODS_MAX}.")
     documentation = inspect.cleandoc(vars(protocol).get("__doc__") or "")
@@ -183,6 +188,7 @@ def _by_code(protocol: type, errors: Iterable[type[ServiceError]]) -> dict[int, 
         # reserved ones have a meaning.
         if type(code) is not int or not CODE_MIN <= code <= CODE_MAX or code == FAULT_CODE or code in RESERVED_CODES:
             raise UsageError(f"{where}: {error.__qualname__} needs a code of its own: 32 bits, and none of -99 to -1.")
+        # A failure travels as its code alone, so the caller could not tell which class to raise.
         if code in declared:
             raise UsageError(
                 f"{where}: {error.__qualname__} and {declared[code].__qualname__} have the same code {code}."
@@ -207,10 +213,12 @@ def _method(protocol: type, name: str, function: object) -> MethodDescription:
     parameters = tuple([_parameter(where, parameter, hints) for parameter in list(signature.parameters.values())[1:]])
     if len(parameters) > PARAMETERS_MAX:
         raise UsageError(f"{where} has {len(parameters)} parameters; a method has at most {PARAMETERS_MAX}.")
+    # Without it the caller's side could not convert the answer, and a stream could not be told from one value.
     if "return" not in hints:
         raise UsageError(f"{where} does not say what it returns: annotate it, with None if it returns nothing.")
     kind, result = _result(where, hints["return"])
     is_awaited = inspect.iscoroutinefunction(function)
+    # An async generator is declared by a plain `def` that returns an AsyncIterator, so only streams may lack `async`.
     if not is_awaited and kind is not Kind.STREAM:
         raise UsageError(f"{where} is not async: declare it by async def, since a call takes time.")
     return MethodDescription(
@@ -261,6 +269,7 @@ def _result(where: str, kind: Any) -> tuple[Kind, Any]:
         return Kind.REFERENCE, kind
     if get_origin(kind) in _STREAMS or kind in _STREAMS:
         items = get_args(kind)
+        # A bare AsyncIterator names no item type, and items are converted like results.
         if not items:
             raise UsageError(f"{where} returns a stream of it does not say what: AsyncIterator[int], for example.")
         kind, found = items[0], Kind.STREAM

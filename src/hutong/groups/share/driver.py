@@ -140,6 +140,7 @@ class ShareCoordinator:
                 return
         if entry is None:
             then(ShareReply(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."))
+        # A member that leaves declares nothing, so no bound can refuse it.
         elif event.member_epoch == LEFT_EPOCH:
             self._feed(entry, LeaveShareGroup(event.member_id), then)
         elif not self._has_room(entry, event, holder):
@@ -192,6 +193,7 @@ class ShareCoordinator:
             then(UNAVAILABLE if error is not None else ErrorCode.NONE)
 
         def forgotten(error: HutongError | None) -> None:
+            # A member joined while the progress was being deleted: the group stays, and starts anew in the partitions.
             if error is not None or len(entry.machine):
                 then(UNAVAILABLE if error is not None else ErrorCode.NON_EMPTY_GROUP)
             else:
@@ -277,6 +279,7 @@ class ShareCoordinator:
             if error is not None:
                 _log.error("group %s could not be stored: %s", entry.key, error)
             if then is not None and answer is not None:
+                # The epoch is not on disk, so the member must not act on it.
                 then(answer if error is None else ShareReply(UNAVAILABLE, str(error)))
 
         self._host.append(entry, [(encode_group_key(entry.key), encode_group(epoch))], persisted)

@@ -115,6 +115,7 @@ class EmbeddedNode:
         from hutong.testing.node.services import Services  # most nodes are asked for Kafka alone
 
         bus = self.bus
+        # Services belong to one bus: `close_bus`, and a restart with bridges, make another one.
         if self._services is None or self._services.bus is not bus:
             self._services = Services(self, bus)
         return self._services
@@ -131,13 +132,15 @@ class EmbeddedNode:
 
     def start(self) -> "EmbeddedNode":
         """Return once clients are accepted; does nothing where they are. Raises UsageError, StorageError."""
+        # A node that was stopped or killed has kept its thread, port and data.
         if self._thread is not None:
             self.run(self.begin())
             return self
         self._open()
         try:
             self.run(self.begin())
-        except BaseException:  # nobody closes what did not come to be
+        # BaseException, since a test that is interrupted during the start must not leave a thread behind either.
+        except BaseException:
             self.close()
             raise
         return self
@@ -169,6 +172,7 @@ class EmbeddedNode:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    # In a thread, since a start waits for the node's own loop and would block the caller's.
     async def __aenter__(self) -> "EmbeddedNode":
         return await asyncio.to_thread(self.start)
 
@@ -268,12 +272,14 @@ class EmbeddedNode:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine on the node's loop; return or raise its outcome, with the caller's traceback alone."""
-        __tracebackhide__ = True
+        __tracebackhide__ = True  # pytest leaves out this frame, so that a failure points at the test
+        # Closed, or Python would warn of a coroutine that was never awaited, which fails strict tests.
         if self._thread is None:
             work.close()
         try:
             return self.thread.run(work)
         except (WaitFailed, Refused) as error:
+            # The frames of the node's thread say nothing to the test's author: the report shows the line of the test.
             raise error.with_traceback(None) from None
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
@@ -286,16 +292,21 @@ class EmbeddedNode:
         if self._life is not None:
             return
         assert self._network is not None
+        # The disk and the network faults are those of all lives: data survive a restart, and so do faults that are
+        # switched on.
         life = Life(self._settings(), self._disk, self._network, self._users)
         await life.start()
+        # Only now: helpers that come in earlier say that no node runs, instead of asking one that cannot answer yet.
         self._life = life
         there = await life.observer.topics() if self._topics else {}
         for topic in self._topics:
+            # After a restart the topics are there with their records.
             if topic.name not in there:
                 await life.observer.create(topic)
 
     async def end(self) -> None:
         """On the node's loop: stop if it runs."""
+        # Before the wait: a second caller finds nothing to stop, and helpers say that no node runs.
         life, self._life = self._life, None
         if life is not None:
             await life.stop()
@@ -312,7 +323,8 @@ class EmbeddedNode:
         await self.begin()
 
     async def close_bus(self) -> None:
-        """On the node's loop: end the bus, if there is one; who asks for it next gets another."""
+        """On the node's loop: end the bus, if there is one; the next use makes another."""
+        # The bus of the bridges is the node's own: only a new life has a new one.
         if self._life is not None and self._life.has_bridges:
             await self.renew()
         else:
@@ -344,14 +356,17 @@ class EmbeddedNode:
                 self._folder = tempfile.TemporaryDirectory(prefix="hutong-testing-")
             self._thread = LoopThread("hutong-node")
             self._network = NetworkFaults(self._thread.loop)
+            # The bus is a client like any other: where the node asks for passwords or TLS, it needs a file with both.
             properties = self._flags.get("bus.client_config")
             self._buses = BusHouse(self.bootstrap, read(Path(properties)) if properties else {})
+            # A test that forgets to close its node must not leave a temporary folder behind.
             atexit.register(self.close)
         except BaseException:
             self._put_away()
             raise
 
     def _put_away(self) -> None:
+        # The thread first: the node that runs on it uses port and folder.
         if self._thread is not None:
             self._thread.close()
             self._thread = None
@@ -376,6 +391,7 @@ class EmbeddedNode:
 
     def _wait(self, work: Coroutine[Any, Any, T], helper: str) -> T:
         __tracebackhide__ = True
+        # A blocked event loop could not run the very client whose records the helper waits for.
         if not _is_on_a_loop():
             return self.run(work)
         work.close()
@@ -397,8 +413,11 @@ def _settings(flags: Mapping[str, str], port: int, folder: Path) -> Settings:
     own = next((name for name in _OWN if name in flags), None)
     if own is not None:
         raise UsageError(f"{own} is the embedded node's own to choose; leave it out.")
+    # Port and folder are the node's own, since they stay the same from one life to the next.
     placed = {**flags, "kafka.listen": f"{HOST}:{port}", "node.data_dir": str(folder)}
+    # No environment: variables of a developer's shell must not change what a test sees.
     settings = loader.load(environment={}, flags=placed).settings
+    # Helpers create topics and read records also where the test's settings allow nobody to.
     super_users = (*settings.security.super_users, str(HELPER))
     return replace(settings, security=replace(settings.security, super_users=super_users))
 

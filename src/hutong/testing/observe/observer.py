@@ -65,6 +65,7 @@ class Observer:
         """Raises Refused, with the node's own words."""
         configs = [CreatableTopicConfig(name, str(value)) for name, value in topic.config.items()]
         asked = CreatableTopic(topic.name, topic.partitions, _REPLICAS, [], configs)
+        # Fixed versions of all requests: helpers talk to the node of the same package, so nothing is negotiated.
         answer = (await self._loopback.ask(CreateTopicsRequest([asked], ANSWER_MS_MAX), 7)).topics[0]
         _check(answer.error_code, f"cannot create the topic {topic.name}", answer.error_message)
 
@@ -78,6 +79,7 @@ class Observer:
 
     async def topics(self) -> dict[str, int]:
         """Names of the topics, except internal ones, and their numbers of partitions."""
+        # None asks for all topics; an empty list would ask for none.
         answer = await self._loopback.ask(MetadataRequest(None, allow_auto_topic_creation=False), 9)
         return {topic.name: len(topic.partitions) for topic in answer.topics if not topic.is_internal}
 
@@ -102,6 +104,7 @@ class Observer:
         """Append one record for each value, as one batch; they are durable on return. Raises Refused, WaitFailed."""
         if not values:
             raise ValueError("produce takes at least one value; a tombstone is None")
+        # As for a producer: Metadata creates the topic if the node's settings allow it (`topic.auto_create`).
         partitions = await self._partitions(topic, creating=True)
         while not partitions:  # it is being made, or may not be
             if topic not in await self.topics():
@@ -132,6 +135,7 @@ class Observer:
         positions = await self._starts(topic, partition, due_ms if count else 0)
         found: list[Record] = []
         while True:
+            # A fetch waits for one byte, not for `count` records, so it is repeated for as long as time is left.
             left_ms = due_ms - self._clock.monotonic_ms()
             is_waiting = count is not None and len(found) < count and left_ms > 0
             fetched, is_at_end = await self._fetch(topic, positions, left_ms if is_waiting else 0)
@@ -180,6 +184,7 @@ class Observer:
             max_wait_ms=wait_ms,
             min_bytes=1,
             isolation_level=READ_COMMITTED,
+            # No fetch session (KIP-227): each fetch names its own positions.
             session_epoch=-1,
             topics=[FetchTopic(topic, partitions=asked)],
         )
@@ -208,6 +213,7 @@ class Observer:
         return sorted(group.group_id for group in answer.groups)
 
     async def group(self, name: str) -> Group:
+        # Version 5 describes an unknown group as Dead; from 6 on it is an error (KIP-1043).
         described = (await self._loopback.ask(DescribeGroupsRequest([name]), 5)).groups[0]
         return Group(name, described.group_state, _members_of(described))
 
@@ -220,6 +226,7 @@ class Observer:
         due_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
             group = await self.group(name)
+            # Both from one answer: a rebalance between two questions could make a state fit another number of members.
             if group.state == state and members in (None, len(group.members)):
                 return group
             if self._clock.monotonic_ms() >= due_ms:
@@ -244,6 +251,7 @@ class Observer:
             part.partition_index: part.committed_offset for found in answer.topics for part in found.partitions
         }
         starts = await self._offsets(topic, partitions, _EARLIEST)
+        # Positions first, ends last: a commit between the questions can make the lag too large, never negative.
         ends = await self._offsets(topic, partitions, _LATEST)
         return [
             Standing(number, starts[number], ends[number], at if (at := committed.get(number, -1)) >= 0 else None)
@@ -255,6 +263,7 @@ class Observer:
         due_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
             standings = await self.standings(group, topic)
+            # A topic without partitions does not exist yet: no lag there is no success.
             if standings and sum(standing.lag for standing in standings) <= lag:
                 return standings
             if self._clock.monotonic_ms() >= due_ms:
@@ -291,6 +300,8 @@ def _records_in(topic: str, part: PartitionData) -> tuple[list[Record], int]:
     records: list[Record] = []
     end_offset = 0
     for header, batch in batches.iterate_batches(memoryview(data)):
+        # The batch's own last offset: compaction may have removed the last records, and the next fetch begins after
+        # them.
         end_offset = header.last_offset + 1
         # As in Kafka's Fetcher: aborted transactions enter at their first offset and leave at their marker.
         while begins and begins[0][0] < end_offset:

@@ -42,6 +42,7 @@ def join(group: ConsumerGroupCore, event: Join) -> JoinReply:
         # KIP-394 needs the id in the reply, since the client joins again with it.
         member_id = event.new_member_id if refused.code == ErrorCode.MEMBER_ID_REQUIRED else event.member_id
         return JoinReply(ErrorCode(refused.code), member_id)
+    # A static member that is back under a new id is JOINING too. It has its partitions, so it needs no new epoch.
     is_new = member.epoch == JOINING and not member.assigned
     member.classic = ClassicSpeech(event.session_timeout_ms, event.protocols)
     member.client_id, member.client_host = event.client_id, event.client_host
@@ -165,6 +166,7 @@ def _subscription(group: ConsumerGroupCore, event: Join) -> ConsumerProtocolSubs
     # Classic members must share a protocol, so that the group can be downgraded to one they all support.
     common = names.intersection(*({name for name, _ in speech.protocols} for speech in others))
     try:
+        # As in Kafka the metadata of the first protocol count: those of the others name the same topics.
         if event.protocol_type == CONSUMER_PROTOCOL_TYPE and common:
             return decode_subscription(event.protocols[0][1])
     except ProtocolError:
@@ -205,6 +207,7 @@ def _known(
     group: ConsumerGroupCore, member_id: str, instance_id: str | None, generation_id: int
 ) -> tuple[ConsumerMember | None, ErrorCode]:
     """The classic member that speaks, or why it may not."""
+    # KIP-345: fencing is checked first, so that the older of two processes stops instead of joining again.
     if instance_id is not None and instance_id in group.static_ids and group.static_ids[instance_id] != member_id:
         return None, ErrorCode.FENCED_INSTANCE_ID
     member = group.members.get(member_id)

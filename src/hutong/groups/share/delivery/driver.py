@@ -158,6 +158,7 @@ class Deliveries:
             then(entry.machine)
         elif key in self._opening:
             self._opening[key].append(then)
+        # Partitions that are being opened count too, or a burst of first fetches would pass the bound.
         elif len(self._host) + len(self._opening) >= self._settings.partitions_max:
             then(LimitExceeded("partitions_max", self._settings.partitions_max))
         else:
@@ -172,6 +173,7 @@ class Deliveries:
         if machine.rules != rules:
             self._feed(self._open_entry(key), Configured(rules))
         log_start = self._logs.start_offset(key)
+        # Retention may have deleted records that the group has not read: its window then starts later.
         if log_start is not None and log_start > machine.start_offset:
             self._feed(self._open_entry(key), LogStartsAt(log_start))
 
@@ -246,6 +248,7 @@ class Deliveries:
                 for key in now:
                     # Only after the tombstone: until then the progress would be back after a restart.
                     self._unstore(key)
+            # An error ends it: what is left keeps its progress, and the caller may delete again.
             if error is None and later:
                 self.forget(later, then)
             else:
@@ -279,6 +282,8 @@ class Deliveries:
             return
         attempt = self._opening[key]
 
+        # Finding the first offset by time reads the log, so the answer may come after the partition was dropped and
+        # opened again.
         def begins(outcome: int | HutongError) -> None:
             if self._opening.get(key) is not attempt:
                 return  # the partition was dropped meanwhile, and those who waited have been answered
