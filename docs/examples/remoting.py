@@ -10,7 +10,8 @@ import uvloop
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
-from hutong.remoting.channels.answers import LATER, Answer
+from hutong.foundation.waiting.pending import Pending
+from hutong.remoting.channels.answers import Answer, ReadyAnswer
 from hutong.remoting.channels.channel import Channel
 from hutong.remoting.client import RemotingClient
 from hutong.remoting.server import RemotingServer
@@ -31,14 +32,16 @@ def add(command: Command, channel: Channel) -> Answer:
 def where(command: Command, channel: Channel) -> Answer:
     """Asks the client that asks, and answers later."""
 
-    def told(answer: Command | HutongError) -> None:
-        if isinstance(answer, Command):
-            channel.reply(command, Command(0, body=b"you are in " + bytes(answer.body)))
-        else:
-            channel.forget()
+    pending: Pending[ReadyAnswer] = Pending()
 
-    channel.invoke_then(Command(WHERE), 3_000, told)
-    return LATER
+    def answered(answer: Command | HutongError) -> None:
+        if isinstance(answer, Command):
+            pending.complete(Command(0, body=b"you are in " + bytes(answer.body)))
+        else:
+            pending.complete(None)
+
+    channel.invoke_then(Command(WHERE), 3_000, answered)
+    return pending
 
 
 def log(command: Command, channel: Channel) -> Answer:

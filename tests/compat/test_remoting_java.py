@@ -12,8 +12,9 @@ from tests.support.maven import java_program
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.pending import Pending
 from hutong.reactor.tls.server_contexts import server_context
-from hutong.remoting.channels.answers import LATER, Answer
+from hutong.remoting.channels.answers import Answer, ReadyAnswer
 from hutong.remoting.channels.channel import Channel
 from hutong.remoting.client import RemotingClient
 from hutong.remoting.errors import RemotingTimeout
@@ -64,12 +65,14 @@ class Side:
     def ask_back(self, command: Command, channel: Channel) -> Answer:
         question = Command(ECHO, body=b"and you", fields={"say": WORDS}, serialization=command.serialization)
 
-        def told(answer: object) -> None:
-            assert isinstance(answer, Command)
-            channel.reply(command, self.answer(command, told_of(answer).encode()))
+        pending: Pending[ReadyAnswer] = Pending()
 
-        channel.invoke_then(question, 3_000, told)
-        return LATER
+        def answered(answer: object) -> None:
+            assert isinstance(answer, Command)
+            pending.complete(self.answer(command, told_of(answer).encode()))
+
+        channel.invoke_then(question, 3_000, answered)
+        return pending
 
 
 def told_of(answer: Command) -> str:

@@ -13,9 +13,10 @@ import uvloop
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.pending import Pending
 from hutong.reactor.figures import CloseReason
 from hutong.reactor.limits import ReactorLimits
-from hutong.remoting.channels.answers import LATER, SYSTEM_BUSY, Answer
+from hutong.remoting.channels.answers import SYSTEM_BUSY, Answer, ReadyAnswer
 from hutong.remoting.channels.channel import Channel
 from hutong.remoting.client import RemotingClient
 from hutong.remoting.errors import RemotingSendFailed, TooManyRequests
@@ -276,11 +277,11 @@ async def test_two_sides_that_ask_more_than_buffers_hold_do_not_wait_for_each_ot
 @on_uvloop
 async def test_a_peer_that_is_owed_too_much_is_not_read() -> None:
     async with scene() as it:
-        owed: list[tuple[Command, Channel]] = []
+        owed: list[Pending[ReadyAnswer]] = []
 
-        def later(command: Command, channel: Channel) -> Answer:
-            owed.append((command, channel))
-            return LATER
+        def later(_: Command, __: Channel) -> Answer:
+            owed.append(Pending())
+            return owed[-1]
 
         it.server.register(NEVER, later)
         channel = await it.client.connect(it.address)
@@ -289,10 +290,9 @@ async def test_a_peer_that_is_owed_too_much_is_not_read() -> None:
         for done in range(50):
             await until(lambda done=done: len(owed) > done)  # type: ignore[misc]
             assert len(owed) - done <= SMALL.unanswered_max
-            command, there = owed[done]
-            there.reply(command, Command(0))
+            owed[done].complete(Command(0))
         await asyncio.gather(*asked)
-        assert there.unanswered == 0
+        assert it.server.channels[0].unanswered == 0
 
 
 @on_uvloop
@@ -310,13 +310,15 @@ async def test_requests_that_ask_back_do_not_wait_for_each_other() -> None:
     async with scene() as it:
         it.client.register(ECHO, it.echo)
 
-        def ask_back(command: Command, channel: Channel) -> Answer:
-            def told(answer: object) -> None:
-                assert isinstance(answer, Command)
-                channel.reply(command, Command(0))
+        def ask_back(_: Command, channel: Channel) -> Answer:
+            pending: Pending[ReadyAnswer] = Pending()
 
-            channel.invoke_then(Command(ECHO), 60_000, told)
-            return LATER
+            def answered(answer: object) -> None:
+                assert isinstance(answer, Command)
+                pending.complete(Command(0))
+
+            channel.invoke_then(Command(ECHO), 60_000, answered)
+            return pending
 
         it.server.register(NEVER, ask_back)
         channel = await it.client.connect(it.address)
@@ -331,11 +333,11 @@ async def test_requests_that_ask_back_do_not_wait_for_each_other() -> None:
 async def test_who_is_held_is_read_again_when_it_is_asked() -> None:
     async with scene() as it:
         it.client.register(ECHO, it.echo)
-        owed: list[Command] = []
+        owed: list[Pending[ReadyAnswer]] = []
 
-        def later(command: Command, _: Channel) -> Answer:
-            owed.append(command)
-            return LATER
+        def later(_: Command, __: Channel) -> Answer:
+            owed.append(Pending())
+            return owed[-1]
 
         it.server.register(NEVER, later)
         channel = await it.client.connect(it.address)
@@ -343,7 +345,7 @@ async def test_who_is_held_is_read_again_when_it_is_asked() -> None:
         asked = [channel.invoke(Command(NEVER), 60_000) for _ in range(20)]
         await until(lambda: there._answering_is_held)
         assert (await there.invoke(Command(ECHO, body=b"x"), 60_000)).body == b"x"
-        for command in owed:
-            there.reply(command, Command(0))
+        for pending in owed:
+            pending.complete(Command(0))
         codes = [answer.code for answer in await asyncio.gather(*asked)]
         assert (codes.count(0), codes.count(SYSTEM_BUSY)) == (10, 10)

@@ -18,10 +18,11 @@ from typing import Final
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ProtocolError
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.pending import Pending
 from hutong.reactor.connections.channel import HELD, Response
 from hutong.reactor.connections.handler import Peer
 from hutong.reactor.figures import CloseReason
-from hutong.remoting.channels.answers import LATER, SYSTEM_BUSY, SYSTEM_ERROR, Answer, frame_of, refusal
+from hutong.remoting.channels.answers import SYSTEM_BUSY, SYSTEM_ERROR, Answer, frame_of, refusal
 from hutong.remoting.channels.channel import Channel, RequestAdmission
 from hutong.remoting.channels.events import ChannelEventKind, ChannelEvents, Listener
 from hutong.remoting.channels.hooks import Hook
@@ -175,11 +176,11 @@ class Endpoint:
     def _execute(self, registration: Registration, executor: Executor, command: Command, channel: Channel) -> Response:
         channel.owe()
         is_taken = executor.submit(
-            lambda: registration.process(command, channel), lambda result: self._executed(command, channel, result)
+            lambda: registration.process(command, channel), lambda result: self._settled(command, channel, result)
         )
         if is_taken:
             return None
-        channel.forget()
+        channel.settle()
         return self._overloaded(command, channel, f"{executor.name} has no room")
 
     def _overloaded(self, command: Command, channel: Channel, why: str) -> Response:
@@ -187,9 +188,9 @@ class Endpoint:
         text = f"[OVERLOAD]system busy, start flow control for a while: {why}"
         return self._finished(command, channel, refusal(SYSTEM_BUSY, text))
 
-    def _executed(self, command: Command, channel: Channel, result: object) -> None:
-        """Send the outcome of a request that an executor took; on the loop's thread."""
-        channel.forget()
+    def _settled(self, command: Command, channel: Channel, result: object) -> None:
+        """Send the answer of a request that an executor took or a processor answers later; on the loop's thread."""
+        channel.settle()
         if isinstance(result, ProtocolError):
             channel.close()
             return
@@ -201,8 +202,9 @@ class Endpoint:
 
     def _finished(self, command: Command, channel: Channel, answer: object) -> Response:
         """The frame of an answer that is given now, or None."""
-        if answer is LATER:
+        if isinstance(answer, Pending):
             channel.owe()
+            answer.then(lambda ready: self._settled(command, channel, ready))
             return None
         if answer is None:
             return None

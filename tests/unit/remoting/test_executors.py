@@ -9,7 +9,8 @@ import pytest
 from tests.unit.remoting.test_remoting import ECHO, Pair, on_both_loops, pair
 
 from hutong.foundation.errors import ProtocolError
-from hutong.remoting.channels.answers import LATER, SUCCESS, SYSTEM_BUSY, SYSTEM_ERROR, Answer
+from hutong.foundation.waiting.pending import Pending
+from hutong.remoting.channels.answers import SUCCESS, SYSTEM_BUSY, SYSTEM_ERROR, Answer, ReadyAnswer
 from hutong.remoting.channels.channel import Channel
 from hutong.remoting.errors import RemotingSendFailed
 from hutong.remoting.work.driver import LATE_MS, ContextPlace, Executor
@@ -202,9 +203,10 @@ async def test_a_later_answer_that_will_not_come() -> None:
     async with pair() as it:
         await it.client.connect(it.address)
 
-        def process(_: Command, channel: Channel) -> Answer:
-            it.loop.call_soon(channel.forget)
-            return LATER
+        def process(_: Command, __: Channel) -> Answer:
+            pending: Pending[ReadyAnswer] = Pending()
+            it.loop.call_soon(pending.complete, None)
+            return pending
 
         it.server.register(SLOW, process)
         channel = await it.client.connect(it.address)

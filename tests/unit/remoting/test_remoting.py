@@ -13,7 +13,8 @@ from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import Expired, HutongError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.numbered import NumberedWait
-from hutong.remoting.channels.answers import LATER, NOT_SUPPORTED, SUCCESS, SYSTEM_BUSY, SYSTEM_ERROR, Answer
+from hutong.foundation.waiting.pending import Pending
+from hutong.remoting.channels.answers import NOT_SUPPORTED, SUCCESS, SYSTEM_BUSY, SYSTEM_ERROR, Answer, ReadyAnswer
 from hutong.remoting.channels.channel import FRAMES_TOGETHER, Channel
 from hutong.remoting.channels.hooks import AclCheck, AclHook
 from hutong.remoting.client import RemotingClient
@@ -51,7 +52,7 @@ class Pair:
         self.wheel = TimerWheel(0)
         self.server = RemotingServer(self.loop, clock=self.clock, wheel=self.wheel, limits=server_limits)
         self.client = RemotingClient(self.loop, clock=self.clock, wheel=self.wheel, limits=limits)
-        self.owed: list[tuple[Command, Channel]] = []
+        self.owed: list[tuple[Command, Pending[ReadyAnswer]]] = []
         self.noted: asyncio.Queue[bytes] = asyncio.Queue()
         self.came = asyncio.Event()
         self.address = ""
@@ -69,10 +70,11 @@ class Pair:
     def echo(self, command: Command, _: Channel) -> Answer:
         return [encode_binary(SUCCESS, command.opaque, IS_RESPONSE, command.ext_block or b"", command.body)]
 
-    def late(self, command: Command, channel: Channel) -> Answer:
-        self.owed.append((command, channel))
+    def late(self, command: Command, _: Channel) -> Answer:
+        pending: Pending[ReadyAnswer] = Pending()
+        self.owed.append((command, pending))
         self.came.set()
-        return LATER
+        return pending
 
     def never(self, _: Command, __: Channel) -> Answer:
         self.came.set()
@@ -81,15 +83,15 @@ class Pair:
     def fault(self, _: Command, __: Channel) -> Answer:
         raise ZeroDivisionError("a fault of ours")
 
-    def ask_back(self, command: Command, channel: Channel) -> Answer:
-        channel.invoke_then(
-            Command(ECHO, body=b"and you"), 3_000, lambda answer: self.answered_back(command, channel, answer)
-        )
-        return LATER
+    def ask_back(self, _: Command, channel: Channel) -> Answer:
+        pending: Pending[ReadyAnswer] = Pending()
 
-    def answered_back(self, command: Command, channel: Channel, answer: Command | HutongError) -> None:
-        assert isinstance(answer, Command)
-        channel.reply(command, Command(SUCCESS, body=bytes(answer.body) + b" asked"))
+        def answered_back(answer: Command | HutongError) -> None:
+            assert isinstance(answer, Command)
+            pending.complete(Command(SUCCESS, body=bytes(answer.body) + b" asked"))
+
+        channel.invoke_then(Command(ECHO, body=b"and you"), 3_000, answered_back)
+        return pending
 
     def note(self, command: Command, _: Channel) -> Answer:
         self.noted.put_nowait(bytes(command.body))
@@ -154,8 +156,8 @@ async def test_answers_come_in_any_order() -> None:
             it.came.clear()
             await it.came.wait()
         assert bytes((await it.invoke(ECHO, b"first")).body) == b"first"
-        for command, channel in reversed(it.owed):
-            channel.reply(command, Command(SUCCESS, body=bytes(command.body) * 2))
+        for command, pending in reversed(it.owed):
+            pending.complete(Command(SUCCESS, body=bytes(command.body) * 2))
         assert [bytes((await answer).body) for answer in late] == [b"00", b"11", b"22"]
         assert it.server.channels[0].unanswered == 0
 
@@ -226,8 +228,8 @@ async def test_an_answer_that_comes_too_late_is_dropped() -> None:
         it.pass_ms(1_200)
         with pytest.raises(RemotingTimeout):
             await asked
-        command, channel = it.owed[0]
-        channel.reply(command, Command(SUCCESS))
+        _, pending = it.owed[0]
+        pending.complete(Command(SUCCESS))
         await it.invoke(ECHO)
         assert it.client.figures.unasked_total == 1
 
@@ -293,8 +295,8 @@ async def test_permits() -> None:
         while len(it.owed) < 2:
             it.came.clear()
             await it.came.wait()
-        for command, there in it.owed:
-            there.reply(command, Command(SUCCESS))
+        for _, pending in it.owed:
+            pending.complete(Command(SUCCESS))
         await asyncio.gather(*asked)
         await it.invoke(ECHO)
 

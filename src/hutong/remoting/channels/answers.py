@@ -2,16 +2,16 @@
 
 A processor's answer is one of: a list of buffers, which is a whole frame such as `encode_binary` makes (the shortest
 way; opaque and flag are the processor's to set); a `Command`, which is given the opaque and the form of its request;
-LATER, when `channel.reply` (or `channel.answer` and `channel.forget`) will follow, which counts against the peer's
-`unanswered_max`; None, when nothing is to be answered, or the processor answers by `channel.answer` and keeps count of
-what it owes by itself. What comes of a oneway request is dropped.
+a `Pending`, to be completed with one of these, or with None if no answer will come after all, which counts against the
+peer's `unanswered_max`; None, when nothing is to be answered, or the processor answers by `channel.answer` and keeps
+count of what it owes by itself. What comes of a oneway request is dropped.
 
 Knows nothing of connections.
 """
 
-from enum import Enum
 from typing import Final, TypeAlias
 
+from hutong.foundation.waiting.pending import Pending
 from hutong.wire.buffer import Buffer
 from hutong.wire.rocketmq.command import IS_RESPONSE, Command, encode
 
@@ -22,14 +22,8 @@ NOT_SUPPORTED: Final = 3
 REMARK_MAX: Final = 1_024  # characters of an error's text
 
 
-class AnswerLater(Enum):
-    """The answer follows."""
-
-    LATER = 0
-
-
-LATER: Final = AnswerLater.LATER
-Answer: TypeAlias = list[Buffer] | Command | AnswerLater | None
+ReadyAnswer: TypeAlias = list[Buffer] | Command | None
+Answer: TypeAlias = ReadyAnswer | Pending[ReadyAnswer]
 
 
 def refusal(code: int, text: str) -> Command:

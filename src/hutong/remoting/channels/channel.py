@@ -25,7 +25,6 @@ from hutong.foundation.errors import Expired, HutongError, LimitExceeded
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.numbered import NumberedWait, NumberedWaitTable, ShortNumbers, WaitQueue
 from hutong.reactor.connections.handler import Peer
-from hutong.remoting.channels.answers import frame_of
 from hutong.remoting.channels.hooks import Hook
 from hutong.remoting.errors import AbortProcess, RemotingSendFailed, RemotingTimeout, TooManyRequests
 from hutong.remoting.limits import RemotingLimits
@@ -203,8 +202,8 @@ class Channel:
 
         `at_once`: no further frame will follow soon.
 
-        For a processor that returned None and keeps its requests within bounds by itself; one that returned LATER calls
-        `forget` as well. Hooks do not see it, and it is binary for every request.
+        For a processor that returned None and keeps its requests within bounds by itself. Hooks do not see it, and it
+        is binary for every request.
         """
         frame = encode_binary(code, opaque, IS_RESPONSE, ext_block, body, remark)
         if at_once:
@@ -212,24 +211,17 @@ class Channel:
         else:
             self._push_together([frame])
 
-    def reply(self, request: Command, answer: Command) -> None:
-        """Answer a request for which LATER was returned, in its form; hooks see it."""
-        if not request.is_oneway:
-            self._endpoint.hooks_after(self, request, answer)
-            self._push(frame_of(answer, request))
-        self.forget()
-
-    def forget(self) -> None:
-        """A request for which LATER was returned will not be answered after all."""
-        self.unanswered -= 1
-        if self.is_slowed:
-            self._resume_below_bounds()
-
     def owe(self) -> None:
         """For the endpoint: one more request is answered later."""
         self.unanswered += 1
         if self.unanswered >= self._endpoint.limits.unanswered_max:
             self.is_slowed = True
+
+    def settle(self) -> None:
+        """For the endpoint: a request that was answered later has its answer, or will have none."""
+        self.unanswered -= 1
+        if self.is_slowed:
+            self._resume_below_bounds()
 
     def admission(self) -> RequestAdmission:
         """For the endpoint, where `is_slowed`: decide to begin, hold or refuse the peer's request."""
