@@ -1,26 +1,23 @@
 """The event bus: sends by address to consumers in this process, each in its own context.
 
-Strategy: an address maps to an endless round over its consumers (for sends) and to a tuple of them (for publishes).
-When a consumer comes or goes, the round is dropped and the tuple replaced, under a lock; neither is changed. A send
-takes one step of the round, from any thread; a publish sees all consumers of one moment. The fast path is for most
-messages: an immutable body, no options, no interceptors, no context variables. Everything else takes the careful path,
-with the same effects; what one does the other must do too, so both are in this file.
+Strategy: a send takes one step of the address's round over its consumers, a publish goes to all of them. The fast path
+is for most messages: an immutable body, no options, no interceptors, no context variables. Everything else takes the
+careful path, with the same effects; what one does the other must do too, so both are in this file.
 
 Knows no network: other nodes and bridges are made of consumers and sends.
 """
 
 import asyncio
-import itertools
 import logging
-import threading
 from asyncio import _get_running_loop
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from hutong.bus.delivery.addresses import check_address, check_not_durable, check_registration
 from hutong.bus.delivery.consumer import BUFFERED_MESSAGES_MAX, DONE, Consumer, Handler
 from hutong.bus.delivery.producer import WRITE_QUEUE_MAX, MessageProducer
+from hutong.bus.delivery.registrations import Registrations
 from hutong.bus.delivery.replies import awaited_reply, deliver_reply
 from hutong.bus.durable.addresses import PREFIX, is_durable
 from hutong.bus.durable.outcomes import Stored
@@ -47,8 +44,6 @@ if TYPE_CHECKING:
     from hutong.bus.durable.options import DurableOptions
     from hutong.bus.durable.table import CompactedTable
 
-CONSUMERS_MAX: Final = 1_000_000
-"""Registrations on one bus."""
 _log = logging.getLogger("hutong.bus")
 
 
@@ -67,14 +62,14 @@ class EventBus:
         self.outbound_chain: tuple[Interceptor, ...] = ()
         self._runtime = runtime
         self._log = log
-        self._rounds: dict[str, Iterator[tuple[Handler, Context]]] = {}  # endless
-        self._consumers: dict[str, tuple[Consumer, ...]] = {}
-        self._count = 0
+        self._registrations = Registrations()
+        self._rounds = self._registrations.rounds
+        self._consumers = self._registrations.by_address
         self._codecs = Codecs()
         self._loop = asyncio.get_running_loop()
         self._contexts = ContextStates(self, runtime.clock, self.on_home_loop)
         self._states = self._contexts.by_key  # for `request`, which cannot pay for a call
-        self._lock = threading.Lock()  # over registrations and chains
+        self._lock = self._registrations.lock  # also over chains, codecs and the end of the bus
         self._close_hooks: list[Callable[[], Awaitable[object]]] = []
         self._closed: BusClosed | None = None
 
@@ -84,7 +79,7 @@ class EventBus:
         return self._runtime
 
     def send(self, address: str, body: Any = None, options: DeliveryOptions = DEFAULT) -> None:
-        """Give the message to one consumer of the address: to each in turn. To nobody, if there is none."""
+        """Give the message to one consumer of the address, round robin. Without consumers it is dropped."""
         around = self._rounds.get(address)
         kind = type(body)
         # A copy of the context variables and its length are the cheapest question for variables to carry: of those that
@@ -97,15 +92,18 @@ class EventBus:
         ):
             self._send_carefully(address, body, options)
             return
+        # The sender may change a body after this call, and a copy is due only for bodies that can change.
         if kind in IMMUTABLE:
             message = Message(address, body)
         elif kind in WITHOUT_CODEC:
             message = TrackedMessage(address, copied(body))
         else:
+            # A type of the user's: it needs a codec registered for it, or the send raises.
             self._send_carefully(address, body, options)
             return
         deliver, context = next(around)
         queue = context.queue  # `Context.run` in place, which saves its call
+        # A bound and an error instead of blocking: the sender may be the very context that should empty this queue.
         if len(queue) >= QUEUED_MAX:
             raise LimitExceeded("queued_max", QUEUED_MAX)
         queue.append((deliver, message))
@@ -119,6 +117,7 @@ class EventBus:
         Any other gives an awaitable of None that is done already.
         """
         if not self._knows(address):
+            # The log delivers it to every group, also of other processes, so no consumer here is asked.
             if is_durable(address):
                 return log_for(self._log, address).publish(self.callers_state(), address, body, options)
             self._send_carefully(address, body, options)  # a reply address has one reader
@@ -129,11 +128,12 @@ class EventBus:
 
     def request(self, address: str, body: Any = None, options: DeliveryOptions = DEFAULT) -> Reply:
         """Send the message and await a reply: see Reply for how. It fails with a ReplyError."""
-        loop = _get_running_loop()
+        loop = _get_running_loop()  # None on a worker thread, where a reply has no future of a loop
         own = current_context()
         state = self._states.get(own or loop) or self.callers_state()
         around = self._rounds.get(address)
         kind = type(body)
+        # The same questions as in `send`, and a loop, whose future a task awaits faster than a promise.
         if (
             loop is None
             or around is None
@@ -147,6 +147,7 @@ class EventBus:
             body = copied(body)
         deliver, context = next(around)
         queue = context.queue
+        # Checked before the reply is parked, so that a refused request leaves no wait behind.
         if len(queue) >= QUEUED_MAX:
             raise LimitExceeded("queued_max", QUEUED_MAX)
         # Slots filled in place cost half of a call of `LoopReply.on`, which does the same.
@@ -158,6 +159,7 @@ class EventBus:
         reply.bus = self
         reply._handlers = None
         reply._requested = address
+        # Parked before the message is queued: a consumer on another thread may answer at once.
         state.queue.park(reply)
         queue.append((deliver, TrackedMessage(address, body, None, reply)))
         if not context.is_scheduled:
@@ -205,6 +207,7 @@ class EventBus:
         given = context or current_context()
         context = given or self._runtime.context(name=f"consumer of {address}")
         state = self._contexts.of(context, context)
+        # A context made for this consumer alone has no other owner, so it is forgotten with the consumer.
         if given is not None:
             state.end_with(given)
         if is_durable(address):
@@ -212,16 +215,15 @@ class EventBus:
             self._check_open()
             return log.consumer(state, context, address, handler, max_buffered_messages, durable)  # type: ignore[arg-type]
         consumer = Consumer(state, context, address, local_only=local_only, max_buffered_messages=max_buffered_messages)
+        # Before it is registered: otherwise a first message on another thread would be buffered for no reason.
         if handler is not None:
             consumer.handler(handler)
+        # One lock with `close`: a consumer is either refused here or unregistered there.
         with self._lock:
             self._check_open()
-            if self._count >= CONSUMERS_MAX:
-                raise LimitExceeded("consumers_max", CONSUMERS_MAX)
-            self._set_consumers(address, (*self._consumers.get(address, ()), consumer))
-            self._count += 1
+            self._registrations.add(consumer)
             state.consumers[consumer] = None
-        consumer.settle()
+        consumer.settle()  # interceptors may have come between its making and its registration
         return consumer
 
     def sender(
@@ -280,6 +282,7 @@ class EventBus:
         Raises UsageError where there is another one already.
         """
         with self._lock:
+            # A second tracer would replace the trace headers of the first, so its spans would lose their children.
             if tracer is not None and self.tracer not in (None, tracer):
                 raise UsageError("this bus is traced already.")
             self.tracer = tracer
@@ -292,12 +295,13 @@ class EventBus:
     async def close(self) -> None:
         """Unregister every consumer and fail every reply that is awaited. A second call does nothing."""
         error = BusClosed("the event bus has been closed")
+        # Last in, first out, and while messages still flow: what is built on the bus may need it to end well.
         while self._close_hooks:
             await self._close_hooks.pop()()
         if self._log is not None:
             await self._log.close()
         with self._lock:
-            if self._closed is not None:
+            if self._closed is not None:  # two tasks may close at the same time, and the hooks await
                 return
             self._closed = error
         await self._contexts.close(error)
@@ -327,29 +331,28 @@ class EventBus:
         message = self._message(producer.address, body, producer.options, is_send=producer.is_send)
         message._variables = carried_variables()
         if self.tracer is not None and producer.options.is_traced:
-            self.tracer.sending(message)  # now, though it may be held for a while: who writes it caused it
+            self.tracer.sending(message)  # now, though it may be held: the parent is the writer's span
         return message
 
     def carry(self, message: FullMessage) -> None:
         """For producers: send or publish. Raises ReplyError NO_HANDLERS where nobody would get it."""
         self._check_open()
         address = message.address
+        # As `write` of a Vert.x producer: unlike `send`, it has a promise that can report the loss.
         if address not in self._consumers:
             raise ReplyError(FailureType.NO_HANDLERS, BUILT_IN_CODE, f"no handlers for address {address!r}")
         self._intercept(message, self._send if message.is_send else self._publish)
 
     def on_home_loop(self, work: Callable[[], None]) -> None:
         """For producers: do it soon on the loop of the bus; from any thread. Not at all once that loop has ended."""
+        # Credits come back from `__del__`, also after the loop has ended; an error there could only be printed.
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(work)
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """For consumers: it receives nothing more."""
-        with self._lock:
-            present = self._consumers[consumer.address]
-            at = present.index(consumer)  # thousands may listen at one address and leave together
-            self._count -= 1
-            self._set_consumers(consumer.address, present[:at] + present[at + 1 :])
+        self._registrations.remove(consumer)
+        # Otherwise a program that registers consumers without a context would collect states without end.
         self._contexts.forget_idle(consumer.context)
 
     def callers_state(self) -> ContextState:
@@ -357,7 +360,7 @@ class EventBus:
         return self._contexts.of_caller()
 
     def report(self, error: BaseException) -> None:
-        """Of what an interceptor of the caller's raised: to its context's exception handler, else to the log."""
+        """Report an interceptor's error: to the exception handler of the caller's context, else to the log."""
         context = current_context()
         if context is not None:
             context.fail(error)
@@ -368,6 +371,7 @@ class EventBus:
         """True when the address leads to consumers. Raises for a bad address and for a closed bus."""
         if address in self._consumers:
             return True
+        # The checks come after the lookup: an address with consumers was checked at their registration.
         check_address(address)
         self._check_open()
         return not address.startswith((REPLY_PREFIX, PREFIX))
@@ -387,11 +391,13 @@ class EventBus:
         self, address: str | int, body: Any, options: DeliveryOptions, *, is_send: bool, reply: Reply | None = None
     ) -> FullMessage:
         body, codec = self._codecs.prepare(body, options.codec_name)
+        # The tuple is never changed in place, so message and options share it (see `Headers`).
         headers = None if options.headers is None else options.headers.pairs
         return FullMessage(address, body, headers, reply, is_send, codec)
 
     def _send_carefully(self, address: str, body: Any, options: DeliveryOptions) -> None:
         if address not in self._consumers and not self._knows(address):
+            # `Message.reply_address` is public: code that knows only this text may answer by a plain send.
             reply = awaited_reply(self._contexts.numbers, address)
             if reply is not None:
                 deliver_reply(self, reply, self._message(reply._number, body, options, is_send=True))
@@ -405,6 +411,7 @@ class EventBus:
             if awaited is not None:
                 return self._answer_and_await(state, awaited, body, options)
         reply = reply_to(self, state.executor, address)
+        # The message first: a body that cannot be sent raises here, and then no wait is left behind.
         message = self._message(address, body, options, is_send=True, reply=reply)
         state.queue_for(options.timeout_ms).park(reply)
         self._route(message, options, self._send)
@@ -412,6 +419,7 @@ class EventBus:
 
     def _route(self, message: FullMessage, options: DeliveryOptions, carry: Callable[[Message], None]) -> None:
         """Carry the message with the caller's variables, past the tracer and the outbound interceptors."""
+        # Taken in the sender: an interceptor may continue the delivery from another thread.
         message._variables = carried_variables()
         if self.tracer is not None and options.is_traced:
             self.tracer.sending(message)
@@ -425,12 +433,14 @@ class EventBus:
 
     def _send(self, message: Message) -> None:
         address: str = message._address  # type: ignore[assignment]  # a reply has another way
-        around = self._rounds.get(address) or self._round_of(address)
+        around = self._rounds.get(address) or self._registrations.round_of(address)
         if around is None:
+            # At once, as in Vert.x: a requester learns nothing more by waiting for its timeout.
             if message._reply is not None:
                 message._reply.fail_without_handlers()
             return
         deliver, context = next(around)
+        # `deliver` does not look for these two, so that plain messages do not pay for the checks.
         if message._credit is not None or message._variables is not None:
             deliver = deliver.__self__.take_carefully  # type: ignore[attr-defined]  # a method of the consumer
         context.run(deliver, message)
@@ -438,10 +448,12 @@ class EventBus:
     def _publish(self, message: Message) -> None:
         consumers = self._consumers.get(message.address, ())
         is_plain = message._credit is None and message._variables is None
+        # Bridges register thousands of clients at one address and only encode the body: one copy serves all of them.
         shared: Any = message.body if consumers and consumers[0].shares_bodies else None
         for consumer in consumers[1:]:
             headers = message.header_pairs
             body = message.body
+            # The message's own body is copied already; each further consumer may change what it gets.
             if message._codec is not None:
                 body = message._codec.transform(body)
             elif type(body) not in IMMUTABLE:
@@ -453,6 +465,7 @@ class EventBus:
             more = (message._codec, message._credit, message._variables)
             another = FullMessage(message.address, body, headers, None, False, *more)
             consumer.context.run(consumer.deliver if is_plain else consumer.take_carefully, another)
+        # The first consumer comes last: once it has the body, its thread may change it while copies are made.
         if consumers:
             first = consumers[0]
             first.context.run(first.deliver if is_plain else first.take_carefully, message)
@@ -461,6 +474,7 @@ class EventBus:
         another = reply_to(self, state.executor, reply.address)
         message = self._message(reply._number, body, options, is_send=True, reply=another)
         state.queue_for(options.timeout_ms).park(another)
+        # Its requester may have timed out meanwhile: nobody would ever answer the reply to the reply.
         if reply.is_waiting:
             deliver_reply(self, reply, message)
         else:
@@ -468,25 +482,10 @@ class EventBus:
             another.fail(ReplyError(FailureType.NO_HANDLERS, BUILT_IN_CODE, text))
         return another
 
-    def _set_consumers(self, address: str, consumers: tuple[Consumer, ...]) -> None:
-        self._rounds.pop(address, None)
-        if consumers:
-            self._consumers[address] = consumers
-        else:
-            self._consumers.pop(address, None)
-
-    def _round_of(self, address: str) -> Iterator[tuple[Handler, Context]] | None:
-        """The round of an address, made at the first send after its consumers have changed; None without consumers."""
-        with self._lock:
-            consumers = self._consumers.get(address)
-            if consumers is not None and address not in self._rounds:
-                around = itertools.cycle([(consumer.deliver, consumer.context) for consumer in consumers])
-                self._rounds[address] = around
-            return self._rounds.get(address)
-
     def _set_chains(self, outbound: tuple[Interceptor, ...], inbound: tuple[Interceptor, ...]) -> None:
         self.outbound_chain, self.inbound_chain = outbound, inbound
         self.is_plain = not outbound and not inbound and self.tracer is None
+        # Each consumer keeps its own flag, so that a delivery reads one attribute and not the chain and the tracer.
         for consumers in self._consumers.values():
             for consumer in consumers:
                 consumer.settle()
