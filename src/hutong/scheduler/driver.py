@@ -33,14 +33,14 @@ from hutong.scheduler.machine import (
 T = TypeVar("T")
 
 
-class WaitingReply(Enum):
-    WAITING = 0
+class Unfinished(Enum):
+    UNFINISHED = 0
 
 
-WAITING: Final = WaitingReply.WAITING
+UNFINISHED: Final = Unfinished.UNFINISHED
 """Returned by work that must be called again after it was woken."""
 
-Work = Callable[[Callable[[], None]], T | WaitingReply]
+Work = Callable[[Callable[[], None]], T | Unfinished]
 """Does a message's work, or a part of it. It is given what wakes it, to be called once or not at all, also before it
 returns. Raises HutongError to end the message with an error."""
 
@@ -176,7 +176,7 @@ class FairExecutor:
         except HutongError as error:
             ticket.fail(error)
             return True
-        if result is WAITING:
+        if result is UNFINISHED:
             self._machine.handle(Suspended(message.key))
             return False
         ticket.resume(result)

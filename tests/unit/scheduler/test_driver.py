@@ -13,7 +13,7 @@ from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, OwnerGone, StorageError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner, WaitTable
-from hutong.scheduler.driver import WAITING, FairExecutor
+from hutong.scheduler.driver import UNFINISHED, FairExecutor
 from hutong.scheduler.machine import Scheduler
 
 Ending = str | HutongError
@@ -55,7 +55,7 @@ class Loop:
         def work(wake: Callable[[], None]) -> Any:
             calls.append(wake)
             self.wakers[name] = wake
-            return WAITING if len(calls) == 1 else f"{name} done"
+            return UNFINISHED if len(calls) == 1 else f"{name} done"
 
         self.executor.send(key, work, self.endings.setdefault(name, []).append, **how)
 
@@ -117,7 +117,7 @@ def test_what_wakes_before_the_work_returns_is_not_lost() -> None:
         calls.append(1)
         if len(calls) == 1:
             wake()  # the result came at once
-            return WAITING
+            return UNFINISHED
         return "done"
 
     endings: list[Any] = []

@@ -21,7 +21,7 @@ from hutong.broker.dispatch.request_parts import PRODUCE_KEY, elements_in, is_di
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError
 from hutong.foundation.waiting.pending import Pending
 from hutong.reactor.connections.channel import HELD, Held
-from hutong.scheduler.driver import WAITING, FairExecutor, WaitingReply
+from hutong.scheduler.driver import UNFINISHED, FairExecutor, Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,12 +126,12 @@ class LongRequests:
         It gets an error where the steps could not be run to their end: no room, the client has left, the node stops.
         """
 
-        def step(wake: Callable[[], None]) -> WaitingReply | None:
+        def step(wake: Callable[[], None]) -> Unfinished | None:
             ends_at_us = self._clock.monotonic_us() + SLICE_US
             for _ in steps:
                 if self._clock.monotonic_us() >= ends_at_us:
                     wake()
-                    return WAITING
+                    return UNFINISHED
             return None
 
         self._executor.send(session, step, then, owner=session.owner)
@@ -204,7 +204,7 @@ class _Work:
         self._errors: set[int] | None = None
         self._error: BaseException | None = None
 
-    def step(self, wake: Callable[[], None]) -> Finished | WaitingReply | None:
+    def step(self, wake: Callable[[], None]) -> Finished | Unfinished | None:
         """The next step; None where the handler of a part says "not now"."""
         if self._error is not None:
             raise self._error
@@ -220,7 +220,7 @@ class _Work:
             return self._on_worker(self._encode, wake)
         return Finished(self._request, self._answers[0], self._encoded, self._errors)
 
-    def _handle_parts(self, parts: list[Any], wake: Callable[[], None]) -> WaitingReply | None:
+    def _handle_parts(self, parts: list[Any], wake: Callable[[], None]) -> Unfinished | None:
         """Handle as many as there is time for, or up to one that is answered later."""
         ends_at_us = self._clock.monotonic_us() + SLICE_US
         while self._next < len(parts) and self._clock.monotonic_us() < ends_at_us:
@@ -235,10 +235,10 @@ class _Work:
                     wake()
 
                 answer.then(answered)
-                return WAITING
+                return UNFINISHED
             self._answers.append(answer)
         wake()
-        return WAITING
+        return UNFINISHED
 
     def _together(self) -> Any:
         """The answer of a Produce whose parts are all appended; each of them may be there already, or come later."""
@@ -263,13 +263,13 @@ class _Work:
                 answered(place, answer)
         return pending
 
-    def _on_worker(self, work: Callable[[], None], wake: Callable[[], None]) -> WaitingReply:
+    def _on_worker(self, work: Callable[[], None], wake: Callable[[], None]) -> Unfinished:
         def done(outcome: BaseException | None) -> None:
             self._error = outcome
             wake()
 
         self._workers.submit(work, done)
-        return WAITING
+        return UNFINISHED
 
     def _decode(self) -> None:
         if self._request is None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.handling.log_limit import LogLimit
 from hutong.foundation.errors import CorruptData, HutongError
 from hutong.journal.log import DISK_READ_BYTES_MAX
-from hutong.scheduler.driver import WAITING, FairExecutor, WaitingReply
+from hutong.scheduler.driver import UNFINISHED, FairExecutor, Unfinished
 
 if TYPE_CHECKING:
     from hutong.broker.handling.session import ClientSession
@@ -125,7 +125,7 @@ class _Reading:
         self._cold = cold
         self._outcome: list[memoryview] | HutongError | None = None
 
-    def step(self, wake: Callable[[], None]) -> list[memoryview] | WaitingReply:
+    def step(self, wake: Callable[[], None]) -> list[memoryview] | Unfinished:
         outcome = self._outcome
         if outcome is None:
             cached = self._log.read_from_page_cache(self._cold)
@@ -137,7 +137,7 @@ class _Reading:
                 wake()
 
             self._log.read_from_disk(self._cold, ended)
-            return WAITING
+            return UNFINISHED
         if isinstance(outcome, HutongError):
             raise outcome
         return outcome

@@ -22,7 +22,7 @@ from hutong.broker.produce.record_checks import BatchRules, CheckedBatch, check_
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.foundation.histograms import Histogram
 from hutong.reactor.connections.channel import HELD, Held
-from hutong.scheduler.driver import WAITING, FairExecutor, WaitingReply
+from hutong.scheduler.driver import UNFINISHED, FairExecutor, Unfinished
 from hutong.wire.kafka.record_contents import IS_COMPILED, LOOP_BYTES_MAX
 from hutong.wire.kafka.records import COMPRESSION_MASK, HEADER_BYTES
 
@@ -225,7 +225,7 @@ class _ExaminationSlice:
         self._unpacked_bytes_max = unpacked_bytes_max
         self._outcome: list[Outcome | None] | BaseException | None = None
 
-    def step(self, wake: Callable[[], None]) -> list[Outcome | None] | WaitingReply:
+    def step(self, wake: Callable[[], None]) -> list[Outcome | None] | Unfinished:
         outcome = self._outcome
         if outcome is None:
 
@@ -234,7 +234,7 @@ class _ExaminationSlice:
                 wake()
 
             self._workers.submit(self._examine, done)
-            return WAITING
+            return UNFINISHED
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome

@@ -21,7 +21,7 @@ Change: TypeAlias = tuple[OffsetKey, StoredOffset | None]
 _TOMBSTONES_PER_APPEND: Final = 1_000
 
 
-class Waiting(Protocol):
+class WaitingOffsets(Protocol):
     """Offsets that wait for the end of a transaction (`transactional.py`)."""
 
     def holds(self, group_id: str) -> bool:
@@ -36,7 +36,7 @@ class Waiting(Protocol):
 class OffsetLog:
     """The only writer of offsets."""
 
-    def __init__(self, store: OffsetStore, state: StatePort, waiting: Waiting | None = None) -> None:
+    def __init__(self, store: OffsetStore, state: StatePort, waiting: WaitingOffsets | None = None) -> None:
         self._store = store
         self._state = state
         self._waiting = waiting
