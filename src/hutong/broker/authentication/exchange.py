@@ -135,6 +135,7 @@ class Authentication:
             return self._dispatch.request_received(frame, peer)
         try:
             return self._received(frame, peer, login)
+        # A stranger's bytes are refused like a wrong password: with the delay, and in the figures of failures.
         except ProtocolError:
             return self._refuse(peer, login, login.fail(Fault.MALFORMED, "bytes that are no request"), None)
 
@@ -167,6 +168,8 @@ class Authentication:
         """SaslHandshake: after version 0 bare frames follow, after version 1 SaslAuthenticate."""
         now_ms = self._clock.monotonic_ms()
         is_again = login.phase is Phase.AUTHENTICATED
+        # KIP-368 lets clients authenticate again. Too often, or without expiry, the dispatcher answers
+        # ILLEGAL_SASL_STATE.
         if is_again and not login.may_begin_again(now_ms):
             return self._dispatch.request_received(frame, peer)
         request = sasl_frames.decode(header, frame, body_at)
@@ -174,6 +177,7 @@ class Authentication:
         rejected = login.begin(request.mechanism, is_raw=header.api_version == 0, now_ms=now_ms)
         code = ErrorCode.NONE if rejected is None else ErrorCode.UNSUPPORTED_SASL_MECHANISM
         answer = sasl_frames.handshake(header, self._rules.exchanges, code)
+        # The answer lists the mechanisms that are offered, so that the user finds the mistake (KIP-43).
         if rejected is not None:
             self._dispatch.errors.note(HANDSHAKE, {code})
             return self._refuse(peer, login, rejected, answer)
@@ -183,6 +187,7 @@ class Authentication:
 
     def _continue(self, header: RequestHeader, frame: Buffer, body_at: int, peer: Peer, login: Login) -> Response:
         """SaslAuthenticate: one message of the mechanism."""
+        # The exchange must end before anything else: Kafka closes such connections, too.
         if header.api_key != AUTHENTICATE:
             return self._refuse_misplaced(header, peer, login)
         request = sasl_frames.decode(header, frame, body_at)
@@ -192,6 +197,7 @@ class Authentication:
 
     def _step(self, message: bytes, peer: Peer, login: Login, encode: Encode) -> Response:
         step = login.respond(message)
+        # The machine decides nothing that takes time: a password's hash is a worker's job of milliseconds.
         if isinstance(step, CheckPassword | CheckProof):
             return self._check(Check(step, peer, login, encode, self._clock.monotonic_ms()))
         return self._settle(step, peer, login, encode, None)
@@ -204,6 +210,7 @@ class Authentication:
         wait_ms = self._guesses.wait_ms(check.asked.user, check.peer.address, check.since_ms, now_ms)
         if wait_ms:
             return self._check_later(check, now_ms + wait_ms)
+        # A proof is checked at once: the client has done the expensive hashing (SCRAM, RFC 5802).
         if isinstance(check.asked, CheckProof):
             step = check.login.proved(check.asked)
             # A malformed proof says nothing about the password.
@@ -231,6 +238,7 @@ class Authentication:
         peer, login = check.peer, check.login
 
         def settled(outcome: bool | HutongError) -> None:
+            # Otherwise the connection or the node has ended, and nobody waits for the answer.
             if isinstance(outcome, bool):
                 self._answer(check, login.checked(asked.user, is_right=outcome))
 
@@ -261,6 +269,7 @@ class Authentication:
 
     def _answer(self, check: Check, step: Accepted | Rejected) -> Response:
         response = self._settle(step, check.peer, check.login, check.encode, check.promised)
+        # The connection was held until now; its next request may be read.
         if check.promised is not None:
             check.peer.release()
         return response
@@ -276,6 +285,7 @@ class Authentication:
         """The answer to one message, which may have been promised."""
         answer = encode(step)
         if isinstance(step, Rejected):
+            # Bare frames of SaslHandshake version 0 have no place for an error code: the connection only ends.
             if not login.is_raw:
                 self._dispatch.errors.note(AUTHENTICATE, {ErrorCode.SASL_AUTHENTICATION_FAILED})
             return self._refuse(peer, login, step, answer, promised)
@@ -297,6 +307,7 @@ class Authentication:
         _session(peer).principal = Principal(USER, user)
         # The small limit was for strangers.
         peer.frame_limit = self._frame_bytes_max
+        # connections.max.reauth.ms of the node (KIP-368); 0 lets a session last as long as its connection.
         if login.session_ms:
             self._begin_session(peer, login)
 

@@ -195,6 +195,7 @@ class Dispatch:
         decode, encode = partial(route.decode, frame, offset), partial(route.encode, header.correlation_id)
         long = LongRequest(frame, request, header.api_key, decode, route.handle, encode, route.errors_in, context)
         done = self._broker.long_requests.advance(long)
+        # A part is under way, or a worker: the connection gives the request again once it is released.
         if isinstance(done, Held):
             return HELD
         if done.encoded is None and header.api_key != _PRODUCE:
@@ -202,6 +203,7 @@ class Dispatch:
             return self._handled(done.request, frame, route, header, context, peer, began_us)
         self.requests_total[header.api_key] += 1
         context.session.times = route.times
+        # Errors were counted where the answer was encoded, on a worker, which may not touch the figures.
         if done.errors is not None:
             self.errors.note(header.api_key, done.errors)
         if isinstance(done.answer, Pending):
@@ -336,6 +338,7 @@ class Dispatch:
         """Count the time that a client did not read for the request that was answered last."""
         session: ClientSession = peer.session
         now_us = self._broker.clock.monotonic_us()
+        # The reactor stops sending when the client does not read: that time is the client's, not ours.
         if is_paused:
             session.paused_at_us = now_us
         elif session.times is not None:
@@ -354,6 +357,7 @@ class Dispatch:
 
     def _add_route(self, api_key: int, api_version: int) -> Route:
         handle = HANDLERS.get(api_key)
+        # The connection ends, as with Kafka: a client learns the APIs from ApiVersions first (KIP-35).
         if handle is None:
             raise ProtocolError(f"API key {api_key} is not supported")
         api, times, errors = BROKER_APIS[api_key], self._times.of(api_key), errors_in(api_key)
@@ -368,6 +372,7 @@ class Dispatch:
             if api_key == _PRODUCE
             else partial(encode_response_frame, api_key, api_version)
         )
+        # Wrapped once for the route, so that a node without a tracer pays nothing.
         if self._tracer is not None and api.is_traced:
             handle = traced(api_key, handle, self._tracer)
         decode = codecs.request_decoder(api_key, api_version, api.elements_max)

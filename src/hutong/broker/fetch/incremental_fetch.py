@@ -81,6 +81,7 @@ def begin_session_fetch(
     )
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
+    # The client has forgotten every partition: what is left is a fetch of nothing.
     if session.is_dropped:
         return None
     return IncrementalFetch(session, request, context)
@@ -124,6 +125,7 @@ class FullFetch:
             now_ms=context.broker.clock.monotonic_ms(),
             holder=holder_of(context),
         )
+        # No slot: session id 0 makes the client send full fetches (KIP-227).
         if session is None:
             return response
         response.session_id = session.id
@@ -146,6 +148,7 @@ class IncrementalFetch:
         self._epoch = next_epoch(request.session_epoch)  # the session's, until another request of it begins
         self._is_committed_only = request.isolation_level == READ_COMMITTED
         self._looked: list[tuple[Entry, PartitionLog | None]] = []
+        # Aborted records are news to an uncommitted reader, and the end differs: what is known no longer counts.
         if session.isolation_level != request.isolation_level:
             session.isolation_level = request.isolation_level
             session.all_due()
@@ -163,6 +166,7 @@ class IncrementalFetch:
         topics: list[FetchTopic] = []
         before: str | bytes | None = None
         for entry, _ in self._looked:
+            # A topic comes several times where turns interleave; the response repeats it, as Kafka's does.
             if entry.topic != before:
                 before = entry.topic
                 topics.append(FetchTopic(topic_id=before) if isinstance(before, bytes) else FetchTopic(topic=before))
@@ -173,6 +177,7 @@ class IncrementalFetch:
         data_of_all = (data for topic in response.responses for data in topic.partitions)
         for (entry, log), data in zip(self._looked, data_of_all, strict=True):
             end = data.last_stable_offset if self._is_committed_only else data.high_watermark
+            # Behind the end there is more to read, although this pass may have had no room for it.
             if log is not None and entry.asked.fetch_offset >= end and entry.is_known(data):
                 self._session.put_idle(entry, log)
 
@@ -188,6 +193,7 @@ class IncrementalFetch:
 
     def finish(self, response: FetchResponse) -> FetchResponse:
         session = self._session
+        # The client has sent the next request meanwhile, so it has given this one up.
         if session.epoch != self._epoch:
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
         response.session_id = session.id
@@ -202,11 +208,13 @@ class IncrementalFetch:
         return response
 
     def _is_news(self, entry: Entry, data: PartitionData) -> bool:
+        # A client that knew the topic must refresh its metadata rather than wait for the id to appear (KIP-516).
         if data.error_code == ErrorCode.UNKNOWN_TOPIC_ID and entry.name is not None:
             data.error_code = self._what_became_of(entry.name)
         if entry.is_known(data):
             return False
         entry.note_sent(data)
+        # Partitions with data go behind the others, so that a busy one cannot starve them (KIP-74's rotation).
         if data.records:
             self._session.put_last(entry)
         return True

@@ -74,6 +74,8 @@ class PendingFetch:
             answer = found.answer()
             if self._session_fetch is None:
                 return answer
+            # A disk read makes the answer pending. Sessions note what was sent, so they see the answer when it is
+            # whole.
             if not isinstance(answer, Pending):
                 return self._session_fetch.finish(answer)
             self.pending = Pending()
@@ -110,11 +112,13 @@ class PendingFetch:
                 entries = found.add_topic(topic)
                 for at in range(0, len(topic.partitions), PIECE_PARTITIONS):
                     found.read_partitions(topic, topic.partitions[at : at + PIECE_PARTITIONS], entries)
+                    # Noted at once: a log that grows between two stretches must be read again.
                     ends.extend(map(found.end_of, found.logs[len(ends) :]))
                     yield
 
         def ended(error: HutongError | None) -> None:
             self._is_reading = False
+            # The queue of long requests is full, or the client has gone.
             if error is not None:
                 self._end_wait()
                 if not context.session.owner.has_ended:
@@ -177,6 +181,7 @@ class PendingFetch:
     def _wait(self, found: FetchPass) -> bool:
         """Park until data arrives in one of the partitions or the time is over. False if too many fetches wait."""
         broker, session = self._context.broker, self._context.session
+        # Without a bound a client could keep a parked fetch and its watches for weeks.
         wait_ms = min(self._request.max_wait_ms, broker.settings.fetch_wait_ms_max)
         try:
             self._parked = broker.fetches.park(
@@ -196,6 +201,7 @@ class PendingFetch:
 
     def _data_arrived(self) -> None:
         """Notice that a watched log has more, while the log is being advanced."""
+        # Its wait is over, or the pass that is under way finds the data itself.
         if self._parked is None or not self._parked.is_waiting or self._is_reading:
             return
         if self._has_woken or self.pending.is_large:
@@ -205,6 +211,7 @@ class PendingFetch:
             return
         self._has_woken = True
         found = self._read()
+        # KIP-74's `min_bytes` counts over all partitions, so news in one may not be enough.
         if found.is_enough or self._is_hopeless(found):
             self._end_wait()
             self._answer(found.answer())

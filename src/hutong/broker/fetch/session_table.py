@@ -90,6 +90,7 @@ class Entry:
 
     def unwatch(self) -> None:
         watched, self.watched = self.watched, None
+        # A log must not keep a partition that the client has forgotten.
         if watched is not None:
             watched.unwatch(self.called)
 
@@ -164,6 +165,7 @@ class FetchSession:
 
     def all_due(self) -> None:
         """Something has changed that concerns every entry."""
+        # Such as other isolation: a partition without news for one reader may have some for the other.
         self.due = dict.fromkeys(self.entries.values())
 
     def put_idle(self, entry: Entry, log: Watched) -> None:
@@ -247,8 +249,10 @@ class FetchSessions:
         # Before an eviction: a client over its share must not push out another's session.
         if not self._partitions.may_take(holder, len(wanted)):
             return None
+        # No slot and nothing to evict: without a session the client sends full fetches, which always work (KIP-227).
         if len(self._sessions) >= self._slots.maximum and not self._evict(len(wanted), is_follower, now_ms):
             return None
+        # An eviction has made room, but not for a client that has its share of slots already.
         if not self._slots.may_take(holder):
             return None
         session = FetchSession(self._new_id(), uses_ids=uses_ids, is_follower=is_follower, now_ms=now_ms, holder=holder)
@@ -289,9 +293,11 @@ class FetchSessions:
             name = topic.topic_id if uses_ids else topic.topic
             for asked in topic.partitions:
                 session.put(name, asked)
+        # After the additions: a request that names a partition in both lists ends without it.
         for gone in forgotten:
             for index in gone.partitions:
                 session.forget(gone.topic_id if uses_ids else gone.topic, index)
+        # The client has forgotten all of them: an empty session would only take a slot.
         if not session.entries:
             self._drop(session)
             return session
@@ -346,6 +352,7 @@ class FetchSessions:
         session.cached_size = len(session.entries)
         # A session younger than that is safe, or sessions would evict each other in turn.
         is_settled = now_ms - session.created_at_ms > EVICTION_MS
+        # A follower's request may push out a consumer's session at any age; a consumer's never one that is young.
         if is_settled or not session.is_follower:
             insort(self._for_followers, _worth(session))
         if is_settled:

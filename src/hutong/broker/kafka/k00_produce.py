@@ -92,6 +92,7 @@ def handle(
         if transactional_id is not None and not may(context, _WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
             return _denied_whole(request)
         denied = _denied_topics(request, context)
+    # KIP-1: Kafka gave up counts of replicas, so there are three values.
     if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return _refused_whole(request, ErrorCode.INVALID_REQUIRED_ACKS, context)
     # Before anything is examined: the set is nearly always empty, and a held request must keep no work of ours.
@@ -102,6 +103,7 @@ def handle(
         return _admitted(request, context, denied, None)
     examinations = context.broker.examinations
     outcomes = examinations.examine(_submitted(request, context, denied), context.session)
+    # A worker unpacks the batches. The connection is held, so that a later Produce of the same producer stays later.
     if isinstance(outcomes, Held):
         return HELD
     answer = _admitted(request, context, denied, outcomes)
@@ -124,6 +126,8 @@ def _admitted(
             checked = _check_transaction(request, request.transactional_id, denied, context)
         except Refused as refused:
             return _refused_whole(request, ErrorCode(refused.code), context)
+        # From version 12 the check adds partitions to the transaction (KIP-890), which must be durable before the
+        # batch.
         if checked is HELD:
             return HELD
         refusals = checked
@@ -145,6 +149,7 @@ def _must_wait(request: ProduceRequest, context: RequestContext[ProduceParts]) -
     broker = context.broker
     for topic_data in request.topic_data:
         topic = _topic(broker.topics, topic_data, context.api_version)
+        # The first congested group is enough: the request is handled again from its start when that one has drained.
         if topic is not None and topic.group in broker.congestion.groups:
             broker.congestion.hold(topic.group, context.session)
             return True
@@ -161,6 +166,7 @@ def _submitted(
     for topic_data in request.topic_data:
         topic = _topic(topics, topic_data, context.api_version)
         rules = None
+        # Unpacking a batch costs a worker's time, which a client without the right must not get.
         if topic is not None and not topic.is_internal and topic.name not in denied:
             rules = rules_for(topic.config, now_ms, zstd_allowed=zstd_allowed)
         for data in topic_data.partition_data:
@@ -191,6 +197,7 @@ def _check_transaction(
         topic = _topic(broker.topics, topic_data, context.api_version)
         for data in topic_data.partition_data:
             partition = topic.partition(data.index) if topic is not None else None
+            # Others are refused when they are appended, with an error of their own; they join no transaction.
             if partition is not None and not partition.is_internal and partition.topic_name not in denied:
                 asked.append(SubmittedBatch(partition, data.records))
     return broker.admissions.check_transaction(
@@ -246,6 +253,7 @@ class _Appender:
         api_version = self._context.api_version
         topic = _topic(self._context.broker.topics, topic_data, api_version)
         results = []
+        # A topic that is missing is denied by the name asked for, so that clients cannot find out which names exist.
         is_denied = bool(self._denied) and (topic_data.name if topic is None else topic.name) in self._denied
         for data in topic_data.partition_data:
             outcome = next(self._outcomes) if self._outcomes is not None else None
@@ -279,6 +287,7 @@ class _Appender:
         outcome: Outcome | None,
         result: PartitionProduceResponse,
     ) -> None:
+        # The coordinator refused this partition alone, such as one that is not part of the transaction (KIP-890).
         if self._refusals:
             refused = self._refusals.get((partition.topic_name, partition.index))
             if refused is not None:
@@ -297,6 +306,7 @@ class _Appender:
         put_outcome(result, appended)
         if isinstance(appended, HutongError):
             _put_start(result, log)
+        # With QoS RECEIVE or acks=0 the append itself was the acknowledgement.
         elif not appended.is_safe:
             self._taken.setdefault((group, qos), []).append((log, result))
 
@@ -334,10 +344,13 @@ def qos_for(partition: Partition, acks: int) -> Qos:
 
 def timeout_for(request: ProduceRequest, settings: BrokerSettings) -> int:
     """The time limit of an acknowledgement, in milliseconds."""
+    # Kafka applies the client's time only to acks=-1. Here acks=1 waits for a disk too, so it has a bound of the
+    # node's.
     return max(0, request.timeout_ms) if request.acks == ACKS_ALL else settings.acknowledgement_timeout_ms
 
 
 def _topic(topics: Topics, topic_data: TopicProduceData, api_version: int) -> Topic | None:
+    # KIP-516: an id does not outlive its topic, so a batch never goes to a new topic of the same name.
     return topics.by_id(topic_data.topic_id) if api_version >= _IDS_FROM_VERSION else topics.get(topic_data.name)
 
 
@@ -349,6 +362,7 @@ def _find(topic: Topic | None, index: int, api_version: int) -> Partition:
     partition = topic.partition(index)
     if partition is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic has no such partition.")
+    # The node's start trusts every record of an internal topic.
     if partition.is_internal:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "Internal topics are written by the node alone.")
     return partition
@@ -356,6 +370,7 @@ def _find(topic: Topic | None, index: int, api_version: int) -> Partition:
 
 def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongError) -> None:
     """Fill in what became of one partition."""
+    # The records are in the journal already; idempotent producers send them again without a duplicate (KIP-98).
     if isinstance(outcome, Expired):
         result.error_code = ErrorCode.REQUEST_TIMED_OUT
         result.error_message = "Stored, but not safe in time; whether it becomes durable is open."
@@ -363,6 +378,7 @@ def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongErro
     elif isinstance(outcome, HutongError):
         put_error(result, outcome)
         result.base_offset = -1
+        # KIP-467: a client may drop the records at fault and send the others again.
         if isinstance(outcome, RefusedRecords):
             result.record_errors = [BatchIndexAndErrorMessage(index, outcome.message) for index in outcome.indexes]
     else:
@@ -381,6 +397,7 @@ def _close_on_error(response: ProduceResponse) -> None:
     """With acks=0 nothing is answered; a closed connection is the only way to tell the client of an error."""
     for topic in response.responses:
         for result in topic.partition_responses:
+            # The first error is enough: the client learns nothing but the end of its connection.
             if result.error_code:
                 raise ProtocolError(f"produce with acks=0 failed with error code {result.error_code}")
 

@@ -98,8 +98,10 @@ class Admissions:
         """The partitions to refuse, or HELD. Raises Refused for the whole of a malformed request."""
         verdict = self._verdicts.pop(session.id, None)
         producers = {found for _, records in asked if (found := _producer_of(records)) is not None}
+        # A transactional id has one producer at a time (KIP-98), so one of them is not its own.
         if len(producers) > 1:
             raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records of more than one producer.")
+        # No batch of it is transactional.
         if not producers:
             return {}
         producer_id, epoch = producers.pop()
@@ -108,9 +110,11 @@ class Admissions:
             for partition, records in asked
             if _producer_of(records) is not None and not partition.log.is_in_transaction(producer_id, epoch)
         }
+        # The common case: the transaction has a batch in each of these logs already.
         if not unknown:
             return {}
         name = (transactional_id, producer_id, epoch)
+        # The request has come again after the coordinator answered.
         if verdict is not None and verdict.producer == name and verdict.settles(unknown):
             return _refusals(verdict.verdicts, api_version)
         return self._ask(gateway, name, unknown, api_version, session)
@@ -127,6 +131,7 @@ class Admissions:
         is_held = False
 
         def answered(verdicts: Verdicts) -> None:
+            # The coordinator knew at once: nothing is held, so there is nothing to release.
             if not is_held:
                 at_once.append(verdicts)
             elif not session.owner.has_ended:
@@ -159,6 +164,7 @@ def _refusals(verdicts: Verdicts, api_version: int) -> Refusals:
 
 def _code_for(verdict: ErrorCode, api_version: int) -> ErrorCode:
     """The coordinator's error as a client of Produce expects it."""
+    # Clients of Produce know the older code for it (KIP-588).
     if verdict == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if verdict == ErrorCode.TRANSACTION_ABORTABLE and api_version < _ABORTABLE_FROM_VERSION:

@@ -132,17 +132,21 @@ class ProduceFastPath:
         # One comparison for all that may have changed: a deleted topic, a setting, a right, a quota, back-pressure.
         if broker.topics.version != self._version or broker.congestion.groups or broker.meter.is_on:
             return None
+        # An ACL was changed since the right was checked (`rights/authorization.py`).
         if self._decisions.version != self._rights_version:
             return None
         began_us = broker.clock.monotonic_us()
         chunk = bytes(data)  # what is appended must not change, and `data` is only lent
         correlation_ids, batches, ends = self._repetitions(chunk, min(requests_max, _TOGETHER_REQUESTS_MAX))
+        # The first request differs, or would be refused: the dispatcher decodes it and knows the answer.
         if not batches:
             return None
         log = self._partition.log
         appended = log.append(batches, self._qos)
+        # The log has appended nothing of it, so the dispatcher may handle the first request again and refuse it.
         if isinstance(appended, HutongError):
             return None
+        # A repetition (KIP-98) or a refusal ends the append before it. Those requests are handled by a later pass.
         taken = appended.batch_count
         del batches[taken:]
         self._requests_total[API_KEY] += taken
@@ -152,6 +156,7 @@ class ProduceFastPath:
         def settle(error: HutongError | None) -> None:
             nonlocal answers
             answers = self._answer(correlation_ids, batches, appended if error is None else error)
+            # None while the append is safe at once: then the answers are returned below.
             if pending is not None:
                 self._spent(local_us, broker.clock.monotonic_us() - began_us - local_us, taken)
                 pending.complete(answers)
@@ -182,10 +187,12 @@ class ProduceFastPath:
 
         Raises ProtocolError where they are not sound.
         """
+        # Transactional and control batches, and log-append time: the dispatcher has the rules for them.
         if header.attributes & ~COMPRESSION_MASK:
             return _NOTHING_SOUND
         try:
             contents = self._broker.examinations.try_packed(partial(examine_batch, header, records, LOOP_BYTES_MAX))
+        # The codec is not installed; the dispatcher answers with the right code.
         except UsageError:
             return _NOTHING_SOUND
         return _NOTHING_SOUND if contents is None else contents.greatest_timestamp_ms
@@ -204,6 +211,7 @@ class ProduceFastPath:
         if isinstance(outcome, HutongError):
             return [part for correlation_id in correlation_ids for part in self._refusal(correlation_id, outcome)]
         encode, offset, start_offset = self._encode, outcome.base_offset, outcome.start_offset
+        # A client with one request in flight, as most have.
         if len(batches) == 1:
             return [encode(correlation_ids[0], offset, outcome.append_time_ms, start_offset)]
         frames = []
@@ -238,6 +246,7 @@ class ProduceFastPath:
                 break
             stop = at + _SIZE_BYTES + size
             records = _records(chunk, view, body, stop)
+            # Not all of the frame has arrived, or its length has changed its own width.
             if records is None:
                 break
             try:
@@ -251,6 +260,7 @@ class ProduceFastPath:
                     != header.max_timestamp_ms
                 ):
                     break
+            # A refusal is an answer of the dispatcher's. Requests before this one are appended all the same.
             except (Refused, ProtocolError):
                 break
             # message.timestamp.after.max.ms: the bound only rises with time, so the clock is read when it is passed.
@@ -274,7 +284,9 @@ def fast_path_for(
     if (
         api_version < FLEXIBLE_FROM
         or type(frame) is not bytes
+        # No answer is due, so there is none to encode ahead.
         or request.acks == ACKS_NONE
+        # Every batch of a transaction is checked against its state (KIP-890).
         or request.transactional_id is not None
         or len(request.topic_data) != 1
         or len(request.topic_data[0].partition_data) != 1
@@ -314,6 +326,7 @@ def _records(chunk: bytes, view: memoryview, length_at: int, stop: int) -> memor
     start = length_at + 1
     if length > _ONE_BYTE_MAX:
         second = chunk[start]
+        # A third byte means 16 KiB or more, where examining and copying outweigh decoding.
         if second > _ONE_BYTE_MAX:
             return None
         length = length & _ONE_BYTE_MAX | second << 7

@@ -116,6 +116,7 @@ class ShareFetches:
     def offered(self, key: PartitionKey) -> None:
         """Something may be had of this share partition."""
         queue = self._queues.get(key)
+        # A flush and a released lock may both report the partition before it is served: it is due once.
         if queue is not None and not queue.is_due:
             queue.is_due = True
             self._due.append(queue)
@@ -140,11 +141,13 @@ class ShareFetches:
             queue = self._queues.get(key)
             if queue is None or queue.waiting.pop(fetch, _ABSENT) is _ABSENT or queue.waiting:
                 continue
+            # An empty queue watches nothing, so that idle share partitions cost no callback on each flush.
             del self._queues[key]
             if queue.partition is not None:
                 queue.partition.log.unwatch(queue.wake)
 
     def _arm(self) -> None:
+        # One callback of the loop serves one queue, however many become due in this iteration.
         if not self._is_armed:
             self._is_armed = True
             self._call_soon(self._serve_next)
@@ -253,19 +256,24 @@ class ShareFetch:
 
     def _read(self, key: PartitionKey, machine: SharePartition, rounds: int) -> None:
         # Nothing may be acquired for a client that has gone: its records would stay locked until the timeout (KIP-932).
+        # `rounds` bounds the time at a log with many control records, which no reader gets.
         if self._session.owner.has_ended or not rounds or self._has_enough:
             self._ended()
             return
+        # Settings and the log's start may have changed since the last fetch, and both decide what is available.
         self._all.groups.deliveries.refresh(machine, key)
         partition, offset = self._all.logs.find(key), machine.next_offset()
+        # The topic was deleted while this fetch waited.
         if partition is None:
             self._fail(key, Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             return
+        # Every record in the window is acquired or finished: the next release or acknowledgement makes it due again.
         if offset is None:
             self._ended()
             return
         log = partition.log
         is_committed = self._all.groups.rules_of(key.group_id).is_read_committed
+        # share.isolation.level of the group, not of the client: all its members see the same records (KIP-932).
         limit = log.last_stable_offset if is_committed else log.high_watermark
         try:
             size = max(0, min(self._bytes_left, READ_BYTES_MAX))
@@ -282,12 +290,14 @@ class ShareFetch:
 
         if isinstance(found, DiskRead):
             self._all.disk_reads.read(found, partition, offset, self._session, read)
+        # No record between the position and the limit: the log reports the next one.
         elif found.size:
             read(found.buffers)
         else:
             self._ended()
 
     def _unread(self, key: PartitionKey, error: HutongError) -> None:
+        # Disk reads are bounded for all clients together. An error code would make clients log what is only load.
         if isinstance(error, Expired | LimitExceeded | OwnerGone):
             self._is_over = True  # the node is too busy: the client asks again
             self._ended()
@@ -298,6 +308,7 @@ class ShareFetch:
         self, key: PartitionKey, partition: Partition, offset: int, buffers: Sequence[memoryview], rounds: int
     ) -> None:
         machine = self._all.groups.deliveries.get(key)
+        # A read from disk takes time: the group, the client or the need may be gone when its bytes arrive.
         if machine is None or self._session.owner.has_ended or self._has_enough:
             self._ended()
             return
@@ -341,6 +352,7 @@ class ShareFetch:
         self._ended()
 
     def _fail(self, key: PartitionKey, error: HutongError) -> None:
+        # Damage stays, unlike other storage errors, which clients may take for passing.
         is_damaged = isinstance(error, CorruptData)
         code = ErrorCode.CORRUPT_MESSAGE if is_damaged else error_code_of(error)
         self._found[key] = FoundRecords(code, str(error))
@@ -352,11 +364,13 @@ class ShareFetch:
     def _ended(self) -> None:
         """One look is over; after the last one it is answered, or waits."""
         self._open -= 1
+        # Other partitions are being read, or the client has gone: only the last pass answers, and only once.
         if self._open or self._then is None:
             return
         if self._is_over or self._wish.wait_ms_max <= 0:
             self._answer()
             return
+        # The first pass found nothing: wait in the queue of every partition.
         if self._parked is None:
             self._all.enqueue(self, self._keys)
             deadline_ms = self._all.clock.monotonic_ms() + self._wish.wait_ms_max
@@ -364,6 +378,8 @@ class ShareFetch:
                 self._parked = self._all.waits.park(
                     self._session.id, self._woken, deadline_ms=deadline_ms, owner=self._session.owner
                 )
+            # Too many fetches wait on this node. An empty answer makes the client ask again; an error would end its
+            # session.
             except LimitExceeded:
                 self._answer()
                 return
@@ -376,6 +392,7 @@ class ShareFetch:
     def _has_something(self, key: PartitionKey) -> bool:
         machine, partition = self._all.groups.deliveries.get(key), self._all.logs.find(key)
         offset = machine.next_offset() if machine is not None else None
+        # Its window is full, or the topic is gone: there is nothing to offer.
         if offset is None or partition is None:
             return False
         is_committed = self._all.groups.rules_of(key.group_id).is_read_committed
@@ -383,11 +400,13 @@ class ShareFetch:
 
     def _woken(self, outcome: HutongError | None) -> None:
         """Its time is over, or its connection is."""
+        # The client has gone. Its acquired records are released by its share session, not here.
         if isinstance(outcome, OwnerGone) and self._session.owner.has_ended:
             self._then = None
             self._all.dequeue(self, self._keys)
             return
         self._is_over = True
+        # A pass that is under way answers at its end, with what it has acquired by then.
         if not self._open:
             self._answer()
 
@@ -409,6 +428,7 @@ def _wanted(buffers: Sequence[memoryview], machine: SharePartition, records_max:
         for header, batch in iterate_batches(view):
             yield header, batch
             records_max -= machine.available_between(header.base_offset, header.last_offset)
+            # Batches beyond this would only be sent for records that are not acquired.
             if records_max <= 0:
                 return
 
@@ -422,6 +442,7 @@ def _spans(batches: Sequence[Batch], partition: Partition, is_committed: bool) -
         aborted.extend(sorted(found, key=lambda entry: entry[1]))
     ended_badly: set[int] = set()
     for header, _ in batches:
+        # A producer counts as aborted from the first offset of its aborted transaction.
         while aborted and aborted[0][1] <= header.last_offset:
             ended_badly.add(aborted.popleft()[0])
         if header.is_control:
@@ -437,5 +458,6 @@ def _overlapping(batches: Sequence[Batch], acquired: Sequence[Acquired]) -> Iter
     for header, batch in batches:
         while index < len(acquired) and acquired[index].last < header.base_offset:
             index += 1
+        # A batch of which nothing was acquired is left out. Others go whole: the broker never recompresses (KIP-932).
         if index < len(acquired) and acquired[index].first <= header.last_offset:
             yield batch

@@ -60,10 +60,12 @@ class ShareLogs:
             then(Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             return
         log = partition.log
+        # The group keeps its first offset for good, so it must not take it from a journal that has failed.
         if log.offline is not None:
             then(log.offline)
             return
         end_offset = log.last_stable_offset if rules.is_read_committed else log.high_watermark
+        # share.auto.offset.reset of the group (KIP-932): earliest, latest, or by_duration, which looks for a timestamp.
         if rules.auto_offset_reset == "earliest":
             then(log.start_offset)
         elif rules.auto_offset_reset == "latest":
@@ -74,6 +76,7 @@ class ShareLogs:
                 if isinstance(outcome, HutongError):
                     then(outcome)
                 else:
+                    # No record is that young: the group begins with the next one.
                     then(outcome[1] if outcome[1] >= 0 else end_offset)
 
             log.offset_for_timestamp(self._clock.wall_ms() - rules.reset_duration_ms, found)
@@ -85,10 +88,12 @@ class ShareLogs:
 
     def bury(self, key: PartitionKey, letter: Bury, topic: str, then: Callable[[bool], None]) -> None:
         source, target = self.find(key), self._topics.get(topic)
+        # The topic was deleted: nothing is left to bury, so the record may be archived.
         if source is None:
             then(True)
         elif target is not None:
             _Burial(self, key, source, target, letter, then).go_on()
+        # As for auto.create.topics.enable: where clients may not create topics by naming them, neither may a group.
         elif self._creates_topics:
 
             def made(outcome: Topic | HutongError) -> None:
@@ -136,18 +141,22 @@ class _Burial:
 
     def go_on(self) -> None:
         log = self._source.log
+        # Retention may have deleted records while an earlier batch of letters was being written.
         self._offset = max(self._offset, log.start_offset)
         if self._offset > self._letter.last:
             self._then(True)
             return
+        # A batch may hold more records than one batch of letters: its rest needs no second read.
         if self._rest is not None:
             self._take(self._rest)
             return
         try:
             found = log.read(self._offset, READ_BYTES)
+        # Deleted, or truncated by DeleteRecords since: done, as nothing can be copied any more.
         except Refused:
             self._then(True)  # it is not in the log any more
             return
+        # Rejected records are often old, so they have left memory.
         if isinstance(found, DiskRead):
             log.read_from_disk(found, self._found)
         else:
@@ -176,18 +185,23 @@ class _Burial:
             letters.append(self._letter_of(record))
             offset = record.offset + 1
             size += len(record.value or b"") + len(record.key or b"")
+            # Count and bytes bound the memory of a batch of letters, and keep it below what a journal appends at once.
             if len(letters) >= LETTERS_MAX or size >= READ_BYTES // 2:
                 return letters, offset, True
         return letters, offset, False
 
     def _taken(self, outcome: tuple[list[Record], int, bool] | BaseException) -> None:
+        # The batch cannot be unpacked: it is damaged, too large, or its codec is not installed. Trying again would not
+        # help.
         if isinstance(outcome, (ProtocolError, LimitExceeded, UsageError)):
             _log.error("group %s: a record cannot become a dead letter: %s", self._key.group_id, outcome)
             self._then(True)
             return
+        # A fault of ours: the loop's handler reports it.
         if isinstance(outcome, BaseException):
             raise outcome
         letters, self._offset, has_more = outcome
+        # The next round reads the log again, behind the last letter.
         if not has_more:
             self._rest = None
         if letters:
@@ -217,14 +231,18 @@ class _Burial:
         return Record(timestamp_ms=self._logs.now_ms, key=told.key, value=told.value, headers=told.headers)
 
     def _append(self, records: list[Record]) -> None:
+        # By the source's partition, so that letters of one partition keep their order.
         partition = self._target.partitions[self._source.index % len(self._target.partitions)]
         batch = build_batch(records)
 
         def ended(error: HutongError | None) -> None:
+            # Durable: only now may the next batch follow, and at the end the source's records be archived.
             if error is None:
                 self.go_on()
                 return
             _log.error("group %s: dead letters were refused: %s", self._key.group_id, error)
+            # A letter has headers that its record has not, so it may be over the journal's bound: no attempt would
+            # succeed.
             is_hopeless = isinstance(error, Refused) and error.code == ErrorCode.MESSAGE_TOO_LARGE
             if is_hopeless:
                 self.go_on()
@@ -242,6 +260,7 @@ def _records(buffers: Sequence[memoryview], first: int, last: int) -> Iterator[R
     """The records from `first` to `last`. Raises ProtocolError, LimitExceeded, UsageError."""
     for view in buffers:
         for header, batch in iterate_batches(view):
+            # A read returns whole batches from the one that holds the offset; markers hold no record of a client.
             if header.is_control or header.last_offset < first:
                 continue
             for record in iterate_records(batch):

@@ -146,6 +146,7 @@ class Topics:
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one record of the log; `value` is None where the topic was deleted."""
         if key == _LOG_IDS_KEY and value is not None:
+            # Never lower: an id that was given out may name a log that is still on disk.
             self._log_ids_end = max(self._log_ids_end, int(value))
         elif key.startswith(_TOPIC_KEY):
             name = key[len(_TOPIC_KEY) :].decode()
@@ -194,6 +195,7 @@ class Topics:
         """Create a topic; `then` gets it once it is durable. Raises Refused like `check_creation`."""
         checked = self.check_creation(name, partition_count, overrides, holder)
         group = partition_group_for(effective(checked, self.defaults))
+        # The record could be written all the same, but the topic could not take a single batch.
         if (reason := self._journals[group].offline) is not None:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"The partition group {group} is offline: {reason}")
         self._await_creation(name, then)
@@ -223,6 +225,7 @@ class Topics:
         topic = self._by_name.get(name)
         if topic is not None:
             then(topic)
+        # Consumers and producers that start together ask for the same topic within milliseconds.
         elif name in self._being_created:
             self._await_creation(name, then)
         else:
@@ -248,6 +251,7 @@ class Topics:
         """Set the defaults for topics without a setting of their own; they take effect at once."""
         self.defaults = dict(defaults)
         for topic in self._by_name.values():
+            # Internal topics have settings that the node relies on.
             if not topic.is_internal:
                 self._configure(topic)
                 self._announce(topic, exists=True)
@@ -269,6 +273,7 @@ class Topics:
     def check_growth(self, topic: Topic, count: int) -> None:
         """Check that a topic may grow to `count` partitions. Raises Refused(INVALID_PARTITIONS)."""
         now = len(topic.partitions)
+        # Kafka never shrinks a topic: the records of a partition that went would be lost.
         if count <= now:
             raise Refused(
                 ErrorCode.INVALID_PARTITIONS,
@@ -276,6 +281,7 @@ class Topics:
             )
         if count > PARTITIONS_PER_TOPIC_MAX:
             raise Refused(ErrorCode.INVALID_PARTITIONS, f"At most {PARTITIONS_PER_TOPIC_MAX} partitions a topic.")
+        # It counts against the client that created the topic, whoever grows it.
         if not self.budget.has_room(self.budget.holder(topic.name), count - now):
             raise Refused(ErrorCode.INVALID_PARTITIONS, self._no_room())
 
@@ -299,6 +305,7 @@ class Topics:
         """Raises Refused where too many creations are on their way to the disk already."""
         try:
             self._creations.park(name, then)
+        # Kafka's code for too many creations (KIP-599): admin clients retry it after a pause.
         except LimitExceeded as full:
             raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, f"Too many topics are being created: {full}.") from None
 
@@ -344,6 +351,7 @@ class Topics:
         """Ids for new logs. The reservation precedes the topic's record in the same log, so it is durable no later."""
         first = self._next_log_id
         self._next_log_id += count
+        # A block at a time: a record for each id would double the writes of a creation.
         if self._next_log_id > self._log_ids_end:
             self._log_ids_end = self._next_log_id + LOG_ID_BLOCK
             self._append(_LOG_IDS_KEY, str(self._log_ids_end).encode(), self._reserved)
@@ -398,6 +406,7 @@ class Topics:
         self._announce(topic, exists=False)
 
     def _announce(self, topic: Topic, exists: bool) -> None:
+        # Caches of routes and fast paths compare this number instead of being called.
         self.version += 1
         for listener in self.on_change:
             listener(topic, exists)
