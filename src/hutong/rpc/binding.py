@@ -22,7 +22,7 @@ SERVICES_MAX: Final = 1_000_000
 """Addresses with something bound to them, references and streams included."""
 
 
-class Round:
+class DispatcherRotation:
     """The dispatchers at one address, each in its turn. `is_empty` once all are gone: look the address up again.
 
     `only` is the one dispatcher, where there is one.
@@ -38,7 +38,7 @@ class Round:
     def is_empty(self) -> bool:
         return not self.dispatchers
 
-    def take(self) -> Dispatcher:
+    def next_dispatcher(self) -> Dispatcher:
         """The next in turn. Raises StopIteration if there is none."""
         return next(self._next)
 
@@ -58,28 +58,28 @@ class Registry:
     """The bindings of all addresses. Any thread may query and change it."""
 
     def __init__(self) -> None:
-        self._rounds: dict[str, Round] = {}
+        self._rotations: dict[str, DispatcherRotation] = {}
         self._lock = threading.Lock()
         self.bindings: dict[Binding, None] = {}
 
-    def find(self, address: str) -> Round | None:
-        return self._rounds.get(address)
+    def find(self, address: str) -> DispatcherRotation | None:
+        return self._rotations.get(address)
 
     def add(self, address: str, dispatcher: Dispatcher) -> None:
         """Raises LimitExceeded."""
         with self._lock:
-            if len(self._rounds) >= SERVICES_MAX:
+            if len(self._rotations) >= SERVICES_MAX:
                 raise LimitExceeded("services_max", SERVICES_MAX)
-            self._rounds.setdefault(address, Round(address)).add(dispatcher)
+            self._rotations.setdefault(address, DispatcherRotation(address)).add(dispatcher)
 
     def remove(self, address: str, dispatcher: Dispatcher) -> None:
         """No harm if it is not there."""
         with self._lock:
-            found = self._rounds.get(address)
+            found = self._rotations.get(address)
             if found is not None:
                 found.remove(dispatcher)
                 if found.is_empty:
-                    del self._rounds[address]
+                    del self._rotations[address]
 
 
 class Binding:

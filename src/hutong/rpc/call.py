@@ -71,7 +71,7 @@ class Outcome(Struct, gc=False):
     is_encoded: bool = False
 
 
-Done = Callable[[Outcome], None]
+Done = Callable[[Outcome], object]
 """Called with the outcome, once, in the context of the service."""
 
 CURRENT_CALL: Final[ContextVar[IncomingCall | None]] = ContextVar("hutong_rpc_call", default=None)

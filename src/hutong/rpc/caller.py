@@ -215,8 +215,8 @@ class _GoingFromThread(concurrent.futures.Future[Any]):
         if self._context is not None:
             self._context.fail(error)
         elif not self._loop.is_closed():
-            told = {"message": "the failure of a call from a thread was never retrieved", "exception": error}
-            self._loop.call_soon_threadsafe(self._loop.call_exception_handler, told)
+            context = {"message": "the failure of a call from a thread was never retrieved", "exception": error}
+            self._loop.call_soon_threadsafe(self._loop.call_exception_handler, context)
 
 
 async def _ended(transport: Transport, call: OutgoingCall, timeout_ms: int) -> Any:

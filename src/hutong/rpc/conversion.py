@@ -72,17 +72,17 @@ def bad_reply(action: str, error: Exception) -> BadReply:
 
 
 def _sentence(text: str) -> str:
-    said, name, path = _NAMED.match(text).groups()  # type: ignore[union-attr]  # it matches everything
+    message, name, path = _NAMED.match(text).groups()  # type: ignore[union-attr]  # it matches everything
     if name is None:
-        if missing := _MISSING.match(said):
+        if missing := _MISSING.match(message):
             return f"the argument {missing[1]!r} is missing"
-        if unknown := _UNKNOWN.match(said):
+        if unknown := _UNKNOWN.match(message):
             return f"there is no parameter {unknown[1]!r}"
-        if said.startswith("Expected `object`"):
-            return f"arguments are an object, by the names of the parameters: {said.replace('`', '')}"
-        return said.replace("`", "")
+        if message.startswith("Expected `object`"):
+            return f"arguments are an object, by the names of the parameters: {message.replace('`', '')}"
+        return message.replace("`", "")
     where = f" (at {name}{path})" if path else ""
-    return f"the argument {name!r} is wrong: {said.replace('`', '')}{where}"
+    return f"the argument {name!r} is wrong: {message.replace('`', '')}{where}"
 
 
 def as_names(arguments: "msgspec.Struct | Mapping[str, Any]") -> Any:

@@ -32,7 +32,7 @@ _STREAMS: Final = (AsyncIterator, AsyncIterable, AsyncGenerator)
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-class Kind(Enum):
+class ResultKind(Enum):
     """Kinds of results of a method."""
 
     UNARY = "unary"  # one value
@@ -67,7 +67,7 @@ class MethodDescription:
     parameters: tuple[Parameter, ...]
     arguments_type: type[msgspec.Struct]
     result_type: Any
-    kind: Kind = Kind.UNARY
+    kind: ResultKind = ResultKind.UNARY
     closes: bool = False
     is_awaited: bool = True
     documentation: str = ""
@@ -75,7 +75,7 @@ class MethodDescription:
     @property
     def wire_type(self) -> Any:
         """The type to which the answer is converted: the result; None for streams and references, which come later."""
-        return self.result_type if self.kind is Kind.UNARY else None
+        return self.result_type if self.kind is ResultKind.UNARY else None
 
     @functools.cached_property
     def signature(self) -> str:
@@ -87,9 +87,9 @@ class MethodDescription:
             default = "" if parameter.is_required else f" = {parameter.default!r}"
             parts.append(f"{parameter.name}: {type_name(parameter.type)}{default}")
         result = type_name(self.result_type)
-        return (
-            f"{self.name}({', '.join(parts)}) -> {f'AsyncIterator[{result}]' if self.kind is Kind.STREAM else result}"
-        )
+        if self.kind is ResultKind.STREAM:
+            result = f"AsyncIterator[{result}]"
+        return f"{self.name}({', '.join(parts)}) -> {result}"
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def _method(protocol: type, name: str, function: object) -> MethodDescription:
     kind, result = _result(where, hints["return"])
     is_awaited = inspect.iscoroutinefunction(function)
     # An async generator is declared by a plain `def` that returns an AsyncIterator, so only streams may lack `async`.
-    if not is_awaited and kind is not Kind.STREAM:
+    if not is_awaited and kind is not ResultKind.STREAM:
         raise UsageError(f"{where} is not async: declare it by async def, since a call takes time.")
     return MethodDescription(
         name,
@@ -263,18 +263,18 @@ def _parameter(where: str, parameter: inspect.Parameter, hints: dict[str, Any]) 
     return Parameter(name, hints[name], default, parameter.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
-def _result(where: str, kind: Any) -> tuple[Kind, Any]:
+def _result(where: str, kind: Any) -> tuple[ResultKind, Any]:
     # A returned service travels as a reference: the address of a temporary service.
     if is_service(kind):
-        return Kind.REFERENCE, kind
+        return ResultKind.REFERENCE, kind
     if get_origin(kind) in _STREAMS or kind in _STREAMS:
         items = get_args(kind)
         # A bare AsyncIterator names no item type, and items are converted like results.
         if not items:
             raise UsageError(f"{where} returns a stream of it does not say what: AsyncIterator[int], for example.")
-        kind, found = items[0], Kind.STREAM
+        kind, found = items[0], ResultKind.STREAM
     else:
-        found = Kind.UNARY
+        found = ResultKind.UNARY
     if kind is None or kind is type(None):
         return found, None
     if (wrong := unsayable(kind)) is not None:

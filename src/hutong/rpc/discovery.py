@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from hutong.rpc.description import Kind, MethodDescription, ServiceDescription, service
+from hutong.rpc.description import MethodDescription, ResultKind, ServiceDescription, service
 from hutong.rpc.errors import ServiceError
 from hutong.rpc.figures import ServiceStatistics
 
@@ -134,7 +134,7 @@ def portrait_of(address: str, description: ServiceDescription) -> ServicePortrai
 
 
 def _method(method: MethodDescription) -> MethodPortrait:
-    result = {} if method.kind is Kind.REFERENCE else _schema(method.result_type)
+    result = {} if method.kind is ResultKind.REFERENCE else _schema(method.result_type)
     return MethodPortrait(
         method.name, method.signature, method.kind.value, method.documentation, _schema(method.arguments_type), result
     )

@@ -23,7 +23,7 @@ from hutong.foundation.clock import Clock
 from hutong.rpc.call import CURRENT_CALL, Done, IncomingCall, Outcome
 from hutong.rpc.conversion import sayable
 from hutong.rpc.delivery_port import NEEDS_MEMORY
-from hutong.rpc.description import Kind, MethodDescription, ServiceDescription
+from hutong.rpc.description import MethodDescription, ResultKind, ServiceDescription
 from hutong.rpc.errors import (
     DISPATCH_CODE,
     FAULT_CODE,
@@ -216,7 +216,7 @@ class Execution(Struct, eq=False):
 
     def _end(self, then: Done, value: Any, error: BaseException | None) -> None:
         if error is None:
-            if self.served.method.kind is Kind.UNARY:
+            if self.served.method.kind is ResultKind.UNARY:
                 then(Outcome(value))
                 return
             try:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hutong.foundation.errors import UsageError
-from hutong.rpc.description import Kind, MethodDescription, ServiceDescription
+from hutong.rpc.description import MethodDescription, ResultKind, ServiceDescription
 
 Invoke = Callable[[msgspec.Struct], Any]
 """Calls a method with its arguments: gives a coroutine, an iterator, or (in a worker) a value."""
@@ -41,7 +41,7 @@ def _invocation(
     names = [parameter.name for parameter in method.parameters]
     if (wrong := _mismatch(function, names)) is not None:
         raise UsageError(f"{where} {wrong}; {description.name} promises {method.signature}.")
-    if not _is_asynchronous(function) and not may_block and method.kind is not Kind.STREAM:
+    if not _is_asynchronous(function) and not may_block and method.kind is not ResultKind.STREAM:
         raise UsageError(
             f"{where} is not async: declare it by async def, or bind it in a worker context, where it may block."
         )

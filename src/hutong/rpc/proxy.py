@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 from hutong.foundation.errors import HutongError, UsageError
 from hutong.rpc.call import PROXY_ADDRESS, STREAM_ADDRESS, Outcome
-from hutong.rpc.description import IS_BASE, Kind, MethodDescription, ServiceDescription, describe
+from hutong.rpc.description import IS_BASE, MethodDescription, ResultKind, ServiceDescription, describe
 from hutong.rpc.errors import BadReply, error_of
 from hutong.rpc.options import CallOptions, Delivery, GivenHeaders
 from hutong.rpc.transport import CallSite, OutgoingCall, Transport
@@ -149,18 +149,18 @@ class Bound:
         """Return the caller's result. Raises the service's failure, or BadReply."""
         if outcome.failure is not None:
             raise error_of(outcome.failure, self.errors)
-        if self.method.kind is Kind.UNARY:
+        if self.method.kind is ResultKind.UNARY:
             return outcome.value
         return self._made(outcome)
 
     def _made(self, outcome: Outcome) -> Any:
-        name = PROXY_ADDRESS if self.method.kind is Kind.REFERENCE else STREAM_ADDRESS
+        name = PROXY_ADDRESS if self.method.kind is ResultKind.REFERENCE else STREAM_ADDRESS
         address = next((value for given, value in outcome.headers if given.lower() == name), None)
         if address is None:
             raise BadReply(f"the answer to {self.method.name!r} has no header {name!r}")
         target = self.target
         options = target.options.changed(delivery=Delivery.AT_MOST_ONCE)
-        if self.method.kind is Kind.REFERENCE:
+        if self.method.kind is ResultKind.REFERENCE:
             return Proxy(Target(target.caller, describe(self.method.result_type), address, options))
         from hutong.rpc.stream_reader import read_stream
 
@@ -179,7 +179,7 @@ def _method(bound: Bound) -> Callable[..., Any]:
 def _awaited_method(bound: Bound) -> Callable[..., Any]:
     """The method itself: what `ended` does is done in place, for it is what every call costs."""
     make, site, timeout_ms, begin = bound.make, bound.site, bound.timeout_ms, bound.transport.begin
-    is_unary = bound.method.kind is Kind.UNARY
+    is_unary = bound.method.kind is ResultKind.UNARY
 
     async def call(*arguments: Any, **named: Any) -> Any:
         future: asyncio.Future[Outcome | HutongError] = get_running_loop().create_future()

@@ -18,7 +18,7 @@ from hutong.bus.envelope.message import REPLY_PREFIX
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
-from hutong.rpc.binding import Binding, Registry, Round
+from hutong.rpc.binding import Binding, DispatcherRotation, Registry
 from hutong.rpc.bus_endpoint import BusEndpoint, ServiceFailure, ServiceFailureCodec
 from hutong.rpc.bus_transport import BusTransport
 from hutong.rpc.call import IncomingCall
@@ -141,7 +141,7 @@ class Rpc(Caller):
         """The calls of each method: counts, successes, times."""
         return all_statistics(self.registry)
 
-    def find(self, address: str) -> Round | None:
+    def find(self, address: str) -> DispatcherRotation | None:
         """For transports: who answers at the address. On the loop of this `Rpc`."""
         return self.registry.find(address)
 

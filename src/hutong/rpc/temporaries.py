@@ -18,7 +18,7 @@ from hutong.foundation.errors import HutongError, LimitExceeded, UsageError
 from hutong.foundation.waiting.table import Owner, ParkedWait, WaitTable
 from hutong.rpc.bus_endpoint import PEER, BusEndpoint
 from hutong.rpc.call import PROXY_ADDRESS, STREAM_ADDRESS, IncomingCall, Outcome
-from hutong.rpc.description import Kind, MethodDescription, ServiceDescription, describe
+from hutong.rpc.description import MethodDescription, ResultKind, ServiceDescription, describe
 from hutong.rpc.dispatcher import Dispatcher
 from hutong.rpc.errors import DispatchFailed
 from hutong.rpc.implementation import invocations
@@ -62,7 +62,7 @@ class BindingTemporaries:
         """Bind a stream or a reference for the caller. Raises DispatchFailed for what is neither, LimitExceeded."""
         if len(self._surroundings.open) >= TEMPORARIES_MAX:
             raise LimitExceeded("temporaries_max", TEMPORARIES_MAX)
-        if method.kind is Kind.STREAM:
+        if method.kind is ResultKind.STREAM:
             iterator = in_variables(method, value, variables)
             if call.takes_streams:
                 return Outcome(iterator)

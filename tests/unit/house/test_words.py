@@ -50,7 +50,7 @@ PACKAGES: Final = {
 # waits for a name of its own. Schemas of Kafka's requests are left out: their nested classes have Kafka's names.
 TWINS: Final = frozenset(
     """
-    Answer Delivery Fault Finished Kind Member Memory Message Operation Phase Record Refusal Round Services
+    Delivery Fault Finished Memory Operation Phase Record Refusal 
     Stored Tick Topic TopicPartition Wait _Horizon
     """.split()  # noqa: SIM905
 )

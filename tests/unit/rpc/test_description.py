@@ -13,7 +13,7 @@ import pytest
 
 from hutong.foundation.errors import UsageError
 from hutong.rpc import ServiceError, closes, describe, service
-from hutong.rpc.description import Kind, Parameter
+from hutong.rpc.description import Parameter, ResultKind
 
 
 class Colour(enum.Enum):
@@ -80,15 +80,15 @@ def test_a_method_is_described() -> None:
         Parameter("count", int, 1),
         Parameter("note", str | None, None, is_keyword_only=True),
     )
-    assert (place.kind, place.result_type, place.is_awaited, place.closes) == (Kind.UNARY, UUID, True, False)
+    assert (place.kind, place.result_type, place.is_awaited, place.closes) == (ResultKind.UNARY, UUID, True, False)
     assert place.documentation == "Place an order."
     assert place.signature == "place(item: str, count: int = 1, *, note: str | None = None) -> UUID"
 
 
 def test_what_methods_return() -> None:
     methods = describe(Orders).methods
-    assert (methods["open"].kind, methods["open"].result_type) == (Kind.REFERENCE, Cursor)
-    assert (methods["watch"].kind, methods["watch"].result_type) == (Kind.STREAM, Line)
+    assert (methods["open"].kind, methods["open"].result_type) == (ResultKind.REFERENCE, Cursor)
+    assert (methods["watch"].kind, methods["watch"].result_type) == (ResultKind.STREAM, Line)
     assert not methods["watch"].is_awaited
     assert methods["watch"].signature == "watch() -> AsyncIterator[Line]"
     assert methods["forget"].result_type is None

@@ -30,7 +30,7 @@ from hutong.rpc.grpc.kinds import (
     shown,
 )
 from hutong.rpc.grpc.names import Names, identifier, upper_case
-from hutong.rpc.grpc.schema import EnumDeclaration, Kind, Label, Message
+from hutong.rpc.grpc.schema import EnumDeclaration, Label, MessageSchema, ProtoKind
 from hutong.rpc.grpc.shapes import (
     ABSENT,
     BoxShape,
@@ -59,7 +59,7 @@ class Catalogue:
     """
 
     def __init__(self, names: Names) -> None:
-        self.messages: dict[str, Message | None] = {}
+        self.messages: dict[str, MessageSchema | None] = {}
         self.enums: list[EnumDeclaration] = []
         self.shapes: list[MessageShape] = []
         self._names = names
@@ -71,7 +71,7 @@ class Catalogue:
         name = record.type.name
         record.members = tuple(part.member for part in parts)
         self.shapes.append(record)
-        self.messages[name] = Message(name, numbered(name, parts), comment)
+        self.messages[name] = MessageSchema(name, numbered(name, parts), comment)
 
     def parts(self, where: str, fields: Iterable[inspect.Field], *, is_row: bool = False) -> list[Part]:
         """Of fields in the order of declaration. The fields of a row have no defaults: all are there."""
@@ -85,20 +85,20 @@ class Catalogue:
 
     def slot(self, where: str, kind: inspect.Type, field: inspect.Field | None = None) -> tuple[Slot, int | None, str]:
         """Return the slot, its requested number, and its comment. Without `field` it is a required one."""
-        said = peeled(where, kind)
+        annotation = peeled(where, kind)
         is_required = field is None or field.required
-        when_absent = None if said.is_nullable and is_required else ABSENT
-        if not said.is_nullable and (is_required or (field is not None and is_empty(field))):
-            slot = self._repeated(where, said.kind)  # nothing and an empty list are the same
+        when_absent = None if annotation.is_nullable and is_required else ABSENT
+        if not annotation.is_nullable and (is_required or (field is not None and is_empty(field))):
+            slot = self._repeated(where, annotation.kind)  # nothing and an empty list are the same
             if slot is None and is_required:
-                slot = Slot(self._shape(where, said.kind))
+                slot = Slot(self._shape(where, annotation.kind))
         else:
             slot = None
         if slot is None:
-            shape = self._shape(where, said.kind)
-            label = Label.SINGULAR if shape.type.kind is Kind.MESSAGE else Label.OPTIONAL
+            shape = self._shape(where, annotation.kind)
+            label = Label.SINGULAR if shape.type.kind is ProtoKind.MESSAGE else Label.OPTIONAL
             slot = Slot(shape, label, when_absent=when_absent)
-        return slot, said.number, said.comment
+        return slot, annotation.number, annotation.comment
 
     def _repeated(self, where: str, kind: inspect.Type) -> Slot | None:
         if isinstance(kind, LISTS):
@@ -110,9 +110,9 @@ class Catalogue:
 
     def _item(self, where: str, kind: inspect.Type) -> Shape:
         """Return the shape of a list's or a map's items: an item that may be None needs a message around it."""
-        said = peeled(where, kind)
-        shape = self._shape(where, said.kind)
-        if not said.is_nullable:
+        annotation = peeled(where, kind)
+        shape = self._shape(where, annotation.kind)
+        if not annotation.is_nullable:
             return shape
         return self._box(f"Optional{word_of(shape)}", "value", optional(shape))
 
@@ -122,7 +122,7 @@ class Catalogue:
             box = BoxShape(self._names.take(name, key), field, slot)
             self._named[key] = box
             self.shapes.append(box)
-            self.messages[name] = Message(name, numbered(name, [Part(field, field, slot)]))
+            self.messages[name] = MessageSchema(name, numbered(name, [Part(field, field, slot)]))
         return self._named[key]
 
     # -- single values
@@ -196,7 +196,7 @@ class Catalogue:
             named = [(upper_case(word).lower(), shape) for word, (_, shape) in zip(words, variants, strict=True)]
             union.fill((field, shape, kind_of(variant)) for (field, shape), variant in zip(named, bare, strict=True))
             parts = [Part(field, field, Slot(shape, Label.ONEOF)) for field, shape in named]
-            self.messages[name] = Message(name, numbered(name, parts))
+            self.messages[name] = MessageSchema(name, numbered(name, parts))
         return self._named[key]
 
     def _enum(self, where: str, cls: Any) -> Shape:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, message_factory, timestamp_pb2
 
 from hutong.rpc.grpc.names import json_name, pascal_case
-from hutong.rpc.grpc.schema import EnumDeclaration, Field, Kind, Label, Message, ProtoType, Schema
+from hutong.rpc.grpc.schema import EnumDeclaration, Field, Label, MessageSchema, ProtoKind, ProtoType, Schema
 from hutong.rpc.grpc.text import ONEOF
 
 _FieldProto: Final = descriptor_pb2.FieldDescriptorProto
@@ -22,7 +22,7 @@ _SCALARS: Final = {
     "string": _FieldProto.TYPE_STRING,
     "bytes": _FieldProto.TYPE_BYTES,
 }
-_KINDS: Final = {Kind.ENUM: _FieldProto.TYPE_ENUM, Kind.MESSAGE: _FieldProto.TYPE_MESSAGE}
+_KINDS: Final = {ProtoKind.ENUM: _FieldProto.TYPE_ENUM, ProtoKind.MESSAGE: _FieldProto.TYPE_MESSAGE}
 
 
 def file_of(schema: Schema) -> Any:
@@ -63,7 +63,7 @@ def message_class(pool: Any, schema: Schema, name: str) -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(full_name))
 
 
-def _add_message(proto: Any, message: Message, package: str) -> None:
+def _add_message(proto: Any, message: MessageSchema, package: str) -> None:
     for field in message.fields:
         made = proto.field.add(name=field.name, number=field.number, json_name=json_name(field.name))
         if field.key is None:
@@ -88,7 +88,7 @@ def _make_map(proto: Any, made: Any, field: Field, package: str, owner: str) -> 
     assert field.key is not None
     entry = proto.nested_type.add(name=f"{pascal_case(field.name)}Entry")
     entry.options.map_entry = True
-    for number, (name, kind) in enumerate((("key", ProtoType(field.key, Kind.SCALAR)), ("value", field.type)), 1):
+    for number, (name, kind) in enumerate((("key", ProtoType(field.key, ProtoKind.SCALAR)), ("value", field.type)), 1):
         part = entry.field.add(name=name, number=number, json_name=name, label=_FieldProto.LABEL_OPTIONAL)
         _set_type(part, kind, package)
     made.type = _FieldProto.TYPE_MESSAGE
@@ -96,7 +96,7 @@ def _make_map(proto: Any, made: Any, field: Field, package: str, owner: str) -> 
 
 
 def _set_type(made: Any, kind: ProtoType, package: str) -> None:
-    if kind.kind is Kind.SCALAR:
+    if kind.kind is ProtoKind.SCALAR:
         made.type = _SCALARS[kind.name]
         return
     made.type = _KINDS[kind.kind]

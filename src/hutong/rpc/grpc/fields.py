@@ -9,8 +9,8 @@ from typing import Final
 
 from hutong.foundation.errors import UsageError
 from hutong.rpc.grpc.names import json_name, pascal_case
-from hutong.rpc.grpc.schema import Field, Kind, Label
-from hutong.rpc.grpc.shapes import Member, Shape, Slot
+from hutong.rpc.grpc.schema import Field, Label, ProtoKind
+from hutong.rpc.grpc.shapes import RecordMember, Shape, Slot
 
 FIELD_NUMBER_MAX: Final = (1 << 29) - 1
 RESERVED_NUMBERS: Final = range(19_000, 20_000)  # protobuf's own
@@ -33,8 +33,8 @@ class Part:
         return many.get(self.slot.label, "") + word_of(self.slot.shape)
 
     @property
-    def member(self) -> Member:
-        return Member(self.name, self.encoded_name, self.slot)
+    def member(self) -> RecordMember:
+        return RecordMember(self.name, self.encoded_name, self.slot)
 
 
 def numbered(owner: str, parts: Iterable[Part]) -> tuple[Field, ...]:
@@ -58,7 +58,7 @@ def numbered(owner: str, parts: Iterable[Part]) -> tuple[Field, ...]:
 
 def optional(shape: Shape) -> Slot:
     """There or None. A message has that by itself."""
-    return Slot(shape, Label.SINGULAR if shape.type.kind is Kind.MESSAGE else Label.OPTIONAL, when_absent=None)
+    return Slot(shape, Label.SINGULAR if shape.type.kind is ProtoKind.MESSAGE else Label.OPTIONAL, when_absent=None)
 
 
 def word_of(shape: Shape) -> str:

@@ -55,10 +55,6 @@ class AwaitedOutcome(NumberedWait[Outcome]):
         self._thread_id = threading.get_ident()
         self.future: asyncio.Future[Outcome] = loop.create_future()
 
-    def told(self, outcome: Outcome) -> None:
-        """Take the outcome of the executed call."""
-        self.resume(outcome)
-
     def end(self, outcome: Outcome | HutongError) -> None:
         if threading.get_ident() == self._thread_id:
             self._settle(outcome)

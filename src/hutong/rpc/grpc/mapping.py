@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import inspect
 
 from hutong.foundation.errors import UsageError
-from hutong.rpc.description import Kind, MethodDescription, ServiceDescription
+from hutong.rpc.description import MethodDescription, ResultKind, ServiceDescription
 from hutong.rpc.grpc.catalogue import Catalogue
 from hutong.rpc.grpc.fields import Part
 from hutong.rpc.grpc.names import Names, identifier, package_of, pascal_case
@@ -68,7 +68,7 @@ def _parts(
 ) -> tuple[list[Part], list[Part]]:
     """The fields of arguments and result, with the types that they name."""
     where = f"{service.name.rpartition('.')[2]}.{method.name}"
-    if method.kind is Kind.REFERENCE:
+    if method.kind is ResultKind.REFERENCE:
         raise UsageError(
             f"{where} returns another service, which gRPC has no word for: leave it to callers on the bus or over TCP, "
             "and offer a Protocol without it here."
@@ -107,7 +107,7 @@ def _schema(
             mapping.name,
             mapping.request.type.name,
             mapping.response.type.name,
-            mapping.method.kind is Kind.STREAM,
+            mapping.method.kind is ResultKind.STREAM,
             mapping.method.documentation,
         )
         for mapping in methods.values()

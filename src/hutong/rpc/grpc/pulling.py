@@ -41,33 +41,33 @@ class Pulling:
         self._task: asyncio.Task[Any] | None = None
         self._is_closed = False
 
-    def ask(self, told: Done) -> None:
+    def ask(self, done: Done) -> None:
         """Deliver the next item, END, or a failure, on any thread. Raises LimitExceeded."""
         try:
-            self._owner.context.run(self._step, told)
+            self._owner.context.run(self._step, done)
         except RuntimeError:
-            told(Outcome(failure=Failure(OUTCOME_UNKNOWN_CODE, f"the service of {self._action!r} has been closed")))
+            done(Outcome(failure=Failure(OUTCOME_UNKNOWN_CODE, f"the service of {self._action!r} has been closed")))
 
     def close(self) -> None:
         """Nothing more is wanted. Harmless at the end of the stream, and where the context has ended."""
         with suppress(RuntimeError):
             self._owner.context.run(self._end, None)
 
-    async def _step(self, told: Done) -> None:
+    async def _step(self, done: Done) -> None:
         if self._is_closed:
             return
         self._task = asyncio.current_task()
         try:
             item = await self._items.__anext__()
         except StopAsyncIteration:
-            told(END)
+            done(END)
         except asyncio.CancelledError as error:
-            told(Outcome(failure=self._owner.failure_of(error, self._action)))
+            done(Outcome(failure=self._owner.failure_of(error, self._action)))
             raise
         except Exception as error:  # noqa: BLE001  # a supervisor: implementations are other people's code
-            told(Outcome(failure=self._owner.failure_of(error, self._action)))
+            done(Outcome(failure=self._owner.failure_of(error, self._action)))
         else:
-            told(Outcome(item))
+            done(Outcome(item))
         finally:
             self._task = None
 

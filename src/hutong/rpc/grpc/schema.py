@@ -15,7 +15,7 @@ DURATION: Final = "google.protobuf.Duration"
 IMPORTS: Final = {TIMESTAMP: "google/protobuf/timestamp.proto", DURATION: "google/protobuf/duration.proto"}
 
 
-class Kind(Enum):
+class ProtoKind(Enum):
     """Kinds of named types."""
 
     SCALAR = "scalar"
@@ -38,7 +38,7 @@ class ProtoType:
     """`name` is a scalar's keyword, the name of a message or enum of this file, or a full name of google.protobuf."""
 
     name: str
-    kind: Kind
+    kind: ProtoKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MessageSchema:
     """Fields in the order of declaration. Those that are ONEOF belong to one group, `value`."""
 
     name: str
@@ -89,7 +89,7 @@ class Schema:
     package: str
     service: str
     methods: tuple[Method, ...]
-    messages: tuple[Message, ...]
+    messages: tuple[MessageSchema, ...]
     enums: tuple[EnumDeclaration, ...]
     comment: str = ""
 

@@ -21,7 +21,7 @@ from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.numbered import NumberedWaitTable
 from hutong.foundation.waiting.table import NEVER
 from hutong.rpc.call import Done, IncomingCall, Outcome
-from hutong.rpc.description import Kind, ServiceDescription
+from hutong.rpc.description import ResultKind, ServiceDescription
 from hutong.rpc.errors import DispatchFailed
 from hutong.rpc.grpc.incoming import AwaitedOutcome, GrpcCall
 from hutong.rpc.grpc.limits import GrpcLimits
@@ -44,13 +44,13 @@ class Answering(Streaming, Protocol):
         """Execute it soon, and call `done` on any thread. Raises LimitExceeded."""
 
 
-class Round(Protocol):
+class AnsweringRotation(Protocol):
     """Those that answer at one address."""
 
     @property
     def is_empty(self) -> bool: ...
 
-    def take(self) -> Answering:
+    def next_dispatcher(self) -> Answering:
         """Return the next dispatcher in turn."""
 
 
@@ -73,7 +73,7 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
 
     def __init__(
         self,
-        find: Callable[[str], Round | None],
+        find: Callable[[str], AnsweringRotation | None],
         bound: Bound = tuple,
         *,
         clock: Clock,
@@ -172,7 +172,7 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
         async def stream(_: object, context: Any) -> None:
             await self._answered(context, self._stream(offer, context))
 
-        if offer.conversion.mapping.method.kind is Kind.STREAM:
+        if offer.conversion.mapping.method.kind is ResultKind.STREAM:
             return grpc.stream_stream_rpc_method_handler(stream)
         return grpc.stream_unary_rpc_method_handler(unary)
 
@@ -264,12 +264,12 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
         found = self._find(offer.address)
         if found is None or found.is_empty:
             raise Refusal(Ending(grpc.StatusCode.UNAVAILABLE, f"nobody is bound at {offer.address!r} now"))
-        return found.take()
+        return found.next_dispatcher()
 
     async def _outcome(self, offer: Offer, request: bytes, context: Any, answering: Answering) -> Outcome:
         """Of a call that was executed without failure. Raises Refusal."""
         call = self._call_of(offer, request, context)
-        outcome = await self._parked(lambda told: answering.submit(call, told))
+        outcome = await self._parked(lambda done: answering.submit(call, done))
         if outcome.failure is not None:
             raise Refusal(ending_of(outcome.failure, offer.service, is_callers=call.has_bad_arguments))
         return outcome
@@ -282,7 +282,7 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
         except LimitExceeded as error:
             raise Refusal(_exhausted(error)) from None
         try:
-            begin(wait.told)
+            begin(wait.resume)
             return await wait.future
         except LimitExceeded as error:
             raise Refusal(_exhausted(error)) from None

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from hutong.rpc.grpc.schema import DURATION, TIMESTAMP, Kind, Label, ProtoType
+from hutong.rpc.grpc.schema import DURATION, TIMESTAMP, Label, ProtoKind, ProtoType
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
@@ -59,7 +59,7 @@ class ScalarShape(Shape):
     __slots__ = ()
 
     def __init__(self, name: str) -> None:
-        super().__init__(ProtoType(name, Kind.SCALAR))
+        super().__init__(ProtoType(name, ProtoKind.SCALAR))
 
     def read(self, value: Any) -> Any:
         return value
@@ -75,7 +75,7 @@ class EnumShape(Shape):
 
     def __init__(self, name: str, numbers: Mapping[str | int, int]) -> None:
         """`numbers` has the number of each value."""
-        super().__init__(ProtoType(name, Kind.ENUM))
+        super().__init__(ProtoType(name, ProtoKind.ENUM))
         self._numbers = numbers
         self._values = {number: value for value, number in numbers.items()}
 
@@ -101,7 +101,7 @@ class MessageShape(Shape):
     make: Callable[..., Any]
 
     def __init__(self, name: str) -> None:
-        super().__init__(ProtoType(name, Kind.MESSAGE))
+        super().__init__(ProtoType(name, ProtoKind.MESSAGE))
 
 
 class TimestampShape(MessageShape):
@@ -167,7 +167,7 @@ class Slot:
         if self.label is Label.MAP:
             assert self.key is not None
             return {self.key.read(key): self.shape.read(value) for key, value in getattr(message, name).items()}
-        has_presence = self.label is not Label.SINGULAR or self.shape.type.kind is Kind.MESSAGE
+        has_presence = self.label is not Label.SINGULAR or self.shape.type.kind is ProtoKind.MESSAGE
         if has_presence and not message.HasField(name):
             return self.when_absent
         return self.shape.read(getattr(message, name))
@@ -183,7 +183,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class RecordMember:
     """A field of a record: protobuf's name, msgspec's name, and what it holds."""
 
     name: str
@@ -199,7 +199,7 @@ class RecordShape(MessageShape):
     def __init__(self, name: str, tag: tuple[str, str | int] | None = None) -> None:
         """`tag` is the key and the value by which msgspec tells a Struct from others. `members` are set afterwards."""
         super().__init__(name)
-        self.members: tuple[Member, ...] = ()
+        self.members: tuple[RecordMember, ...] = ()
         self.tag = tag
 
     def read(self, value: Any) -> Any:
@@ -225,7 +225,7 @@ class RowShape(MessageShape):
 
     def __init__(self, name: str, tag: str | int | None = None) -> None:
         super().__init__(name)
-        self.members: tuple[Member, ...] = ()
+        self.members: tuple[RecordMember, ...] = ()
         self.tag = tag
 
     def read(self, value: Any) -> Any:

@@ -9,7 +9,7 @@ Knows nothing of Python's types.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from hutong.rpc.grpc.schema import EnumDeclaration, Field, Label, Message, Schema
+from hutong.rpc.grpc.schema import EnumDeclaration, Field, Label, MessageSchema, Schema
 
 INDENT: Final = "  "
 ONEOF: Final = "value"
@@ -37,7 +37,7 @@ def _service(schema: Schema) -> Iterator[str]:
     yield "}"
 
 
-def _message(message: Message) -> Iterator[str]:
+def _message(message: MessageSchema) -> Iterator[str]:
     yield from _comment(message.comment)
     if not message.fields:
         yield f"message {message.name} {{}}"

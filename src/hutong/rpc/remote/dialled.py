@@ -17,7 +17,7 @@ from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import ParkedWait, WaitTable
 from hutong.remoting.channels.channel import Channel
 from hutong.rpc.errors import CallFailed, NotConnected
-from hutong.rpc.remote.outgoing import Answer, Preparations, begin
+from hutong.rpc.remote.outgoing import AwaitedAnswer, Preparations, begin
 from hutong.rpc.transport import Abandon, Ended, OutgoingCall
 
 CALLS_WAITING_MAX: Final = 65_536
@@ -50,7 +50,7 @@ class DialledTransport:
     def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
         """See Transport. Raises ValueError for arguments or headers that cannot be sent."""
         prepared, block, body = self._preparations.ready(call, timeout_ms)
-        answer = Answer(prepared, done)
+        answer = AwaitedAnswer(prepared, done)
         channel = self._channel
         if channel is None or channel.owner.has_ended:
             held = _Held(answer, block, body, self._now_ms() + timeout_ms, self._now_ms)
@@ -111,7 +111,9 @@ class _Held:
 
     __slots__ = ("_answer", "_block", "_body", "_is_abandoned", "_is_sent", "_now_ms", "deadline_ms", "parked")
 
-    def __init__(self, answer: Answer, block: bytes, body: bytes, deadline_ms: int, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, answer: AwaitedAnswer, block: bytes, body: bytes, deadline_ms: int, now_ms: Callable[[], int]
+    ) -> None:
         self.deadline_ms = deadline_ms
         self.parked: ParkedWait[Channel] | None = None
         self._answer = answer

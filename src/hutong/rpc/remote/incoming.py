@@ -22,7 +22,7 @@ from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.remoting.channels.answers import frame_of
 from hutong.remoting.channels.channel import Channel
-from hutong.rpc.binding import Round
+from hutong.rpc.binding import DispatcherRotation
 from hutong.rpc.call import IncomingCall, Outcome
 from hutong.rpc.conversion import bad_arguments, result_from
 from hutong.rpc.errors import DISPATCH_CODE, BadReply, Failure
@@ -31,7 +31,7 @@ from hutong.wire.rocketmq.command import BINARY, Command, encode_ext
 
 A = TypeVar("A")
 DRAINED: Final = "drained"
-LANE: Final = "rpc.lane"
+CONNECTION_CALLS: Final = "rpc.connection_calls"
 """Attribute of a channel."""
 
 
@@ -48,13 +48,13 @@ class CallLimits:
                 raise ValueError(f"{field.name} must be at least 1")
 
 
-class Services(Protocol):
+class DispatcherFinder(Protocol):
     """The part of an `Rpc` that finds dispatchers."""
 
-    def find(self, address: str) -> Round | None: ...
+    def find(self, address: str) -> DispatcherRotation | None: ...
 
 
-class Lane:
+class ConnectionCalls:
     """The calls of one connection: `calls` are under way."""
 
     __slots__ = ("calls", "channel")
@@ -72,7 +72,7 @@ class IncomingCalls:
 
     def __init__(
         self,
-        services: Services,
+        services: DispatcherFinder,
         loop: AbstractEventLoop,
         clock: Clock,
         limits: CallLimits | None = None,
@@ -95,15 +95,15 @@ class IncomingCalls:
         except (ProtocolError, ValueError) as error:
             return self._refusal(str(error))
         if self._drained is not None:
-            return self._refusal("the node stops", wire.Kind.NO_SERVICE)
-        around = self._find(head.address)
-        if around is None:
-            return self._refusal(f"nobody is bound at {head.address!r}", wire.Kind.NO_SERVICE)
-        lane: Lane | None = channel.attributes.get(LANE)
-        if lane is None:
-            lane = channel.attributes[LANE] = Lane(channel)
-        if lane.calls >= self.limits.calls_per_connection_max or self.calls >= self.limits.calls_max:
-            return self._overload(lane)
+            return self._refusal("the node stops", wire.FailureKind.NO_SERVICE)
+        rotation = self._find(head.address)
+        if rotation is None:
+            return self._refusal(f"nobody is bound at {head.address!r}", wire.FailureKind.NO_SERVICE)
+        connection: ConnectionCalls | None = channel.attributes.get(CONNECTION_CALLS)
+        if connection is None:
+            connection = channel.attributes[CONNECTION_CALLS] = ConnectionCalls(channel)
+        if connection.calls >= self.limits.calls_per_connection_max or self.calls >= self.limits.calls_max:
+            return self._overload(connection)
         call = RemoteCall(
             head.address,
             head.action,
@@ -112,13 +112,13 @@ class IncomingCalls:
             channel.owner,
             None if head.timeout_ms is None else self._now_ms() + head.timeout_ms,
             command=command,
-            lane=lane,
+            connection=connection,
             calls=self,
         )
-        lane.calls += 1
+        connection.calls += 1
         self.calls += 1
         try:
-            (around.only or around.take()).submit(call, call.finish)
+            (rotation.only or rotation.next_dispatcher()).submit(call, call.finish)
         except LimitExceeded as error:
             call.finish(Outcome(failure=Failure(DISPATCH_CODE, str(error))))
         return None
@@ -138,8 +138,8 @@ class IncomingCalls:
 
     def decoded(self, call: "RemoteCall", value: Any) -> Any:
         """A result that was kept as JSON has it, in its own type. Raises ValueError."""
-        around = self._find(call.address)
-        method = None if around is None else around.dispatchers[0].description.methods.get(call.action)
+        rotation = self._find(call.address)
+        method = None if rotation is None else rotation.dispatchers[0].description.methods.get(call.action)
         try:
             return value if method is None else result_from(value, method.wire_type, call.action)
         except BadReply as error:
@@ -153,27 +153,27 @@ class IncomingCalls:
             self._loop.call_soon_threadsafe(self._answer, call, code, block, body, remark)
 
     def _answer(self, call: "RemoteCall", code: int, block: bytes, body: bytes, remark: bytes) -> None:
-        lane: Lane = call.lane
+        connection: ConnectionCalls = call.connection
         command: Command = call.command
         self.calls -= 1
-        lane.calls -= 1
+        connection.calls -= 1
         if not self.calls and self._drained is not None:
             self._drained.resume_all(DRAINED, None)
         if command.serialization == BINARY:
-            lane.channel.answer(command.opaque, code, block, body, remark, at_once=not lane.calls)
+            connection.channel.answer(command.opaque, code, block, body, remark, at_once=not connection.calls)
         else:
             answer = Command(code, ext_block=block, body=body, remark=remark.decode() or None)
-            lane.channel.peer.push(frame_of(answer, command))
+            connection.channel.peer.push(frame_of(answer, command))
 
-    def _overload(self, lane: Lane) -> Command:
+    def _overload(self, connection: ConnectionCalls) -> Command:
         limits = self.limits
-        if lane.calls >= limits.calls_per_connection_max:
+        if connection.calls >= limits.calls_per_connection_max:
             text = f"calls_per_connection_max is {limits.calls_per_connection_max}"
         else:
             text = f"calls_max is {limits.calls_max}"
-        return self._refusal(f"{text}, and so many are under way", wire.Kind.OVERLOADED)
+        return self._refusal(f"{text}, and so many are under way", wire.FailureKind.OVERLOADED)
 
-    def _refusal(self, text: str, kind: wire.Kind = wire.Kind.SERVICE) -> Command:
+    def _refusal(self, text: str, kind: wire.FailureKind = wire.FailureKind.SERVICE) -> Command:
         self.refused_total += 1
         block, remark, _ = wire.encode_failure(Failure(DISPATCH_CODE, text), kind)
         return Command(wire.FAILURE, ext_block=block, remark=remark.decode())
@@ -183,7 +183,7 @@ class RemoteCall(IncomingCall):
     """A call that came over a connection. `peer` is the connection's channel."""
 
     command: Any = None
-    lane: Any = None
+    connection: Any = None
     calls: Any = None
 
     @property

@@ -76,16 +76,16 @@ class Prepared:
             kind = REMOTING_ERRORS.get(answer.code, CallFailed)
             return kind(f"{self} was not called: {answer.remark or f'code {answer.code}'}")
         whose, failure = wire.decode_failure(answer.ext_block or b"", answer.remark, answer.body)
-        return Outcome(None, failure) if whose is wire.Kind.SERVICE else _NODES_OWN[whose](failure.message)
+        return Outcome(None, failure) if whose is wire.FailureKind.SERVICE else _NODES_OWN[whose](failure.message)
 
 
-_NODES_OWN: Final[dict[wire.Kind, type[CallFailed]]] = {
-    wire.Kind.NO_SERVICE: NoService,
-    wire.Kind.OVERLOADED: Overloaded,
+_NODES_OWN: Final[dict[wire.FailureKind, type[CallFailed]]] = {
+    wire.FailureKind.NO_SERVICE: NoService,
+    wire.FailureKind.OVERLOADED: Overloaded,
 }
 
 
-class Answer(NumberedWait[Command]):
+class AwaitedAnswer(NumberedWait[Command]):
     """An awaited answer. `done` gets the outcome of the call, on the connection's loop."""
 
     __slots__ = ("_done", "_prepared")
@@ -147,12 +147,12 @@ class ChannelTransport:
     def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
         """See Transport. Raises ValueError for arguments or headers that cannot be sent."""
         prepared, block, body = self._preparations.ready(call, timeout_ms)
-        answer = Answer(prepared, done)
+        answer = AwaitedAnswer(prepared, done)
         begin(self._channel, answer, block, body, timeout_ms)
         return answer.abandon
 
 
-def begin(channel: Channel, answer: Answer, block: bytes, body: bytes, timeout_ms: int) -> None:
+def begin(channel: Channel, answer: AwaitedAnswer, block: bytes, body: bytes, timeout_ms: int) -> None:
     """Send a call. If it cannot be sent, the answer fails soon."""
     error: CallFailed
     if channel.owner.has_ended:

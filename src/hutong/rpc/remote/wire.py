@@ -58,7 +58,7 @@ class CallHead(msgspec.Struct, frozen=True, gc=False):
     is_constant: bool = True  # True if other calls may have the same bytes
 
 
-class Kind(StrEnum):
+class FailureKind(StrEnum):
     """The side of a failure: the service's, or that of the node before any service was called."""
 
     SERVICE = "service"
@@ -122,7 +122,7 @@ def decode_call(block: bytes) -> CallHead:
     return CallHead(address, action, None if timeout is None else _timeout_ms(timeout), _headers(pairs), is_constant)
 
 
-def encode_failure(failure: Failure, kind: Kind = Kind.SERVICE) -> tuple[bytes, bytes, bytes]:
+def encode_failure(failure: Failure, kind: FailureKind = FailureKind.SERVICE) -> tuple[bytes, bytes, bytes]:
     """The ext fields, remark and body of a failure. Debug info that cannot be encoded is left out."""
     fields = encode_pairs((("c", str(failure.code)), ("k", kind)))
     try:
@@ -133,7 +133,7 @@ def encode_failure(failure: Failure, kind: Kind = Kind.SERVICE) -> tuple[bytes, 
     return fields, remark.encode(), body
 
 
-def decode_failure(block: bytes, remark: str | None, body: Buffer) -> tuple[Kind, Failure]:
+def decode_failure(block: bytes, remark: str | None, body: Buffer) -> tuple[FailureKind, Failure]:
     """A failure, and whose it is. Raises ProtocolError."""
     fields = dict(decode_pairs(block))
     try:
@@ -141,7 +141,7 @@ def decode_failure(block: bytes, remark: str | None, body: Buffer) -> tuple[Kind
         if not CODE_MIN <= code <= CODE_MAX:
             raise ProtocolError(f"a failure code of more than 32 bits: {code}")
         debug_info = _debug_info.decode(body) if len(body) else None
-        return Kind(fields.get("k", "")), Failure(code, remark or "", debug_info)
+        return FailureKind(fields.get("k", "")), Failure(code, remark or "", debug_info)
     except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
         raise ProtocolError(f"a failure that cannot be read: {error}") from None
 

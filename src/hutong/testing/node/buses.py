@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hutong.runtime.runtime import Runtime
 
 
-class BusHouse:
+class NodeBus:
     """The bus of the node at `bootstrap`, if anybody asks for one."""
 
     def __init__(self, bootstrap: str, properties: Mapping[str, str]) -> None:

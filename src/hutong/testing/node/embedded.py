@@ -29,7 +29,7 @@ from hutong.testing.disks.memory import MemoryDisk
 from hutong.testing.faults.network import NetworkFaults
 from hutong.testing.faults.switches import Fault, FaultSwitches
 from hutong.testing.node.aio import AsyncHelpers
-from hutong.testing.node.buses import BusHouse
+from hutong.testing.node.buses import NodeBus
 from hutong.testing.node.life import Life
 from hutong.testing.node.loop_thread import LoopThread
 from hutong.testing.node.ports import HOST, ReservedPort
@@ -81,7 +81,7 @@ class EmbeddedNode:
         self._port: ReservedPort | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._network: NetworkFaults | None = None
-        self._buses: BusHouse | None = None
+        self._bus: NodeBus | None = None
         self._services: Services | None = None
         self._life: Life | None = None
         self.faults = FaultSwitches(self._on_network, self._plan)
@@ -328,24 +328,24 @@ class EmbeddedNode:
         if self._life is not None and self._life.has_bridges:
             await self.renew()
         else:
-            await self._bus_house.close_bus()
+            await self._node_bus.close_bus()
 
     # -- how
 
     @property
-    def _bus_house(self) -> BusHouse:
-        if self._buses is None:
+    def _node_bus(self) -> NodeBus:
+        if self._bus is None:
             raise RuntimeError("the node is not open: use it in a `with` block, or call start()")
-        return self._buses
+        return self._bus
 
     async def _present_bus(self) -> "EventBus":
         if self._life is not None and self._life.has_bridges:
             return self._life.bus
-        return await self._bus_house.bus()
+        return await self._node_bus.bus()
 
     async def _end_all(self) -> None:
         try:
-            await self._bus_house.close()  # before the broker: its consumers take their leave
+            await self._node_bus.close()  # before the broker: its consumers take their leave
         finally:
             await self.end()
 
@@ -358,7 +358,7 @@ class EmbeddedNode:
             self._network = NetworkFaults(self._thread.loop)
             # The bus is a client like any other: where the node asks for passwords or TLS, it needs a file with both.
             properties = self._flags.get("bus.client_config")
-            self._buses = BusHouse(self.bootstrap, read(Path(properties)) if properties else {})
+            self._bus = NodeBus(self.bootstrap, read(Path(properties)) if properties else {})
             # A test that forgets to close its node must not leave a temporary folder behind.
             atexit.register(self.close)
         except BaseException:

@@ -28,8 +28,10 @@ def test_a_call_is_read_as_it_was_written(address: str, action: str, timeout_ms:
     assert (head.address, head.action, head.timeout_ms, head.headers) == (address, action, timeout_ms, headers)
 
 
-@given(st.sampled_from(wire.Kind), st.integers(-(2**31), 2**31 - 1), TEXTS, st.none() | st.dictionaries(TEXTS, JSON))
-def test_a_failure_is_read_as_it_was_written(kind: wire.Kind, code: int, message: str, debug_info: Any) -> None:
+@given(
+    st.sampled_from(wire.FailureKind), st.integers(-(2**31), 2**31 - 1), TEXTS, st.none() | st.dictionaries(TEXTS, JSON)
+)
+def test_a_failure_is_read_as_it_was_written(kind: wire.FailureKind, code: int, message: str, debug_info: Any) -> None:
     failure = Failure(code, message, debug_info)
     block, remark, body = wire.encode_failure(failure, kind)
     assert wire.decode_failure(block, remark.decode(), body) == (kind, failure)
@@ -98,7 +100,7 @@ def test_a_failure_with_a_code_that_is_none_is_refused(code: str) -> None:
 
 def test_debug_info_that_cannot_be_encoded_is_left_out() -> None:
     block, remark, body = wire.encode_failure(Failure(17, "out of stock", {"cause": object()}))
-    assert wire.decode_failure(block, remark.decode(), body) == (wire.Kind.SERVICE, Failure(17, "out of stock"))
+    assert wire.decode_failure(block, remark.decode(), body) == (wire.FailureKind.SERVICE, Failure(17, "out of stock"))
 
 
 def test_a_long_message_is_cut_between_characters() -> None:
