@@ -213,7 +213,7 @@ def _method(protocol: type, name: str, function: object) -> MethodDescription:
     parameters = tuple([_parameter(where, parameter, hints) for parameter in list(signature.parameters.values())[1:]])
     if len(parameters) > PARAMETERS_MAX:
         raise UsageError(f"{where} has {len(parameters)} parameters; a method has at most {PARAMETERS_MAX}.")
-    # Without it the caller's side could not convert the answer, and a stream could not be told from one value.
+    # Without it the caller's side could not convert the answer, and could not distinguish a stream from one value.
     if "return" not in hints:
         raise UsageError(f"{where} does not say what it returns: annotate it, with None if it returns nothing.")
     kind, result = _result(where, hints["return"])

@@ -143,7 +143,7 @@ def validate_batch_set(
     count = header.record_count
     if header.base_offset or count < 1 or count != header.last_offset_delta + 1:
         raise Refused(ErrorCode.INVALID_RECORD, "base offset, last offset delta and record count do not agree")
-    # KIP-98: without a sequence a repetition could not be told from a new batch.
+    # KIP-98: without a sequence a repetition would look like a new batch.
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise Refused(ErrorCode.INVALID_RECORD, "a producer id without epoch or sequence")
     return header
