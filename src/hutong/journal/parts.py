@@ -78,15 +78,7 @@ class JournalParts:
         self.jobs = Jobs(host.offload, host.read_offload or host.offload, host.flush_offload or host.offload)
         self.deletion_ms = host.deletion_ms or host.clock.wall_ms
         resources = JournalResources(
-            settings,
-            host.clock,
-            host.timers,
-            host.disk,
-            self.jobs,
-            self.segments,
-            self.cache,
-            self.figures,
-            events,
+            settings, host.clock, host.timers, host.disk, self.jobs, self.segments, self.cache, self.figures, events
         )
         self.progress = Progress(position, resources, is_replicated=host.replicator is not None)
         self.replicator: Replicator = host.replicator or OwnMajority()

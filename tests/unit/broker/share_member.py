@@ -7,18 +7,9 @@ from tests.unit.broker.wire_node import WireClient, batch_of
 from hutong.server.configuration.sections.share_groups import ShareGroupSettings
 from hutong.server.configuration.settings import Settings
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
-from hutong.wire.kafka.apis.k78_share_fetch import (
-    FetchPartition,
-    FetchTopic,
-    ShareFetchRequest,
-    ShareFetchResponse,
-)
-from hutong.wire.kafka.apis.k79_share_acknowledge import (
-    AcknowledgePartition,
-    AcknowledgeTopic,
-    ShareAcknowledgeRequest,
-)
-from hutong.wire.kafka.apis.shared import AcknowledgementBatch
+from hutong.wire.kafka.apis.k78_share_fetch import ShareFetchRequest, ShareFetchResponse
+from hutong.wire.kafka.apis.k79_share_acknowledge import ShareAcknowledgeRequest
+from hutong.wire.kafka.apis.shared import AcknowledgementBatch, AcknowledgePartition, AcknowledgeTopic
 from hutong.wire.kafka.records import iterate_batches, iterate_records
 
 NOW_MS = 1_700_000_000_000
@@ -60,7 +51,7 @@ class Member:
         **options: Any,
     ) -> ShareFetchRequest:
         batches = [AcknowledgementBatch(first, last, [kind]) for first, last, kind in acknowledged]
-        topics = [FetchTopic(topic_id, [FetchPartition(0, batches)]) for topic_id in self.topic_ids]
+        topics = [AcknowledgeTopic(topic_id, [AcknowledgePartition(0, batches)]) for topic_id in self.topic_ids]
         asked: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "max_records": 100, "batch_size": 100, **options}
         if epoch is None:
             epoch, self.epoch = self.epoch, self.epoch + 1

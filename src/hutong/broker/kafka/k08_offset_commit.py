@@ -30,9 +30,9 @@ from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
-    OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from hutong.wire.kafka.apis.shared import PartitionErrorCode
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 8
@@ -53,7 +53,7 @@ class _OffsetCommit:
         self.response = OffsetCommitResponse()
         self.changes: list[Change] = []
         self.partitions: list[tuple[bytes, int]] = []  # (topic id, index) of the changes
-        self.open_results: list[OffsetCommitResponsePartition] = []
+        self.open_results: list[PartitionErrorCode] = []
 
     def settle(self, error: ErrorCode) -> OffsetCommitResponse:
         for result in self.open_results:
@@ -108,7 +108,7 @@ def _denied(request: OffsetCommitRequest) -> OffsetCommitResponse:
             OffsetCommitResponseTopic(
                 asked.name,
                 asked.topic_id,
-                [OffsetCommitResponsePartition(partition.partition_index, code) for partition in asked.partitions],
+                [PartitionErrorCode(partition.partition_index, code) for partition in asked.partitions],
             )
             for asked in request.topics
         ]
@@ -127,7 +127,7 @@ def _take_topic(asked: OffsetCommitRequestTopic, commit: _OffsetCommit, context:
         error = _partition_error(partition, topic, by_id)
         if is_denied:
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        result = OffsetCommitResponsePartition(partition.partition_index, error)
+        result = PartitionErrorCode(partition.partition_index, error)
         results.append(result)
         if topic is not None and error is ErrorCode.NONE:
             commit.open_results.append(result)

@@ -17,12 +17,12 @@ from hutong.security.acls import Operation
 from hutong.transactions.messages import ProducerIdentity
 from hutong.wire.kafka.apis.k27_write_txn_markers import (
     WritableTxnMarker,
-    WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from hutong.wire.kafka.apis.shared import PartitionErrorCode
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 27
@@ -39,7 +39,7 @@ def handle(
         answer = WritableTxnMarkerResult(marker.producer_id)
         pending.response.markers.append(answer)
         for topic in marker.topics:
-            results = [WritableTxnMarkerPartitionResult(index) for index in topic.partition_indexes]
+            results = [PartitionErrorCode(index) for index in topic.partition_indexes]
             answer.topics.append(WritableTxnMarkerTopicResult(topic.name, results))
             for result in results:
                 if not is_permitted:
@@ -52,7 +52,7 @@ def handle(
 def _write(
     marker: WritableTxnMarker,
     topic: str,
-    result: WritableTxnMarkerPartitionResult,
+    result: PartitionErrorCode,
     pending: PendingInParts[WriteTxnMarkersResponse],
     context: RequestContext[TransactionParts],
 ) -> None:

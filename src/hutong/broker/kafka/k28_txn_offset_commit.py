@@ -29,9 +29,9 @@ from hutong.wire.kafka.apis.k28_txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from hutong.wire.kafka.apis.shared import PartitionErrorCode
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 28
@@ -52,7 +52,7 @@ class _TxnOffsetCommit:
         self.response = TxnOffsetCommitResponse()
         self.changes: list[Change] = []
         self.partitions: list[tuple[bytes, int]] = []  # (topic id, index) of the changes
-        self.open_results: list[TxnOffsetCommitResponsePartition] = []
+        self.open_results: list[PartitionErrorCode] = []
 
     def settle(self, error: ErrorCode) -> None:
         for result in self.open_results:
@@ -136,7 +136,7 @@ def _denied(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommit
         topics=[
             TxnOffsetCommitResponseTopic(
                 asked.name,
-                [TxnOffsetCommitResponsePartition(partition.partition_index, code) for partition in asked.partitions],
+                [PartitionErrorCode(partition.partition_index, code) for partition in asked.partitions],
             )
             for asked in request.topics
         ]
@@ -150,7 +150,7 @@ def _take_topic(
     is_permitted = may(context, Operation.READ, ResourceType.TOPIC, asked.name)
     results = []
     for partition in asked.partitions:
-        result = TxnOffsetCommitResponsePartition(partition.partition_index)
+        result = PartitionErrorCode(partition.partition_index)
         results.append(result)
         if not is_permitted:
             result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED

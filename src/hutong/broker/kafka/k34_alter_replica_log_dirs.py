@@ -11,11 +11,11 @@ from hutong.broker.topics.parts import TopicParts
 from hutong.security.acls import Operation
 from hutong.wire.kafka.apis.k34_alter_replica_log_dirs import (
     AlterReplicaLogDir,
-    AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from hutong.wire.kafka.apis.shared import PartitionErrorCode
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 34
@@ -29,7 +29,7 @@ def handle(request: AlterReplicaLogDirsRequest, context: RequestContext[TopicPar
             result = topics.setdefault(asked.name, AlterReplicaLogDirTopicResult(asked.name))
             known = {partition.partition_index for partition in result.partitions}
             result.partitions += [
-                AlterReplicaLogDirPartitionResult(
+                PartitionErrorCode(
                     index,
                     _outcome(folder, asked.name, index, context.broker)
                     if is_permitted

@@ -20,9 +20,9 @@ from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k47_offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from hutong.wire.kafka.apis.shared import PartitionErrorCode
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 47
@@ -39,7 +39,7 @@ def handle(
         return OffsetDeleteResponse(error_code=error)
     subscribed = _subscribed(request.group_id, context)
     response = OffsetDeleteResponse()
-    open_results: dict[OffsetKey, OffsetDeleteResponsePartition] = {}
+    open_results: dict[OffsetKey, PartitionErrorCode] = {}
     for topic in request.topics:
         answer = OffsetDeleteResponseTopic(topic.name)
         response.topics.append(answer)
@@ -48,9 +48,7 @@ def handle(
         is_permitted = may(context, Operation.READ, ResourceType.TOPIC, topic.name)
         for index in dict.fromkeys(partition.partition_index for partition in topic.partitions):
             exists = context.broker.topics.partition(topic.name, index) is not None
-            result = OffsetDeleteResponsePartition(
-                index, topic_error if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
+            result = PartitionErrorCode(index, topic_error if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             answer.partitions.append(result)
             if not is_permitted:
                 result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -18,11 +18,10 @@ from hutong.foundation.waiting.pending import Pending
 from hutong.groups.consumer.messages import HeartbeatReply, Partition
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import (
-    AssignedTopicPartitions,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
-    HeartbeatAssignment,
 )
+from hutong.wire.kafka.apis.shared import HeartbeatAssignment, TopicIdPartitions
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 68
@@ -55,11 +54,11 @@ def _response(reply: HeartbeatReply, context: RequestContext[GroupParts]) -> Con
 def _assignment(partitions: frozenset[Partition], context: RequestContext[GroupParts]) -> HeartbeatAssignment:
     """Leave out the topics that the member may not see: a pattern matches all topics."""
     hidden = _hidden({topic_id for topic_id, _ in partitions}, context)
-    topics: dict[bytes, AssignedTopicPartitions] = {}
+    topics: dict[bytes, TopicIdPartitions] = {}
     for topic_id, index in sorted(partitions):
         if topic_id in hidden:
             continue
-        topics.setdefault(topic_id, AssignedTopicPartitions(topic_id)).partitions.append(index)
+        topics.setdefault(topic_id, TopicIdPartitions(topic_id)).partitions.append(index)
     return HeartbeatAssignment(list(topics.values()))
 
 

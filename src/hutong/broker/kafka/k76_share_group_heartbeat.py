@@ -16,12 +16,8 @@ from hutong.broker.rights.group_rights import denial_of_heartbeat
 from hutong.broker.share.parts import ShareParts
 from hutong.foundation.waiting.pending import Pending
 from hutong.groups.share.members.messages import ShareHeartbeat, ShareReply
-from hutong.wire.kafka.apis.k76_share_group_heartbeat import (
-    Assignment,
-    ShareGroupHeartbeatRequest,
-    ShareGroupHeartbeatResponse,
-    TopicPartitions,
-)
+from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from hutong.wire.kafka.apis.shared import HeartbeatAssignment, TopicIdPartitions
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -93,8 +89,8 @@ def _response(
     )
 
 
-def _assignment(partitions: frozenset[TopicPartition]) -> Assignment:
+def _assignment(partitions: frozenset[TopicPartition]) -> HeartbeatAssignment:
     by_topic: dict[bytes, list[int]] = {}
     for topic_id, index in sorted(partitions):
         by_topic.setdefault(topic_id, []).append(index)
-    return Assignment([TopicPartitions(topic_id, indexes) for topic_id, indexes in by_topic.items()])
+    return HeartbeatAssignment([TopicIdPartitions(topic_id, indexes) for topic_id, indexes in by_topic.items()])

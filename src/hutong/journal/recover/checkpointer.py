@@ -140,11 +140,7 @@ class Checkpointer(JournalPart):
         return Checkpoint(position, self._writer.leader_epoch, is_clean, logs)
 
     def _submit(
-        self,
-        position: int,
-        files: list[File],
-        is_clean: bool,
-        then: Callable[[HutongError | None], None],
+        self, position: int, files: list[File], is_clean: bool, then: Callable[[HutongError | None], None]
     ) -> None:
         closed = [entry for entry in self._unfinished if entry.end_position <= position and not entry.segment.is_doomed]
         self._unfinished = [entry for entry in self._unfinished if entry.end_position > position]

@@ -282,12 +282,7 @@ class Inspector:
         return None if is_end else problem.end_position
 
     def _given_up(
-        self,
-        segment: SegmentFile,
-        window: SegmentWindow,
-        position: int,
-        sentence: str,
-        end: int,
+        self, segment: SegmentFile, window: SegmentWindow, position: int, sentence: str, end: int
     ) -> JournalProblem:
         """The least that must be given up at a damaged place that had been flushed."""
         try:

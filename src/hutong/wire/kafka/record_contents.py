@@ -19,14 +19,7 @@ from hutong.wire.buffer import Buffer
 from hutong.wire.kafka import record_walk
 from hutong.wire.kafka.compression import Compression, decompress
 from hutong.wire.kafka.record_walk import INT64_MAX, INT64_MIN, RecordContents
-from hutong.wire.kafka.records import (
-    COMPRESSION_MASK,
-    CRC_AT,
-    CRC_START,
-    HEADER_BYTES,
-    MAX_TIMESTAMP_AT,
-    BatchHeader,
-)
+from hutong.wire.kafka.records import COMPRESSION_MASK, CRC_AT, CRC_START, HEADER_BYTES, MAX_TIMESTAMP_AT, BatchHeader
 
 
 def _compiled_walk() -> ModuleType | None:
@@ -51,11 +44,7 @@ greatest_in: Callable[[Buffer, int, int, int, int, int], tuple[int, int] | None]
 
 
 def examine_batch(
-    header: BatchHeader,
-    batch: Buffer,
-    bytes_max: int,
-    earliest_ms: int = INT64_MIN,
-    latest_ms: int = INT64_MAX,
+    header: BatchHeader, batch: Buffer, bytes_max: int, earliest_ms: int = INT64_MIN, latest_ms: int = INT64_MAX
 ) -> RecordContents:
     """Check the records of `batch`, exactly one batch with this header.
 

@@ -84,13 +84,7 @@ def with_timestamp_delta(data: bytes, record: RecordSlice, timestamp_delta_ms: i
 
 
 def rebuild_batch(
-    header: BatchHeader,
-    records: bytes,
-    count: int,
-    *,
-    attributes: int,
-    base_timestamp_ms: int,
-    max_timestamp_ms: int,
+    header: BatchHeader, records: bytes, count: int, *, attributes: int, base_timestamp_ms: int, max_timestamp_ms: int
 ) -> bytes:
     """A batch like that of `header`, at the same offsets and of the same producer, with these `count` records.
 

@@ -299,14 +299,7 @@ def _encode_json(command: Command) -> bytearray:
 def _with_remark(code: int, opaque: int, flag: int, ext_block: bytes, body: Buffer, remark: bytes) -> bytes:
     header_size = _FIXED_BYTES + len(remark) + len(ext_block)
     head = _BEFORE_REMARK.pack(
-        4 + header_size + len(body),
-        _BINARY_MARK + header_size,
-        code,
-        PYTHON,
-        VERSION,
-        opaque,
-        flag,
-        len(remark),
+        4 + header_size + len(body), _BINARY_MARK + header_size, code, PYTHON, VERSION, opaque, flag, len(remark)
     )
     return b"".join((head, remark, _LENGTH.pack(len(ext_block)), ext_block, body))
 

@@ -25,7 +25,8 @@ from hutong.server.configuration.settings import Settings
 from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
 from hutong.wire.kafka.apis.k77_share_group_describe import ShareGroupDescribeRequest
-from hutong.wire.kafka.apis.k78_share_fetch import FetchPartition, FetchTopic, ForgottenTopic, ShareFetchRequest
+from hutong.wire.kafka.apis.k78_share_fetch import ShareFetchRequest
+from hutong.wire.kafka.apis.shared import AcknowledgePartition, AcknowledgeTopic, TopicIdPartitions
 from hutong.wire.kafka.error_codes import ErrorCode
 
 
@@ -163,14 +164,17 @@ def test_sessions_are_checked(tmp_path: Path) -> None:
                 ShareFetchRequest("g", "ann", 1, max_wait_ms=1, is_renew_ack=True),
             ):
                 assert (await client.ask(broken, 2)).error_code == ErrorCode.INVALID_REQUEST
-            unknown = [FetchTopic(b"\7" * 16, [FetchPartition(0)]), FetchTopic(ann.topic_ids[0], [FetchPartition(9)])]
+            unknown = [
+                AcknowledgeTopic(b"\7" * 16, [AcknowledgePartition(0)]),
+                AcknowledgeTopic(ann.topic_ids[0], [AcknowledgePartition(9)]),
+            ]
             asked = ShareFetchRequest("g", "ann", 1, max_wait_ms=60_000, max_records=1, topics=unknown)
             answer = await client.ask(asked, 2)
             assert sorted(each.partitions[0].error_code for each in answer.responses) == [
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 ErrorCode.UNKNOWN_TOPIC_ID,
             ]
-            forgotten = [ForgottenTopic(each.topic_id, [0, 9]) for each in unknown]
+            forgotten = [TopicIdPartitions(each.topic_id, [0, 9]) for each in unknown]
             asked = ShareFetchRequest("g", "ann", 2, max_records=1, forgotten_topics_data=forgotten)
             assert (await client.ask(asked, 2)).responses == []
 
@@ -273,7 +277,7 @@ def test_a_partition_that_is_acknowledged_and_forgotten_at_once_leaves_the_sessi
             await produce(client, [b"a"])
             assert acquired(await ann.fetch()) == [(0, 0, 1)]
             request = ann.request((0, 0, ACCEPT))  # what librdkafka sends when a partition is taken from it
-            request.forgotten_topics_data = [ForgottenTopic(ann.topic_ids[0], [0])]
+            request.forgotten_topics_data = [TopicIdPartitions(ann.topic_ids[0], [0])]
             answer = await client.ask(request, 2)
             assert (acknowledge_errors(answer), acquired(answer)) == ([0], [])
             await produce(client, [b"b"])
@@ -313,7 +317,7 @@ def test_a_topic_that_was_deleted_and_made_again_is_read_again(tmp_path: Path) -
             assert new_id != old_id
             await produce(client, [b"a"])
             request = ann.request(partitions=True)
-            request.forgotten_topics_data = [ForgottenTopic(old_id, [0])]
+            request.forgotten_topics_data = [TopicIdPartitions(old_id, [0])]
             answer = await client.ask(request, 2)
             assert answer.error_code == 0
             await produce(client, [b"b"])

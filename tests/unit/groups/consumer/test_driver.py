@@ -12,7 +12,8 @@ from hutong.groups.consumer.messages import HeartbeatReply, Removal, RemoveReply
 from hutong.groups.consumer.states import ConsumerGroupState
 from hutong.groups.directory import GroupKind
 from hutong.groups.requests import GroupCaller
-from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, OwnedTopicPartitions
+from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from hutong.wire.kafka.apis.shared import TopicIdPartitions
 from hutong.wire.kafka.error_codes import ErrorCode
 
 ORDERS = frozenset((topic_id("orders"), index) for index in range(4))
@@ -109,7 +110,7 @@ def test_a_session_ends_by_the_clock() -> None:
         ({"rack_id": " "}, "RackId can't be empty."),
         ({"rebalance_timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
         ({"topic_partitions": None}, "TopicPartitions must be empty when (re-)joining."),
-        ({"topic_partitions": [OwnedTopicPartitions()]}, "TopicPartitions must be empty when (re-)joining."),
+        ({"topic_partitions": [TopicIdPartitions()]}, "TopicPartitions must be empty when (re-)joining."),
         (
             {"subscribed_topic_names": None},
             "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",

@@ -15,7 +15,6 @@ from hutong.pipelines.errors import Unavailable
 from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
-    OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
 from hutong.wire.kafka.apis.k09_offset_fetch import (
@@ -31,6 +30,7 @@ from hutong.wire.kafka.apis.k65_describe_transactions import (
     DescribeTransactionsResponse,
     TransactionState,
 )
+from hutong.wire.kafka.apis.shared import PartitionErrorCode
 from hutong.wire.kafka.error_codes import ErrorCode
 
 P0 = TopicPartition("t", 0)
@@ -74,7 +74,7 @@ class Coordinating:
             return OffsetCommitResponse(
                 topics=[
                     OffsetCommitResponseTopic(
-                        topic.name, partitions=[OffsetCommitResponsePartition(0, fault) for _ in topic.partitions]
+                        topic.name, partitions=[PartitionErrorCode(0, fault) for _ in topic.partitions]
                     )
                     for topic in request.topics
                 ]

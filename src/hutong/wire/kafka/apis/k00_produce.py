@@ -6,18 +6,7 @@ NOT_LEADER_OR_FOLLOWER with the leader and its address (KIP-951). Version 11 kno
 """
 
 from hutong.wire.kafka.apis.shared import LeaderIdAndEpoch, NodeEndpoint
-from hutong.wire.kafka.schema import (
-    array,
-    int16,
-    int32,
-    int64,
-    message,
-    nested,
-    record_batches,
-    string,
-    struct,
-    uuid,
-)
+from hutong.wire.kafka.schema import array, int16, int32, int64, message, nested, record_batches, string, struct, uuid
 
 
 @struct

@@ -6,7 +6,8 @@ epoch, STALE_MEMBER_EPOCH an answer (KIP-848), and GROUP_ID_NOT_FOUND one for bo
 id.
 """
 
-from hutong.wire.kafka.schema import array, int16, int32, int64, message, string, struct, uuid
+from hutong.wire.kafka.apis.shared import PartitionErrorCode
+from hutong.wire.kafka.schema import array, int32, int64, message, string, struct, uuid
 
 
 @struct
@@ -35,16 +36,10 @@ class OffsetCommitRequest:
 
 
 @struct
-class OffsetCommitResponsePartition:
-    partition_index: int = int32()
-    error_code: int = int16()
-
-
-@struct
 class OffsetCommitResponseTopic:
     name: str = string("0-9")
     topic_id: bytes = uuid("10+")
-    partitions: list[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition)
+    partitions: list[PartitionErrorCode] = array(PartitionErrorCode)
 
 
 @message(api_key=8, versions="2-10", flexible="8+")

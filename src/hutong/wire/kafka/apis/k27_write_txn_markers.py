@@ -4,6 +4,7 @@ Coordinators send it to the partitions' leaders, administrators to abort a trans
 adds the transaction's version (KIP-1228).
 """
 
+from hutong.wire.kafka.apis.shared import PartitionErrorCode
 from hutong.wire.kafka.schema import INT32, array, boolean, int8, int16, int32, int64, message, string, struct
 
 
@@ -29,15 +30,9 @@ class WriteTxnMarkersRequest:
 
 
 @struct
-class WritableTxnMarkerPartitionResult:
-    partition_index: int = int32()
-    error_code: int = int16()
-
-
-@struct
 class WritableTxnMarkerTopicResult:
     name: str = string()
-    partitions: list[WritableTxnMarkerPartitionResult] = array(WritableTxnMarkerPartitionResult)
+    partitions: list[PartitionErrorCode] = array(PartitionErrorCode)
 
 
 @struct

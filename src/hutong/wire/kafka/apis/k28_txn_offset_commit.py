@@ -4,6 +4,7 @@ Version 2 adds leader epochs (KIP-320), 3 the member that commits (KIP-447), 4 T
 request adds the group to the transaction by itself (KIP-890).
 """
 
+from hutong.wire.kafka.apis.shared import PartitionErrorCode
 from hutong.wire.kafka.schema import array, int16, int32, int64, message, string, struct
 
 
@@ -34,15 +35,9 @@ class TxnOffsetCommitRequest:
 
 
 @struct
-class TxnOffsetCommitResponsePartition:
-    partition_index: int = int32()
-    error_code: int = int16()
-
-
-@struct
 class TxnOffsetCommitResponseTopic:
     name: str = string()
-    partitions: list[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition)
+    partitions: list[PartitionErrorCode] = array(PartitionErrorCode)
 
 
 @message(api_key=28, versions="0-5", flexible="3+")

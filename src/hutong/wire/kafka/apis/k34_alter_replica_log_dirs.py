@@ -3,7 +3,8 @@
 Moves replicas between the log directories of one broker (KIP-113).
 """
 
-from hutong.wire.kafka.schema import INT32, array, int16, int32, message, string, struct
+from hutong.wire.kafka.apis.shared import PartitionErrorCode
+from hutong.wire.kafka.schema import INT32, array, int32, message, string, struct
 
 
 @struct
@@ -24,15 +25,9 @@ class AlterReplicaLogDirsRequest:
 
 
 @struct
-class AlterReplicaLogDirPartitionResult:
-    partition_index: int = int32()
-    error_code: int = int16()
-
-
-@struct
 class AlterReplicaLogDirTopicResult:
     topic_name: str = string()
-    partitions: list[AlterReplicaLogDirPartitionResult] = array(AlterReplicaLogDirPartitionResult)
+    partitions: list[PartitionErrorCode] = array(PartitionErrorCode)
 
 
 @message(api_key=34, versions="1-2", flexible="2+")

@@ -3,20 +3,15 @@
 Version 3 lets one principal ask for another (KIP-373).
 """
 
-from hutong.wire.kafka.schema import array, int16, int32, int64, message, opaque, string, struct
-
-
-@struct
-class CreatableRenewers:
-    principal_type: str = string()
-    principal_name: str = string()
+from hutong.wire.kafka.apis.shared import TokenPrincipal
+from hutong.wire.kafka.schema import array, int16, int32, int64, message, opaque, string
 
 
 @message(api_key=38, versions="1-3", flexible="2+")
 class CreateDelegationTokenRequest:
     owner_principal_type: str | None = string("3+", nullable="3+")
     owner_principal_name: str | None = string("3+", nullable="3+")
-    renewers: list[CreatableRenewers] = array(CreatableRenewers)
+    renewers: list[TokenPrincipal] = array(TokenPrincipal)
     max_lifetime_ms: int = int64()
 
 

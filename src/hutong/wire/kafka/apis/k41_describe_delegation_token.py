@@ -3,24 +3,13 @@
 Null owners mean all. Version 3 tells who asked for the token (KIP-373).
 """
 
+from hutong.wire.kafka.apis.shared import TokenPrincipal
 from hutong.wire.kafka.schema import array, int16, int32, int64, message, opaque, string, struct
-
-
-@struct
-class DescribeDelegationTokenOwner:
-    principal_type: str = string()
-    principal_name: str = string()
 
 
 @message(api_key=41, versions="1-3", flexible="2+")
 class DescribeDelegationTokenRequest:
-    owners: list[DescribeDelegationTokenOwner] | None = array(DescribeDelegationTokenOwner, nullable="0+")
-
-
-@struct
-class DescribedDelegationTokenRenewer:
-    principal_type: str = string()
-    principal_name: str = string()
+    owners: list[TokenPrincipal] | None = array(TokenPrincipal, nullable="0+")
 
 
 @struct
@@ -34,7 +23,7 @@ class DescribedDelegationToken:
     max_timestamp: int = int64()
     token_id: str = string()
     hmac: bytes = opaque()
-    renewers: list[DescribedDelegationTokenRenewer] = array(DescribedDelegationTokenRenewer)
+    renewers: list[TokenPrincipal] = array(TokenPrincipal)
 
 
 @message(api_key=41, versions="1-3", flexible="2+")

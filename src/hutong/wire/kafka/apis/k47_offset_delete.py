@@ -3,6 +3,7 @@
 Forgets committed offsets of partitions that the group is not subscribed to (KIP-496).
 """
 
+from hutong.wire.kafka.apis.shared import PartitionErrorCode
 from hutong.wire.kafka.schema import array, int16, int32, message, string, struct
 
 
@@ -24,15 +25,9 @@ class OffsetDeleteRequest:
 
 
 @struct
-class OffsetDeleteResponsePartition:
-    partition_index: int = int32()
-    error_code: int = int16()
-
-
-@struct
 class OffsetDeleteResponseTopic:
     name: str = string()
-    partitions: list[OffsetDeleteResponsePartition] = array(OffsetDeleteResponsePartition)
+    partitions: list[PartitionErrorCode] = array(PartitionErrorCode)
 
 
 @message(api_key=47, versions="0")

@@ -4,13 +4,8 @@ The one request by which members of the new protocol join, stay, reconcile and l
 pattern and has the client make its member id up (KIP-1082).
 """
 
-from hutong.wire.kafka.schema import INT32, STRING, array, int16, int32, message, nested, string, struct, uuid, value
-
-
-@struct
-class OwnedTopicPartitions:
-    topic_id: bytes = uuid()
-    partitions: list[int] = array(INT32)
+from hutong.wire.kafka.apis.shared import HeartbeatAssignment, TopicIdPartitions
+from hutong.wire.kafka.schema import STRING, array, int16, int32, message, nested, string
 
 
 @message(api_key=68, versions="0-1", flexible="0+")
@@ -24,18 +19,7 @@ class ConsumerGroupHeartbeatRequest:
     subscribed_topic_names: list[str] | None = array(STRING, nullable="0+", default=None)
     subscribed_topic_regex: str | None = string("1+", nullable="1+", default=None)
     server_assignor: str | None = string(nullable="0+", default=None)
-    topic_partitions: list[OwnedTopicPartitions] | None = array(OwnedTopicPartitions, nullable="0+", default=None)
-
-
-@struct
-class AssignedTopicPartitions:
-    topic_id: bytes = uuid()
-    partitions: list[int] = array(INT32)
-
-
-@value
-class HeartbeatAssignment:
-    topic_partitions: list[AssignedTopicPartitions] = array(AssignedTopicPartitions)
+    topic_partitions: list[TopicIdPartitions] | None = array(TopicIdPartitions, nullable="0+", default=None)
 
 
 @message(api_key=68, versions="0-1", flexible="0+")

@@ -5,18 +5,7 @@ member type (KIP-1099).
 """
 
 from hutong.wire.kafka.apis.shared import GroupAssignment
-from hutong.wire.kafka.schema import (
-    STRING,
-    array,
-    boolean,
-    int8,
-    int16,
-    int32,
-    message,
-    nested,
-    string,
-    struct,
-)
+from hutong.wire.kafka.schema import STRING, array, boolean, int8, int16, int32, message, nested, string, struct
 
 
 @message(api_key=69, versions="0-1", flexible="0+")

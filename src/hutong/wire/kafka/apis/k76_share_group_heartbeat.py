@@ -3,7 +3,8 @@
 Version 0 was an early access of Kafka 4.0 and is spoken by nobody any more.
 """
 
-from hutong.wire.kafka.schema import INT32, STRING, array, int16, int32, message, nested, string, struct, uuid
+from hutong.wire.kafka.apis.shared import HeartbeatAssignment
+from hutong.wire.kafka.schema import STRING, array, int16, int32, message, nested, string
 
 
 @message(api_key=76, versions="1", flexible="0+")
@@ -15,17 +16,6 @@ class ShareGroupHeartbeatRequest:
     subscribed_topic_names: list[str] | None = array(STRING, nullable="0+", default=None)
 
 
-@struct
-class TopicPartitions:
-    topic_id: bytes = uuid()
-    partitions: list[int] = array(INT32)
-
-
-@struct
-class Assignment:
-    topic_partitions: list[TopicPartitions] = array(TopicPartitions)
-
-
 @message(api_key=76, versions="1", flexible="0+")
 class ShareGroupHeartbeatResponse:
     throttle_time_ms: int = int32()
@@ -34,4 +24,4 @@ class ShareGroupHeartbeatResponse:
     member_id: str | None = string(nullable="0+", default=None)
     member_epoch: int = int32()
     heartbeat_interval_ms: int = int32()
-    assignment: Assignment | None = nested(Assignment, nullable="0+", default=None)
+    assignment: HeartbeatAssignment | None = nested(HeartbeatAssignment, nullable="0+", default=None)

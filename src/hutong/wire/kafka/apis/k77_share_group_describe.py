@@ -1,17 +1,7 @@
 """ShareGroupDescribe (key 77), version 1, flexible from 0 (KIP-932)."""
 
 from hutong.wire.kafka.apis.shared import GroupAssignment
-from hutong.wire.kafka.schema import (
-    STRING,
-    array,
-    boolean,
-    int16,
-    int32,
-    message,
-    nested,
-    string,
-    struct,
-)
+from hutong.wire.kafka.schema import STRING, array, boolean, int16, int32, message, nested, string, struct
 
 
 @message(api_key=77, versions="1", flexible="0+")

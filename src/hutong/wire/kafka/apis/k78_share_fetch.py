@@ -6,9 +6,13 @@ Version 2 adds the acquire mode (KIP-1206) and the renewal of locks (KIP-1222).
 from collections.abc import Sequence
 
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.apis.shared import AcknowledgementBatch, NodeEndpoint, ShareLeader
+from hutong.wire.kafka.apis.shared import (
+    AcknowledgeTopic,
+    NodeEndpoint,
+    ShareLeader,
+    TopicIdPartitions,
+)
 from hutong.wire.kafka.schema import (
-    INT32,
     array,
     boolean,
     int8,
@@ -24,24 +28,6 @@ from hutong.wire.kafka.schema import (
 )
 
 
-@struct
-class FetchPartition:
-    partition_index: int = int32()
-    acknowledgement_batches: list[AcknowledgementBatch] = array(AcknowledgementBatch)
-
-
-@struct
-class FetchTopic:
-    topic_id: bytes = uuid()
-    partitions: list[FetchPartition] = array(FetchPartition)
-
-
-@struct
-class ForgottenTopic:
-    topic_id: bytes = uuid()
-    partitions: list[int] = array(INT32)
-
-
 @message(api_key=78, versions="1-2", flexible="0+")
 class ShareFetchRequest:
     group_id: str | None = string(nullable="0+", default=None)
@@ -54,8 +40,8 @@ class ShareFetchRequest:
     batch_size: int = int32()
     share_acquire_mode: int = int8("2+")
     is_renew_ack: bool = boolean("2+")
-    topics: list[FetchTopic] = array(FetchTopic)
-    forgotten_topics_data: list[ForgottenTopic] = array(ForgottenTopic)
+    topics: list[AcknowledgeTopic] = array(AcknowledgeTopic)
+    forgotten_topics_data: list[TopicIdPartitions] = array(TopicIdPartitions)
 
 
 @struct

@@ -3,30 +3,8 @@
 Version 2 adds the renewal of locks (KIP-1222).
 """
 
-from hutong.wire.kafka.apis.shared import AcknowledgementBatch, NodeEndpoint, ShareLeader
-from hutong.wire.kafka.schema import (
-    array,
-    boolean,
-    int16,
-    int32,
-    message,
-    nested,
-    string,
-    struct,
-    uuid,
-)
-
-
-@struct
-class AcknowledgePartition:
-    partition_index: int = int32()
-    acknowledgement_batches: list[AcknowledgementBatch] = array(AcknowledgementBatch)
-
-
-@struct
-class AcknowledgeTopic:
-    topic_id: bytes = uuid()
-    partitions: list[AcknowledgePartition] = array(AcknowledgePartition)
+from hutong.wire.kafka.apis.shared import AcknowledgeTopic, NodeEndpoint, ShareLeader
+from hutong.wire.kafka.schema import array, boolean, int16, int32, message, nested, string, struct, uuid
 
 
 @message(api_key=79, versions="1-2", flexible="0+")

@@ -70,3 +70,50 @@ class EntityData:
 
     entity_type: str = string()
     entity_name: str | None = string(nullable="0+")
+
+
+@struct
+class PartitionErrorCode:
+    """The result for one partition, in answers that hold nothing else of it."""
+
+    partition_index: int = int32()
+    error_code: int = int16()
+
+
+@struct
+class TokenPrincipal:
+    """An owner or renewer of delegation tokens (KIP-48)."""
+
+    principal_type: str = string()
+    principal_name: str = string()
+
+
+@struct
+class TopicIdPartitions:
+    """Partitions of one topic by its id: owned, assigned, or no longer wanted (KIP-848, KIP-932)."""
+
+    topic_id: bytes = uuid()
+    partitions: list[int] = array(INT32)
+
+
+@value
+class HeartbeatAssignment:
+    """The assignment that a member learns from a heartbeat (KIP-848, KIP-932)."""
+
+    topic_partitions: list[TopicIdPartitions] = array(TopicIdPartitions)
+
+
+@struct
+class AcknowledgePartition:
+    """Acknowledgements in one partition, in requests of ShareFetch and ShareAcknowledge (KIP-932)."""
+
+    partition_index: int = int32()
+    acknowledgement_batches: list[AcknowledgementBatch] = array(AcknowledgementBatch)
+
+
+@struct
+class AcknowledgeTopic:
+    """Acknowledgements in one topic."""
+
+    topic_id: bytes = uuid()
+    partitions: list[AcknowledgePartition] = array(AcknowledgePartition)
