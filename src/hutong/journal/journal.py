@@ -140,10 +140,9 @@ class Journal:
 
     def roll_if_full(self, policies: Mapping[int, RetentionPolicy]) -> None:
         """Close the active segment if it is too old or too large by the policy of a log in it."""
-        active = self._parts.segments.active
-        if active is None or self.writer.position == active.base_position:
+        age_ms = self.active_age_ms
+        if age_ms is None:
             return
-        age_ms = self._parts.deletion_ms() - (active.begun_ms or 0)
         for partition_id, extents in self._parts.segments.active_index.extents.items():
             policy = policies.get(partition_id)
             if policy is not None and policy.is_full(age_ms, extents.bytes):

@@ -28,12 +28,12 @@ from hutong.journal.read.timestamps import Found, TimestampSearch
 from hutong.journal.read.walk import Walk, WouldBlock, extents_from
 from hutong.journal.resources import JournalResources
 from hutong.journal.settings import JournalSettings
+from hutong.wire.kafka.error_codes import ErrorCode
 
 T = TypeVar("T")
 
 __all__ = ["DiskRead", "LogStores", "PartitionLog", "Views"]
 
-OFFSET_OUT_OF_RANGE: Final = 1
 DISK_READ_BYTES_MAX: Final = 2 * 1024 * 1024  # of one read from the disk, or one larger batch: about 1.5 ms of the loop
 _NOTHING: Final = Views([], 0)
 
@@ -89,7 +89,9 @@ class PartitionLog(LogAppends):
         """
         limit = self.high_watermark if up_to is None else min(up_to, max(self.high_watermark, self.sealed_offset))
         if not self.start_offset <= offset <= self.end_offset:
-            raise Refused(OFFSET_OUT_OF_RANGE, f"The log has offsets {self.start_offset} to {self.end_offset}.")
+            raise Refused(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"The log has offsets {self.start_offset} to {self.end_offset}."
+            )
         if offset >= limit or (max_bytes <= 0 and not at_least_one):
             return _NOTHING
         # A receive-QoS log shows batches that the writer has not put into the cache yet.
@@ -149,7 +151,7 @@ class PartitionLog(LogAppends):
         if offset <= self.start_offset:
             return
         if offset > self.high_watermark:
-            raise Refused(OFFSET_OUT_OF_RANGE, f"The log ends at offset {self.high_watermark}.")
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"The log ends at offset {self.high_watermark}.")
         self.start_offset = offset
         if self.transactions is not None:
             self.transactions.aborted.forget_before(offset)

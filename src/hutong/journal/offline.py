@@ -15,7 +15,6 @@ from typing import NoReturn
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, Refused, StorageError
 from hutong.foundation.timers import TimerWheel
-from hutong.journal.append.flusher import KAFKA_STORAGE_ERROR
 from hutong.journal.files.disk import DiskFile
 from hutong.journal.journal import Journal
 from hutong.journal.log import DiskRead, PartitionLog, Views
@@ -24,6 +23,7 @@ from hutong.journal.read.timestamps import Found
 from hutong.journal.recover.recovered import Recovered, RecoveryReport
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.threads.offload import InlineOffload
+from hutong.wire.kafka.error_codes import ErrorCode
 
 
 class NoDisk:
@@ -95,7 +95,7 @@ class OfflineLog(PartitionLog):
 
     @property
     def refusal(self) -> Refused:
-        return Refused(KAFKA_STORAGE_ERROR, f"The partition group is offline: {self.offline}")
+        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"The partition group is offline: {self.offline}")
 
 
 class OfflineJournal(Journal):

@@ -85,7 +85,7 @@ def test_batches_of_one_turn_share_a_chunk_and_a_log_lies_contiguous() -> None:
     for number in range(6):
         stage.append(1 + number % 2, b"v%d" % number)
     stage.settle()
-    assert stage.journal.writer.chunks_total == 1
+    assert stage.journal.figures.bytes_per_chunk.count == 1
     assert len(stage.read(1, 0)) == 1
     assert stage.read_all(1) == [(0, b"v0"), (1, b"v2"), (2, b"v4")]
     assert stage.read_all(2) == [(0, b"v1"), (1, b"v3"), (2, b"v5")]
@@ -95,7 +95,7 @@ def test_a_turn_that_brings_much_is_sealed_in_several_chunks() -> None:
     stage = Stage()
     appends = [stage.append(1, bytes(150)) for _ in range(6)]
     stage.settle()
-    assert stage.journal.writer.chunks_total == 3  # two batches of about 220 bytes fit into one
+    assert stage.journal.figures.bytes_per_chunk.count == 3  # two batches of about 220 bytes fit into one
     assert [append.base_offset for append in appends] == list(range(6))
 
 

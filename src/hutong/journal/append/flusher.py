@@ -25,8 +25,8 @@ from hutong.journal.files.disk import Disk, DiskFile
 from hutong.journal.files.segment import PREPARED_NAME, Segment
 from hutong.journal.resources import JournalPart, JournalResources
 from hutong.journal.settings import JournalSettings
+from hutong.wire.kafka.error_codes import ErrorCode
 
-KAFKA_STORAGE_ERROR: Final = 56
 _PREPARE_FROM: Final = 0.5  # of the active segment: from here on the next one's file is made ready
 
 
@@ -285,7 +285,7 @@ class Flusher(JournalPart):
         """Refuse all appends for good, and fail everything that waits. Reads go on."""
         # The kernel marks pages clean even if their write failed, so a later flush proves nothing (see above).
         self.failure = error
-        self._writer.refuse(Refused(KAFKA_STORAGE_ERROR, f"The partition group has failed: {error}"))
+        self._writer.refuse(Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"The partition group has failed: {error}"))
         self._progress.refuse(error)
         for failed in self._events.failed:
             failed(error)
@@ -294,7 +294,7 @@ class Flusher(JournalPart):
         # Listeners hear of the first failed attempt, not of each retry.
         is_news = self.shortage is None
         what = "No space is left" if isinstance(error, DiskFull) else "No open files, memory or threads are left"
-        refusal = Refused(KAFKA_STORAGE_ERROR, f"{what}: {error}")
+        refusal = Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error}")
         # The newest error replaces the one before; a graver refusal (failed, closed) stays.
         self._writer.accept(self._shortage_refusal)
         self._writer.refuse(refusal)

@@ -23,12 +23,11 @@ from hutong.journal.append.transactions import LogTransactions
 from hutong.journal.append.writer import Writer
 from hutong.journal.settings import JournalSettings
 from hutong.wire.kafka.control_records import build_marker
+from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.records import TRANSACTIONAL, BatchHeader
 
 NO_APPEND_TIME: Final = -1
 _RECEIVE: Final = Qos.RECEIVE  # looked up once: a member of an enum costs 40 ns of an append's 1,000
-UNKNOWN_TOPIC_OR_PARTITION: Final = 3
-MESSAGE_TOO_LARGE: Final = 10
 
 
 class Appended:
@@ -81,7 +80,7 @@ class LogAppends(LogTail):
         if writer.refusal is not None:
             return writer.refusal
         if self.is_deleted:  # a request that was held meanwhile
-            return Refused(UNKNOWN_TOPIC_OR_PARTITION, "The partition was deleted.")
+            return Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition was deleted.")
         # Without a waiting producer and without readers nobody notices a chunk that is sealed later.
         is_safe = qos <= _RECEIVE
         is_urgent = not is_safe or not self.receive_qos or len(self._watchers) > 0
@@ -166,7 +165,7 @@ class LogAppends(LogTail):
             then(writer.refusal)
             return
         if self.is_deleted:
-            then(Refused(UNKNOWN_TOPIC_OR_PARTITION, "The partition was deleted."))
+            then(Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition was deleted."))
             return
         # A marker is one control record in a batch of its own, as Kafka's (KIP-98).
         now_ms = writer.wall_ms
@@ -189,7 +188,8 @@ class LogAppends(LogTail):
         """The result for a batch that is refused or a repetition; None for one to be appended."""
         if len(batch) > self._batch_bytes_max:
             return Refused(
-                MESSAGE_TOO_LARGE, f"A batch of {len(batch)} bytes; this journal takes {self._batch_bytes_max}."
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"A batch of {len(batch)} bytes; this journal takes {self._batch_bytes_max}.",
             )
         try:
             original = self._admit(header)

@@ -17,13 +17,10 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from hutong.foundation.errors import Refused
+from hutong.wire.kafka.error_codes import ErrorCode
 
 BATCHES_REMEMBERED: Final = 5
 SEQUENCE_MAX: Final = 2**31 - 1
-OUT_OF_ORDER_SEQUENCE_NUMBER: Final = 45
-INVALID_PRODUCER_EPOCH: Final = 47
-INVALID_TXN_STATE: Final = 48
-TRANSACTION_COORDINATOR_FENCED: Final = 52
 NO_COORDINATOR_EPOCH: Final = -1
 PASSED_OVER_MAX: Final = 16  # producers in transactions, when the longest silent is forgotten
 NO_SEQUENCE: Final = -1  # of control batches, which belong to a producer's transaction but carry no sequence
@@ -105,7 +102,7 @@ class Producers:
             _check_order(state, producer_id, epoch, base_sequence)
         if not is_transactional and producer_id in self.in_transaction:
             raise Refused(
-                INVALID_TXN_STATE, f"The transaction of producer {producer_id} is open; the batch is not its."
+                ErrorCode.INVALID_TXN_STATE, f"The transaction of producer {producer_id} is open; the batch is not its."
             )
         self.remember(producer_id, epoch, base_sequence, count, base_offset, now_ms)
         return None
@@ -135,7 +132,7 @@ class Producers:
             raise _old_epoch(state, producer_id, epoch)
         if coordinator_epoch < state.coordinator_epoch:
             raise Refused(
-                TRANSACTION_COORDINATOR_FENCED,
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 f"A coordinator of epoch {state.coordinator_epoch} has written here; {coordinator_epoch} is older.",
             )
 
@@ -207,12 +204,13 @@ def _check_order(state: ProducerState, producer_id: int, epoch: int, base_sequen
         expected = sequence_after(state.batches[-1].last_sequence, 1)
     if base_sequence != expected:
         raise Refused(
-            OUT_OF_ORDER_SEQUENCE_NUMBER,
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"Producer {producer_id} sent sequence {base_sequence} where {expected} was expected.",
         )
 
 
 def _old_epoch(state: ProducerState, producer_id: int, epoch: int) -> Refused:
     return Refused(
-        INVALID_PRODUCER_EPOCH, f"Producer {producer_id} has epoch {state.epoch} here; {epoch} is an older one."
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"Producer {producer_id} has epoch {state.epoch} here; {epoch} is an older one.",
     )

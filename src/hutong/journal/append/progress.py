@@ -13,15 +13,13 @@ Knows nothing of disks or replicas: it is called after the work was done.
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.foundation.waiting.ordered import OrderedWaitTable
 from hutong.journal.append.log_tail import LogTail
 from hutong.journal.append.qos import Qos, released_through
 from hutong.journal.resources import JournalPart, JournalResources
-
-NOT_ENOUGH_REPLICAS_AFTER_APPEND: Final = 20
+from hutong.wire.kafka.error_codes import ErrorCode
 
 WhenSafe = Callable[[HutongError | None], None]
 """Called once: with None, or with the reason that the wait ended without it."""
@@ -60,10 +58,6 @@ class Progress(JournalPart):
     def tables(self) -> Mapping[Qos, OrderedWaitTable[None]]:
         """The parked continuations, for figures."""
         return self._tables
-
-    @property
-    def acknowledgements_parked(self) -> int:
-        return sum(len(table) for table in self._tables.values())
 
     def chunk_sealed(
         self, end_position: int, log_ends: list[tuple[LogTail, int]], begun_us: int, sealed_us: int
@@ -129,7 +123,7 @@ class Progress(JournalPart):
 
     def replication_failed(self, error: HutongError) -> None:
         """Refuse continuations that wait for a majority, until something is committed again. Flushes continue."""
-        refusal = Refused(NOT_ENOUGH_REPLICAS_AFTER_APPEND, f"Stored here, but on no majority: {error}")
+        refusal = Refused(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, f"Stored here, but on no majority: {error}")
         self._no_majority = refusal
         for qos in (Qos.REPLICATION, Qos.ALL):
             self._tables[qos].fail_all(refusal)

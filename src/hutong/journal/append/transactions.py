@@ -112,10 +112,6 @@ class LogTransactions:
         # earlier and ended earlier than another says nothing that the other does not say for longer.
         self._ended: deque[tuple[int, int]] = deque()
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.open and not len(self.aborted)
-
     def begin(self, producer_id: int, offset: int) -> None:
         """Open the producer's transaction with its batch at `offset`, unless it is open already."""
         self.open.setdefault(producer_id, offset)

@@ -68,7 +68,6 @@ class Writer(JournalPart):
         self.leader_epoch = leader_epoch
         self.refusal: HutongError | None = None
         self.is_congested = False
-        self.chunks_total = 0
         self.runs_total = 0
         self._chunk_bytes_max = min(
             settings.chunk_bytes_max,
@@ -310,7 +309,6 @@ class Writer(JournalPart):
         )
         self._cache.append(buffers, total_bytes)
         self.position = end_position = position + total_bytes
-        self.chunks_total += 1
         self._figures.bytes_per_chunk.record(total_bytes)
         self._figures.batch_bytes_total += payload_bytes
         self._index_runs(runs, position, end_position - payload_bytes, begun_us)

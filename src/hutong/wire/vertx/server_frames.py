@@ -122,7 +122,13 @@ def _grouped(headers: Sequence[tuple[str, str]]) -> dict[str, str | list[str]]:
 
 
 def encode_failure(
-    dialect: Dialect, address: str, source_address: str, failure_code: int, failure_type: str, message: str
+    dialect: Dialect,
+    address: str,
+    source_address: str,
+    failure_code: int,
+    failure_type: str,
+    message: str,
+    body: str | None = None,
 ) -> bytes:
     """The failure of a client's request: `address` is its reply address, `source_address` where it was sent."""
     return _encode(
@@ -133,6 +139,7 @@ def encode_failure(
             failureCode=failure_code,
             failureType=failure_type,
             message=message.encode(errors="replace").decode(),
+            body=body,
         )
     )
 
@@ -146,13 +153,4 @@ def encode_error(dialect: Dialect, code: Code, address: str = "", reply_address:
     message, body = (code, None) if dialect is Dialect.TCP else (None, code)
     if reply_address is None:
         return _encode(_RefusalFrame(type="err", message=message, body=body))
-    refusal = _RefusalFrame(
-        type="err",
-        address=reply_address,
-        sourceAddress=address if dialect is Dialect.TCP else None,
-        failureCode=-1,
-        failureType="ERROR",
-        message=code,
-        body=body,
-    )
-    return _encode(refusal)
+    return encode_failure(dialect, reply_address, address, -1, "ERROR", code, body)

@@ -31,7 +31,7 @@ def test_a_chunk_carries_what_its_turn_brought(per_turn: int) -> None:
 def test_a_flush_carries_the_chunks_that_came_during_the_one_before(turns: int) -> None:
     stage = load(1, turns)
     chunks = stage.journal.figures.chunks_per_flush
-    assert chunks.sum == 5 * turns == stage.journal.writer.chunks_total
+    assert chunks.sum == 5 * turns == stage.journal.figures.bytes_per_chunk.count
     assert chunks.count == stage.journal.flusher.flushes_total <= 6
     assert chunks.quantile(0.9) >= turns
 

@@ -386,10 +386,10 @@ def test_many_that_nobody_waits_for_share_a_chunk_until_somebody_reads() -> None
     for _ in range(4):
         stage.append(log, b"a", qos=Qos.RECEIVE)
         stage.turn()
-    assert stage.journal.writer.chunks_total == 1
+    assert stage.journal.figures.bytes_per_chunk.count == 1
     assert (log.sealed_offset, log.high_watermark) == (3, 4)
     assert stage.read_all(log) == [(offset, b"a") for offset in range(4)]
-    assert stage.journal.writer.chunks_total == 2
+    assert stage.journal.figures.bytes_per_chunk.count == 2
 
 
 def test_who_watches_such_a_log_hears_of_each_turn() -> None:
