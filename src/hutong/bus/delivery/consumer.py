@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Handler = Callable[[Message], object]
 BUFFERED_MESSAGES_MAX: Final = 1_000
-"""Messages that a consumer without demand keeps, unless it says otherwise."""
+"""Messages that a consumer without demand keeps by default, as in Vert.x."""
 UNLIMITED: Final = 1 << 62
 _log = logging.getLogger("hutong.bus")
 
@@ -39,12 +39,11 @@ class Consumer:
 
     It receives from the start; what comes before it has a handler, or an `async for`, waits in its buffer.
 
-    `discard_handler(message)` hears of what was thrown away: buffered too much, or unregistered first. `end_handler()`
-    is called once it is unregistered. Both are called in the consumer's context.
+    `discard_handler(message)` gets each message that was thrown away: the buffer was full, or it has unregistered.
+    `end_handler()` is called once it is unregistered. Both are called in the consumer's context.
 
-    One that never changes a body that it is given may set `shares_bodies`: publications then come to all such consumers
-    of an address with one body, instead of a copy for each. Of one without `is_traced` the bus's tracer hears nothing:
-    its handler tells of what it does itself.
+    A consumer that never changes a body may set `shares_bodies`: all such consumers of an address then get one body of
+    a publication, instead of a copy for each. Without `is_traced` the bus's tracer skips it: its handler reports itself.
     """
 
     __slots__ = (
@@ -55,10 +54,10 @@ class Consumer:
         "_is_draining",
         "_is_flowing",
         "_is_plain",
-        "_is_telling",
         "_iteration",
         "_lock",
         "_state",
+        "_warns_of_discards",
         "address",
         "context",
         "discard_handler",
@@ -90,8 +89,8 @@ class Consumer:
         self._demand = UNLIMITED
         self._buffer: deque[Message] = deque()
         self._is_draining = False  # a step of `_drain` is in the context's queue
-        self._is_telling = True  # of the next discarded message: once until the buffer is empty again
-        self._is_flowing = False  # messages go to the handler without a look at buffer and demand
+        self._warns_of_discards = True  # logged once until the buffer is empty again: a flood must not flood the log
+        self._is_flowing = False  # demand is unlimited and the buffer empty: messages go straight to the handler
         self._is_plain = False  # and without interceptors
         self._lock = threading.Lock()  # of buffer, demand and draining, in whatever is not plain
 
@@ -99,8 +98,8 @@ class Consumer:
         """Receive with `handler` from now on; with None, keep what comes in the buffer."""
         if handler is not None and not callable(handler):
             raise TypeError(f"a handler is called with each message; {type(handler).__name__} is not callable")
-        self._handler = handler
-        self._go_on()
+        self._handler = handler  # one store, which needs no lock: `_handle` reads it once for each message
+        self._hand_over_buffered()
         return self
 
     def pause(self) -> "Consumer":
@@ -115,7 +114,7 @@ class Consumer:
         """Deliver messages, buffered ones first."""
         with self._lock:
             self._demand = UNLIMITED
-        self._go_on()
+        self._hand_over_buffered()
         return self
 
     def fetch(self, count: int) -> "Consumer":
@@ -123,8 +122,9 @@ class Consumer:
         if count < 1:
             raise ValueError(f"fetch asks for one message or more, not {count}")
         with self._lock:
+            # Bounded, since UNLIMITED means "do not count": `fetch` after `resume` changes nothing.
             self._demand = min(self._demand + count, UNLIMITED)
-        self._go_on()
+        self._hand_over_buffered()
         return self
 
     def unregister(self) -> Awaitable[None]:
@@ -137,15 +137,11 @@ class Consumer:
             was_registered, self.is_registered = self.is_registered, False
             self._is_plain = self._is_flowing = False
             left, self._buffer = self._buffer, deque()
-        if was_registered:  # also when the consumer's context closes, or two threads call: only one of them goes on
+        if was_registered:  # two threads may call, or the user and the context's close: only one of them continues
             state.consumers.pop(self, None)
             state.bus.remove_consumer(self)
             self.context.run(self._end, left)  # discard and end handlers belong to the consumer's context
         return DONE
-
-    def take_carefully(self, message: Message) -> object:
-        """For the context: a message has arrived with a producer's credit or its sender's context variables."""
-        return self._take(message)
 
     def settle(self) -> None:
         """For the bus: interceptors have come or gone."""
@@ -158,14 +154,14 @@ class Consumer:
             if not self._buffer or self._state.bus.inbound_chain:
                 return None  # interceptors may drop or delay a message, so it comes by the handler instead
             message = self._buffer.popleft()
-            self._is_telling = self._is_telling or not self._buffer
-        _give_back(message)
+            self._warns_of_discards = self._warns_of_discards or not self._buffer
+        _return_credit(message)
         return message
 
     def deliver(self, message: Message) -> object:
         """For the context: a message has arrived."""
         if not self._is_plain:  # flowing: demand is unlimited and the buffer empty, so the lock is not needed
-            return self._hand_over(message) if self._is_flowing else self._take(message)
+            return self._hand_over(message) if self._is_flowing else self.take_carefully(message)
         try:
             result = self._handler(message)  # type: ignore[misc]  # there is one while it is plain
         except BaseException as error:
@@ -173,11 +169,30 @@ class Consumer:
             raise
         return None if result is None else self._answer(message, result)
 
+    def take_carefully(self, message: Message) -> object:
+        """For the context: hand the message over, or keep it in the buffer, or discard it."""
+        # The lock, because `pause` and `fetch` on other threads change demand and buffer meanwhile.
+        with self._lock:
+            # A buffered message goes first, so with a buffer even a wanted message queues behind it.
+            is_wanted = self._demand and self._handler is not None and not self._buffer and self.is_registered
+            if is_wanted and self._demand != UNLIMITED:
+                self._demand -= 1
+            # Unregistered: nobody would ever empty the buffer, and the requester must learn that at once.
+            if not is_wanted and self.is_registered and len(self._buffer) < self.max_buffered_messages:
+                self._buffer.append(message)
+                return None
+        # Outside of the lock: the handler may call `pause` or `fetch` of this consumer.
+        if is_wanted:
+            return self._hand_over(message)
+        self._discard(message)
+        return None
+
     def __aiter__(self) -> "ConsumerIteration":
-        """`async for message in consumer`: each turn of the loop asks for one message; it ends when unregistered.
+        """`async for message in consumer`: each iteration asks for one message; it ends when unregistered.
 
         Leaving the loop leaves the consumer registered, with what it has buffered; `async with consumer` unregisters.
         """
+        # A second loop continues with the first one's iteration, and with what arrived for it while nobody waited.
         if self._iteration is None:
             self._iteration = ConsumerIteration(self)
             self.pause()
@@ -201,10 +216,11 @@ class Consumer:
         bus = self._state.bus
         self._is_plain = self._is_flowing and not bus.inbound_chain and (bus.tracer is None or not self.is_traced)
 
-    def _go_on(self) -> None:
+    def _hand_over_buffered(self) -> None:
         """Demand or handler have changed: hand over what is kept, one message a step, in the context."""
         with self._lock:
             self._settle()
+            # One step in the queue is enough: it queues the next one itself.
             if not self._buffer or not self._demand or self._handler is None or self._is_draining:
                 return
             self._is_draining = True
@@ -213,29 +229,15 @@ class Consumer:
     def _drain(self) -> object:
         with self._lock:
             self._is_draining = False
+            # All of it may have changed since this step was queued.
             if not self._buffer or not self._demand or self._handler is None:
                 return None
             message = self._buffer.popleft()
-            self._is_telling = self._is_telling or not self._buffer
+            self._warns_of_discards = self._warns_of_discards or not self._buffer
             if self._demand != UNLIMITED:
                 self._demand -= 1
-        self._go_on()  # before the handler: it may pause, and one that raises must not stop the rest
+        self._hand_over_buffered()  # before the handler: it may pause, and one that raises must not stop the rest
         return self._hand_over(message)
-
-    def _take(self, message: Message) -> object:
-        """A message has arrived at a consumer with something special."""
-        with self._lock:
-            # A buffered message goes first, so with a buffer even a wanted message queues behind it.
-            is_wanted = self._demand and self._handler is not None and not self._buffer and self.is_registered
-            if is_wanted and self._demand != UNLIMITED:
-                self._demand -= 1
-            if not is_wanted and self.is_registered and len(self._buffer) < self.max_buffered_messages:
-                self._buffer.append(message)
-                return None
-        if is_wanted:
-            return self._hand_over(message)
-        self._discard(message)
-        return None
 
     def _hand_over(self, message: Message) -> object:
         if message._variables is None:  # nearly always: the sender has no context variables of its own
@@ -247,20 +249,22 @@ class Consumer:
         chain = self._state.bus.inbound_chain
         if not chain:
             return self._handle(message)
+        # The result is not awaited here: an interceptor may let the message continue later, or never.
         Delivery(message, chain, self._passed, self.context.fail).begin()
         return None
 
     def _passed(self, message: Message) -> None:
-        """The message has gone through the interceptors; it is handled in the context wherever the last one ran."""
+        """Handle the message in the consumer's context, after the interceptors, on whatever thread the last one ran."""
         if self.context.is_current:  # `next` was called by the interceptor itself, in this context
             result = self._handle(message)
+            # A coroutine, which only the context can drive: this call returns to an interceptor, not to the context.
             if result is not None:
-                self.context.run(_itself, result)
+                self.context.run(_returned_value, result)
         else:
             self.context.run(self._handle_elsewhere, message)
 
     def _handle_elsewhere(self, message: Message) -> object:
-        """An interceptor has let it go on from another context: the handler has the sender's variables all the same."""
+        """Handle a message that an interceptor continued elsewhere: the sender's variables are entered again."""
         if message._variables is None:
             return self._handle(message)
         self.context.enter(message._variables, self._handle, message)
@@ -280,27 +284,29 @@ class Consumer:
                 result = tracer.handling(message, handler)
         except BaseException as error:
             _fail(message, error)
-            _give_back(message)
-            raise
+            _return_credit(message)  # the traceback keeps the message alive, and with it the credit
+            raise  # to the context, which reports it
         if result is not None:
             return self._answer(message, result)
+        # At once, though the handler may have kept the message, which would hold the credit.
         if message._credit is not None:
-            _give_back(message)
+            _return_credit(message)
         return None
 
     def _answer(self, message: Message, result: object) -> object:
-        """The handler has returned something: a coroutine is driven by the context, a value is the reply."""
+        """Use what the handler returned: the context drives a coroutine, any other value is the reply."""
         if asyncio.iscoroutine(result):
             return _finish(message, result)
         _reply(message, result)
-        _give_back(message)
+        _return_credit(message)
         return None
 
     def _discard(self, message: Message) -> None:
         self.discarded_total += 1
-        _give_back(message)  # a producer must not wait for a message that was thrown away
+        _return_credit(message)  # a producer must not wait for a message that was thrown away
         reason = f"its buffer of {self.max_buffered_messages} was full" if self.is_registered else "it has unregistered"
         if message._reply is not None:
+            # TIMEOUT and not an error of its own, as in Vert.x: the request waited for a consumer that did not take it.
             text = f"the consumer of {self.address!r} discarded the request: {reason}"
             message._reply.fail(ReplyError(FailureType.TIMEOUT, BUILT_IN_CODE, text))
         if self.discard_handler is not None:
@@ -308,8 +314,8 @@ class Consumer:
                 self.discard_handler(message)
             except Exception as error:  # noqa: BLE001  # a supervisor: the messages behind this one are discarded too
                 self.context.fail(error)
-        elif self._is_telling and self.is_registered:
-            self._is_telling = False
+        elif self._warns_of_discards and self.is_registered:
+            self._warns_of_discards = False
             _log.warning("a message to the paused consumer of %r was discarded: %s", self.address, reason)
 
     def _end(self, left: deque[Message]) -> None:
@@ -322,7 +328,7 @@ class Consumer:
 
 
 class ConsumerIteration:
-    """The messages of a consumer, one for each turn of an `async for`."""
+    """The messages of a consumer for one `async for`, which asks for one at a time."""
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
@@ -340,9 +346,11 @@ class ConsumerIteration:
             raise StopAsyncIteration
         if (kept := consumer.take_buffered()) is not None:
             return kept
+        # A promise of the caller's context: the task may run on another loop than the consumer.
         waiting: Promise[Message | None] = consumer._state.bus.callers_state().promise()
         self._waiting = waiting
         consumer.fetch(1)
+        # Checked again: it may have been unregistered on another thread, before there was a promise to resume.
         if not consumer.is_registered:
             self.end()
         try:
@@ -350,14 +358,14 @@ class ConsumerIteration:
         except asyncio.CancelledError:
             self._interrupted(waiting)
             raise
-        except BusClosed:
+        except BusClosed:  # the loop just ends, as with `unregister`
             message = None
         if message is None:
             raise StopAsyncIteration
         return message
 
     def _interrupted(self, waiting: Promise[Message | None]) -> None:
-        """The task was cancelled as it waited. A message that was on its way to it is the next one's."""
+        """Keep a message that was on its way to the cancelled task: the next iteration returns it."""
         self._consumer.pause()
         if not waiting.cancel() and not waiting.failed and (missed := waiting.result()) is not None:
             self._arrived.append(missed)
@@ -389,6 +397,7 @@ async def _finish(message: Message, coroutine: Awaitable[object]) -> None:
     try:
         result = await coroutine
     except asyncio.CancelledError:
+        # Contexts cancel their tasks when they close. The requester gets the reason instead of "CancelledError".
         text = f"the recipient at {message.address!r} was closed before it replied"
         _fail(message, ReplyError(FailureType.RECIPIENT_FAILURE, BUILT_IN_CODE, text))
         raise
@@ -396,13 +405,14 @@ async def _finish(message: Message, coroutine: Awaitable[object]) -> None:
         _fail(message, error)
         raise
     finally:
-        _give_back(message)
+        _return_credit(message)
     if result is not None:
         _reply(message, result)
 
 
 def _reply(message: Message, value: object) -> None:
     """Reply with the value that a handler returned. A promise or a future is no reply."""
+    # Already answered: the handler called `reply` and returned a value as well, which is then not meant as one.
     if message._reply is not None and message._reply.is_waiting and not hasattr(type(value), "__await__"):
         try:
             message.reply(value)
@@ -418,11 +428,12 @@ def _fail(message: Message, error: BaseException) -> None:
     message._reply.fail(error if isinstance(error, ReplyError) else HandlerRaised(error))
 
 
-def _give_back(message: Message) -> None:
-    """Its credit may go back to its producer, though somebody may keep the message."""
+def _return_credit(message: Message) -> None:
+    """Return the message's credit to its producer, though somebody may keep the message."""
+    # Plain messages have no slot to write to.
     if isinstance(message, FullMessage):
         message._credit = None
 
 
-def _itself(result: object) -> object:
+def _returned_value(result: object) -> object:
     return result
