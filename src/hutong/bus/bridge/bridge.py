@@ -46,7 +46,7 @@ class Bridge:
         self.limits = limits or default_limits(dialect)
         self.figures = BridgeFigures()
         self._ids = count(1)
-        self._around = BridgeServices(
+        self._services = BridgeServices(
             bus,
             context,
             dialect,
@@ -64,12 +64,12 @@ class Bridge:
     @property
     def waits(self) -> dict[str, WaitTable[Any]]:
         """The wait tables by name, for the metrics."""
-        return {table.name: table for table in (self._around.replies_owed, self._around.slow_clients)}
+        return {table.name: table for table in (self._services.replies_owed, self._services.slow_clients)}
 
     def connect(self, peer: BridgePeer, outlet: Outlet) -> ConnectedClient | None:
         """A new client, or None where the event hook refuses it: then its connection is to be closed."""
         peer.id = next(self._ids)
-        client = ConnectedClient(self._around, peer, outlet)
+        client = ConnectedClient(self._services, peer, outlet)
         if not client.happens(BridgeEvent(EventKind.OPENED, peer)):
             return None
         self.figures.clients += 1

@@ -88,17 +88,17 @@ class BridgeServices:
 class ConnectedClient:
     """One client, from its connection to `ended`. Made by `Bridge.connect`; all calls in the bridge's context."""
 
-    def __init__(self, around: BridgeServices, peer: BridgePeer, outlet: Outlet) -> None:
+    def __init__(self, services: BridgeServices, peer: BridgePeer, outlet: Outlet) -> None:
         self.peer = peer
-        self.session = BridgeSession(around.dialect, around.permissions, around.limits, around.encoder)
-        self._around = around
+        self.session = BridgeSession(services.dialect, services.permissions, services.limits, services.encoder)
+        self._services = services
         self._outlet = outlet
         self._owner = Owner()
         self._consumers: dict[int, Consumer] = {}
         self._requests: set[Reply] = set()
         self._is_asking = False  # the authenticator has not decided yet
         self._slow: ParkedWait[None] | None = None  # while it does not read
-        self._unsent_bytes = 0  # written since then
+        self._unsent_bytes = 0  # written since then: answers, which no pause of registrations stops
 
     @property
     def has_ended(self) -> bool:
@@ -111,16 +111,16 @@ class ConnectedClient:
         # Frames stay in order: while the authenticator decides on one, the transport keeps the rest.
         if self._is_asking:
             return False
-        around = self._around
-        around.figures.frames_in_total += 1
-        frame = decode(data, around.dialect)
+        services = self._services
+        services.figures.frames_in_total += 1
+        frame = decode(data, services.dialect)
         # Neither reaches the bus, so neither needs authentication.
         if isinstance(frame, Malformed) or frame.kind is FrameKind.PING:
             self._feed_session(frame)
-        elif around.authenticator is None:
+        elif services.authenticator is None:
             self._pass(frame)
         else:
-            self._ask(around.authenticator, frame)
+            self._ask(services.authenticator, frame)
         return True
 
     def frame_too_large(self) -> None:
@@ -129,6 +129,7 @@ class ConnectedClient:
 
     def sending_changed(self, is_paused: bool) -> None:
         """True while more is unsent to this client than the bound."""
+        # Only a change: a second pause would start a second deadline.
         if is_paused is not self.session.is_paused and not self.has_ended:
             self._feed_session(messages.SendingPaused() if is_paused else messages.SendingResumed())
 
@@ -136,14 +137,14 @@ class ConnectedClient:
         """Its connection is gone: leave nothing behind. A second call does nothing."""
         if self.has_ended:
             return
-        around = self._around
+        services = self._services
         # Fails the replies that this client owes, so that their requesters do not wait for the timeout.
         self._owner.end(OwnerGone("the bridge client that was asked has gone"))
         consumers, self._consumers = self._consumers, {}
         for consumer in consumers.values():
             consumer.unregister()
-        around.figures.registrations -= len(consumers)
-        around.figures.clients -= 1
+        services.figures.registrations -= len(consumers)
+        services.figures.clients -= 1
         requests, self._requests = self._requests, set()
         for reply in requests:
             reply.cancel()
@@ -153,41 +154,44 @@ class ConnectedClient:
 
     def happens(self, event: BridgeEvent) -> bool:
         """Ask the event hook, if there is one; True lets the event pass."""
-        hook = self._around.hook
+        hook = self._services.hook
         if hook is None:
             return True
         try:
             return hook(event)
-        except Exception as error:  # noqa: BLE001  # a user's code: blocked, and told where the user listens
-            self._around.context.fail(error)
+        except Exception as error:  # noqa: BLE001  # a user's code: reported, and the event is blocked
+            self._services.context.fail(error)
             return False
 
     def _ask(self, authenticator: Authenticator, frame: ClientFrame) -> None:
         try:
             verdict = authenticator(self.peer, frame)
         except Exception as error:  # noqa: BLE001  # a user's code, as above
-            self._around.context.fail(error)
+            self._services.context.fail(error)
             self._feed_session(messages.Denied(frame, Code.AUTH_ERROR))
             return
+        # A verdict at once needs no task, and the client's next frame need not wait.
         if isinstance(verdict, Verdict):
             self._judged(frame, verdict)
         elif inspect.isawaitable(verdict):
             self._is_asking = True
-            self._around.context.run(partial(self._await_verdict, frame), verdict)
+            self._services.context.run(partial(self._await_verdict, frame), verdict)
         else:
-            self._around.context.fail(TypeError(f"an authenticator returns a Verdict, not {type(verdict).__name__}"))
+            # A fault of the authenticator. The frame is refused: a wrong type must never open the bus.
+            self._services.context.fail(TypeError(f"an authenticator returns a Verdict, not {type(verdict).__name__}"))
             self._feed_session(messages.Denied(frame, Code.AUTH_ERROR))
 
     async def _await_verdict(self, frame: ClientFrame, coming: Awaitable[Verdict]) -> None:
         """Continue with the frame once its verdict is there; then with later frames."""
         try:
             # An authenticator that never answers must not hold the connection for ever.
-            async with asyncio.timeout(self._around.limits.reply_timeout_ms / 1000):
+            async with asyncio.timeout(self._services.limits.reply_timeout_ms / 1000):
                 verdict = await coming
         except Exception as error:  # noqa: BLE001  # a user's code, as above
-            self._around.context.fail(error)
+            self._services.context.fail(error)
             verdict = None
         self._is_asking = False
+        # The client may have disconnected meanwhile: nothing may reach the bus for it now.
         if self.has_ended:
             return
         if isinstance(verdict, Verdict):
@@ -204,11 +208,11 @@ class ConnectedClient:
 
     def _pass(self, frame: ClientFrame) -> None:
         """The frame may go on, unless the event hook blocks or changes it."""
-        if self._around.hook is not None:
+        if self._services.hook is not None:
             event = BridgeEvent(EventKind(frame.kind.value), self.peer, frame.address, frame.body, frame.headers)
             if not self.happens(event):
                 # The two bridges of Vert.x have different words for it.
-                code = Code.BLOCKED if self._around.dialect is Dialect.TCP else Code.REJECTED
+                code = Code.BLOCKED if self._services.dialect is Dialect.TCP else Code.REJECTED
                 self._feed_session(messages.Denied(frame, code))
                 return
             # The hook may have changed the event.
@@ -219,6 +223,7 @@ class ConnectedClient:
 
     def _feed_session(self, event: Event, message: Message | None = None) -> None:
         """Feed an event to the session, and execute its instructions. `message` is the event's bus message, if any."""
+        # In order: OweReply comes before the Write that gives the client the reply address.
         for instruction in self.session.handle(event):
             self._carry_out(instruction, message)
 
@@ -233,11 +238,13 @@ class ConnectedClient:
             case messages.Send(frame):
                 self._send(frame, is_request=False)
             case messages.BridgeReply(frame, is_request):
-                self._around.replies_owed.resume((self.peer.id, frame.address), (frame, is_request))
+                # Resumes `_answer`. The peer in the key keeps clients from answering each other's messages.
+                self._services.replies_owed.resume((self.peer.id, frame.address), (frame, is_request))
             case messages.OweReply(reply_address):
                 assert message is not None
                 self._owe(message, reply_address)
             case messages.FailDelivery(_, text):
+                # The message never reached the client, so its sender must not wait for the timeout.
                 assert message is not None
                 message.fail(BUILT_IN_CODE, text)
             case _:
@@ -250,7 +257,7 @@ class ConnectedClient:
             case messages.Unregister(number):
                 consumer = self._consumers.pop(number)
                 consumer.unregister()
-                self._around.figures.registrations -= 1
+                self._services.figures.registrations -= 1
             case messages.PauseAll():
                 self._pause()
             case messages.ResumeAll():
@@ -259,26 +266,27 @@ class ConnectedClient:
                 self._outlet.close()
 
     def _write(self, frame: bytes, code: Code | None) -> None:
-        figures = self._around.figures
+        figures = self._services.figures
         figures.frames_out_total += 1
         if code is not None:
             figures.refused_total[code] += 1
         self._outlet.write(frame)
+        # A client that sends requests without reading the answers would fill memory without any registration.
         if self.session.is_paused:
             self._unsent_bytes += len(frame)
-            if self._unsent_bytes > self._around.limits.unsent_bytes_max:
+            if self._unsent_bytes > self._services.limits.unsent_bytes_max:
                 self._feed_session(messages.TooSlow())
 
     # Messages of the client.
 
     def _send(self, frame: ClientFrame, *, is_request: bool) -> None:
-        bus = self._around.bus
+        bus = self._services.bus
         try:
             if is_request:
                 self._await_reply(frame, bus.request(frame.address, frame.body, _options(frame)))
             elif frame.kind is FrameKind.PUBLISH:
                 stored = bus.publish(frame.address, frame.body, _options(frame))
-                # A durable address: the outcome comes when the log has stored the record.
+                # A durable address gives a promise, and only a failure is reported. Others give nothing to wait for.
                 if isinstance(stored, Promise):
                     stored.then(partial(self._stored, frame))
             else:
@@ -294,8 +302,10 @@ class ConnectedClient:
     def _answer(self, message: Message, outcome: Answer | HutongError) -> None:
         """Handle the outcome of a message that this client was to answer."""
         if isinstance(outcome, HutongError):
+            # The client has gone, or the bridge has closed: the requester on the bus gets the reason at once.
             if not isinstance(outcome, Expired):
                 message.fail(BUILT_IN_CODE, str(outcome))
+            # Its time is over. The requester has a timeout of its own; here only the address is forgotten.
             elif message.reply_address is not None:
                 self._feed_session(messages.ReplyExpired(message.reply_address))
             return
@@ -314,9 +324,10 @@ class ConnectedClient:
             self._not_sent(frame, is_request, error)
 
     def _not_sent(self, frame: ClientFrame, is_request: bool, error: Exception) -> None:
-        if not isinstance(error, HutongError | TypeError | ValueError):  # what it says was not written for strangers
-            self._around.context.fail(error)
+        if not isinstance(error, HutongError | TypeError | ValueError):  # its text was not written for clients
+            self._services.context.fail(error)
             error = UsageError("a codec failed")
+        # A request fails at its reply address, where the client's library waits; anything else by a plain error.
         if is_request:
             self._request_failed(frame, ReplyError(FailureType.ERROR, BUILT_IN_CODE, str(error)))
         else:
@@ -328,6 +339,7 @@ class ConnectedClient:
 
     def _replied(self, frame: ClientFrame, reply: Reply, outcome: Message | HutongError) -> None:
         self._requests.discard(reply)
+        # `ended` cancels the requests, but a reply may be on its way to this context already.
         if self.has_ended:
             return
         if not isinstance(outcome, Message):
@@ -356,30 +368,32 @@ class ConnectedClient:
     # Messages to the client, and replies that it owes.
 
     def _register(self, number: int, address: str) -> None:
-        around = self._around
+        services = self._services
         try:
-            consumer = around.bus.consumer(
+            consumer = services.bus.consumer(
                 address,
                 partial(self._delivered, number),
-                context=around.context,
-                max_buffered_messages=around.limits.buffered_messages_max,
+                context=services.context,
+                max_buffered_messages=services.limits.buffered_messages_max,
             )
         except (HutongError, TypeError, ValueError):  # a bound of the bus, an address that is its own or durable
             self._feed_session(messages.RegistrationFailed(number))
             return
         consumer.discard_handler = self._discarded
         # Without a hook nobody changes bodies, so all clients of an address share one copy.
-        consumer.shares_bodies = around.hook is None
+        consumer.shares_bodies = services.hook is None
+        # `_pause` has run before this consumer existed.
         if self.session.is_paused:
             consumer.pause()
         self._consumers[number] = consumer
-        around.figures.registrations += 1
+        services.figures.registrations += 1
 
     def _delivered(self, number: int, message: Message) -> None:
         if self.has_ended:
             return
         received = self._received(message.address, message)
         if received is None:
+            # The hook hides the message from the client; its requester is refused instead of left waiting.
             message.fail(BUILT_IN_CODE, Code.BLOCKED)
             return
         body, headers = received
@@ -387,17 +401,17 @@ class ConnectedClient:
 
     def _received(self, address: str, message: Message) -> Received | None:
         """The message's body and headers as the event hook leaves them, None where it blocks it."""
-        if self._around.hook is None:
+        if self._services.hook is None:
             return message.body, message.header_pairs
         event = BridgeEvent(EventKind.RECEIVE, self.peer, address, message.body, message.header_pairs)
         return (event.body, event.headers) if self.happens(event) else None
 
     def _owe(self, message: Message, reply_address: str) -> None:
-        around = self._around
-        deadline_ms = around.clock.monotonic_ms() + around.limits.reply_timeout_ms
+        services = self._services
+        deadline_ms = services.clock.monotonic_ms() + services.limits.reply_timeout_ms
         key = (self.peer.id, reply_address)
         try:
-            around.replies_owed.park(key, partial(self._answer, message), deadline_ms=deadline_ms, owner=self._owner)
+            services.replies_owed.park(key, partial(self._answer, message), deadline_ms=deadline_ms, owner=self._owner)
         except HutongError as error:  # all clients together owe too many
             message.fail(BUILT_IN_CODE, str(error))
             self._feed_session(messages.ReplyExpired(reply_address))
@@ -405,12 +419,13 @@ class ConnectedClient:
     # A client that does not read.
 
     def _pause(self) -> None:
-        around = self._around
+        services = self._services
         self._unsent_bytes = 0
         for consumer in self._consumers.values():
             consumer.pause()
-        deadline_ms = around.clock.monotonic_ms() + around.limits.slow_client_ms_max
-        self._slow = around.slow_clients.park(self, self._too_slow, deadline_ms=deadline_ms, owner=self._owner)
+        deadline_ms = services.clock.monotonic_ms() + services.limits.slow_client_ms_max
+        # What is unsent and buffered costs memory, so a client that never reads again is disconnected.
+        self._slow = services.slow_clients.park(self, self._too_slow, deadline_ms=deadline_ms, owner=self._owner)
 
     def _resume(self) -> None:
         if self._slow is not None:
@@ -424,11 +439,13 @@ class ConnectedClient:
             self._feed_session(messages.TooSlow())
 
     def _discarded(self, message: Message) -> None:
+        # A client that missed messages must know it: its connection is closed. An unregistration loses nothing.
         if self.session.is_paused and not self.has_ended:
             self._feed_session(messages.TooSlow())
 
 
 def _options(frame: ClientFrame) -> DeliveryOptions:
+    # The bus compares with the very object DEFAULT for its fast path.
     if not frame.headers and frame.timeout_ms is None and frame.codec_name is None and not frame.local_only:
         return DEFAULT
     return DeliveryOptions(

@@ -67,8 +67,8 @@ class BridgeSession:
         self._next_number = 1
         self._owed: set[str] = set()  # reply addresses of messages that the client may answer
         self.requests_open = 0
-        self.is_paused = False  # whether registrations wait until the client reads
-        self.is_closing = False  # whether Close was said: nothing is done any more
+        self.is_paused = False  # registrations wait until the client reads
+        self.is_closing = False  # Close was returned: nothing is done any more
 
     @property
     def registrations(self) -> int:
@@ -76,6 +76,7 @@ class BridgeSession:
 
     def handle(self, event: Event) -> list[Instruction]:
         """The instructions that follow from the event. Raises only for faults of ours."""
+        # Nearly every event is one of these four, so they are asked for first.
         if isinstance(event, ClientFrame):
             return self._asked(event)
         if isinstance(event, Delivered | Answered | AnswerFailed):
@@ -103,11 +104,13 @@ class BridgeSession:
     # What a client asks for.
 
     def _asked(self, frame: ClientFrame) -> list[Instruction]:
+        # The error of the close is the client's last frame; what it had sent behind the fault is not executed.
         if self.is_closing:
             return []
         kind = frame.kind
         if kind is _PING:
             return [Write(PONG)]
+        # Before anything else, so that no branch below can forget a permission or a bound.
         code = self._why_not(frame)
         if code is not None:
             return self._refused(code, frame.address, frame.reply_address)
@@ -126,14 +129,17 @@ class BridgeSession:
             return Code.INVALID_REPLY_ADDRESS
         if not self._is_allowed(frame):
             return Code.ACCESS_DENIED
+        # A failure is only ever an answer: without a request there is nobody whom it could fail.
         if frame.failure is not None and frame.address not in self._owed:
             return Code.INVALID_FAILURE
         return None
 
     def _is_allowed(self, frame: ClientFrame) -> bool:
         kind, address = frame.kind, frame.address
+        # It ends only this client's own registration, which was permitted when it was made.
         if kind is _UNREGISTER:
             return True
+        # An answer needs no permission, as in Vert.x: the message that asks for it was permitted.
         if kind is not _REGISTER and address in self._owed:
             return True
         if address.startswith(REPLY_PREFIX):
@@ -143,10 +149,12 @@ class BridgeSession:
     def _send(self, frame: ClientFrame) -> list[Instruction]:
         """A message, a request, or the answer to something the client was given (also if published, as in Vert.x)."""
         is_answer = frame.address in self._owed
+        # A publication or a failure has no reply, even where the frame names an address for it.
         is_request = frame.reply_address is not None and frame.failure is None and frame.kind is _SEND
         if is_request and self.requests_open >= self._limits.requests_open_max:
             return self._failed(frame, f"requests_open_max is {self._limits.requests_open_max} for one client")
         self.requests_open += is_request
+        # Once only: a second frame to this address needs a permission, which nobody has for a reply address.
         if is_answer:
             self._owed.remove(frame.address)
             return [BridgeReply(frame, is_request)]
@@ -159,8 +167,10 @@ class BridgeSession:
     def _register(self, address: str) -> list[Instruction]:
         if len(self._addresses) >= self._limits.handlers_max:
             return self._refused(Code.MAX_HANDLERS_REACHED, address)
+        # SockJS clients dispatch by address themselves, so one registration serves all their handlers.
         if self._dialect is Dialect.SOCKJS and address in self._numbers:
             return self._refused(Code.ALREADY_REGISTERED, address)
+        # Numbers are never used again: a message under way to an ended registration meets no newer one.
         number = self._next_number
         self._next_number += 1
         self._addresses[number] = address
@@ -168,7 +178,7 @@ class BridgeSession:
         return [Register(number, address)]
 
     def _unregister(self, address: str) -> list[Instruction]:
-        """The oldest registration there. SockJS clients are not told that there was none, as in Vert.x."""
+        """The oldest registration there. SockJS clients get no error if there was none, as in Vert.x."""
         numbers = self._numbers.get(address)
         if numbers is None:
             return self._refused(Code.UNKNOWN_ADDRESS, address) if self._dialect is Dialect.TCP else []
@@ -180,7 +190,7 @@ class BridgeSession:
         address = self._addresses.pop(number)
         numbers = self._numbers[address]
         numbers.remove(number)
-        if not numbers:
+        if not numbers:  # addresses are the client's choice, so empty lists would pile up
             del self._numbers[address]
         return address
 
@@ -203,15 +213,17 @@ class BridgeSession:
     def _not_given(self, event: Delivered | Answered, reason: str) -> list[Instruction]:
         """Report a message that cannot be given to the client, to it and to the sender that waits for an answer."""
         if isinstance(event, Delivered):
-            told, unanswered = self._refused(Code.NOT_JSON), event.reply_address
+            report, unanswered = self._refused(Code.NOT_JSON), event.reply_address
         else:
-            told, unanswered = [self._failure_of(event, -1, "ERROR", Code.NOT_JSON)], event.answer_address
-        return told if unanswered is None else [*told, FailDelivery(unanswered, reason)]
+            report, unanswered = [self._failure_of(event, -1, "ERROR", Code.NOT_JSON)], event.answer_address
+        # One who asks must not wait for an answer that the client can never give.
+        return report if unanswered is None else [*report, FailDelivery(unanswered, reason)]
 
     def _given(
         self, address: str, body: object, headers: Headers, answer_address: str | None, *, is_send: bool = True
     ) -> list[Instruction] | str:
         """The instruction that gives the client this message, or the failure that prevents it."""
+        # Each owed answer is a parked wait of the node, which a client that never answers could pile up.
         if answer_address is not None and len(self._owed) >= self._limits.replies_owed_max:
             return f"replies_owed_max is {self._limits.replies_owed_max} for one client"
         try:
@@ -220,6 +232,7 @@ class BridgeSession:
             return str(error)
         if answer_address is None:
             return [Write(frame)]
+        # Parked before the frame is written: the answer may come back in the same loop iteration.
         self._owed.add(answer_address)
         return [OweReply(answer_address), Write(frame)]
 
@@ -242,6 +255,7 @@ class BridgeSession:
                 code = Code.SLOW_CLIENT
             case FrameTooLarge():
                 code = Code.FRAME_TOO_LARGE
+        # The error first: the client learns the reason before its connection ends.
         self.is_closing = True
         return [*self._refused(code), Close(code)]
 

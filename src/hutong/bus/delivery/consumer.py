@@ -43,7 +43,7 @@ class Consumer:
     `end_handler()` is called once it is unregistered. Both are called in the consumer's context.
 
     A consumer that never changes a body may set `shares_bodies`: all such consumers of an address then get one body of
-    a publication, instead of a copy for each. Without `is_traced` the bus's tracer skips it: its handler reports itself.
+    a publication, instead of a copy for each. Without `is_traced` the bus's tracer skips it.
     """
 
     __slots__ = (
