@@ -115,12 +115,15 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
         self,
         clock: Clock,
         timers: TimerPort,
-        state: StatePort,
+        state: StatePort | None,
         on_tick: Callable[[EntryT, Tick], None],
         *,
         uses_wall_time: bool = False,
     ) -> None:
-        """With `uses_wall_time` the machines' times are wall time: for those that store them."""
+        """With `uses_wall_time` the machines' times are wall time: for those that store them.
+
+        `state` None: the driver never appends.
+        """
         self._clock = clock
         self._timers = timers
         self._state = state
@@ -182,13 +185,19 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
     def handle(self, entry: EntryT, event: EventT) -> Sequence[InstructionT]:
         """Feed an event to the machine, arm its timer, and return the instructions: the driver carries them out."""
         instructions: Sequence[InstructionT] = entry.machine.handle(event)
-        self.arm(entry)
+        due_ms = entry.machine.next_tick_ms()
+        if due_ms is not None:
+            self._arm_at(entry, due_ms)
         return instructions
 
     def arm(self, entry: EntryT) -> None:
         """Keep the timer at the machine's next tick, or earlier. Drivers call it after a change outside of `handle`."""
         due_ms = entry.machine.next_tick_ms()
-        if due_ms is None or (entry.timer is not None and entry.timer_at_ms <= due_ms):
+        if due_ms is not None:
+            self._arm_at(entry, due_ms)
+
+    def _arm_at(self, entry: EntryT, due_ms: int) -> None:
+        if entry.timer is not None and entry.timer_at_ms <= due_ms:
             return
         if self._is_closed or not self.hosts(entry):
             return
@@ -217,6 +226,7 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
 
     def append(self, entry: EntryT, records: Sequence[StateRecord], then: Appended | None = None) -> None:
         """Append records of this machine; `then` is called when they are durable, before what `when_durable` holds."""
+        assert self._state is not None, "the machines of this host append nothing"
         entry.appends_begun += 1
 
         def appended(error: HutongError | None) -> None:

@@ -7,8 +7,8 @@ from hutong.bus.durable.consume.caution import CautionNote
 from hutong.bus.durable.consume.machine import DurableConsumerMachine
 from hutong.bus.durable.consume.messages import (
     Arrived,
-    BuryRecord,
     ConsumerBounds,
+    DeadLetterStored,
     Deliver,
     Demand,
     Event,
@@ -18,14 +18,14 @@ from hutong.bus.durable.consume.messages import (
     NoteWritten,
     PartitionAssigned,
     Pause,
-    RecordBuried,
     RecordEntry,
     Resume,
-    RetryTick,
     Revoked,
+    SendDeadLetter,
     WriteNote,
 )
 from hutong.bus.durable.consume.retry import Order, Retry
+from hutong.foundation.machine import Tick
 
 STEADY = Retry(attempts=3, first_delay_ms=100, jitter=0)
 
@@ -77,10 +77,10 @@ class Stage:
                 case Deliver(entry):
                     self._check_order(entry)
                     self.running.append(entry)
-                case BuryRecord(entry):
+                case SendDeadLetter(entry):
                     self.buried.append(entry)
                     self.done.add((entry.partition.number, entry.offset))
-                    self.play(RecordBuried(entry))
+                    self.play(DeadLetterStored(entry))
                 case WriteNote(entry, note):
                     self.committed[entry.partition.number] = (entry.offset, note)
                     self._check_committed()
@@ -126,7 +126,7 @@ class Stage:
 
     def wait(self, milliseconds: int) -> list[Instruction]:
         self.now_ms += milliseconds
-        return self.play(RetryTick(self.now_ms))
+        return self.play(Tick(self.now_ms))
 
     def commit(self) -> None:
         self.committed.update(self.machine.take_commits())

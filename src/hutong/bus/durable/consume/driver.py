@@ -1,9 +1,8 @@
 """A consumer of a durable address: carries out on a loop what its machine decides.
 
-Strategy: the machine lives on the loop of the consumer's context. Handlers run in that context and report back to the
-loop; commits and notes go out one after the other on a worker thread of the consumer's own; records come from the
-fetcher's thread. Committed is what is handled, every COMMIT_INTERVAL_MS, and what is left at a rebalance or at the
-end.
+Strategy: the machine is in a host (`foundation/machine_host.py`) on the loop of the consumer's context. Handlers run in
+that context and report back to the loop. The fetcher's thread brings records and carries commits and notes to the
+broker. Handled offsets are committed every COMMIT_INTERVAL_MS, and the rest at a rebalance or at the end.
 
 Knows nothing of the client library.
 """
@@ -16,39 +15,41 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.bus.durable.consume.commits import CommitQueue
+from hutong.bus.durable.consume.dead_letters import DeadLetters, stored_record
 from hutong.bus.durable.consume.fetcher import Fetcher, Start
 from hutong.bus.durable.consume.iteration import DurableIteration
 from hutong.bus.durable.consume.log import ConsumerLog
+from hutong.bus.durable.consume.loop_timers import LoopTimers
 from hutong.bus.durable.consume.machine import DurableConsumerMachine
 from hutong.bus.durable.consume.messages import (
     Arrived,
-    BuryRecord,
+    DeadLetterNotStored,
+    DeadLetterStored,
     Deliver,
     Demand,
     Event,
     Failed,
     Handled,
     Instruction,
-    NotBuried,
     NoteWritten,
     PartitionAssigned,
     Pause,
-    RecordBuried,
     RecordEntry,
     Resume,
-    RetryTick,
+    RevertNote,
     Revoked,
+    SendDeadLetter,
     Stop,
-    TakeBackNote,
     WriteNote,
 )
 from hutong.bus.durable.message import DurableMessage
 from hutong.bus.durable.options import ConsumerOptions
 from hutong.bus.durable.outcomes import ConsumerStopped, PublishFailed, Stored
-from hutong.bus.durable.records import Death, StoredRecord, UnreadableBody, dead_letter
+from hutong.bus.durable.records import StoredRecord, UnreadableBody
 from hutong.bus.waiting.promise import Promise, settle_all
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
+from hutong.foundation.machine_host import MachineEntry, MachineHost
 from hutong.runtime.contexts.contexts import Context
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ COMMIT_INTERVAL_MS: Final = 200
 GRACE_MS: Final = 5_000  # for what is in hand to be handled, when a consumer is unregistered
 
 Handler = Callable[[DurableMessage], object]
+_ConsumerEntry = MachineEntry[str, DurableConsumerMachine]
 _log = logging.getLogger("hutong.bus.durable")
 
 
@@ -67,38 +69,6 @@ class DurableConsumer:
     `end_handler()` is called in its context once it has left the group. `failure` says why it stopped by itself, if it
     did. Figures: handled_total, failed_total (attempts), buried_total.
     """
-
-    __slots__ = (
-        "__weakref__",
-        "_clock",
-        "_commit_timer",
-        "_commits",
-        "_fetcher",
-        "_grace",
-        "_handler",
-        "_is_paused",
-        "_is_ready",
-        "_iteration",
-        "_log",
-        "_logged_troubles",
-        "_loop",
-        "_machine",
-        "_over",
-        "_ready",
-        "_state",
-        "_tick",
-        "_tick_ms",
-        "address",
-        "buried_total",
-        "context",
-        "end_handler",
-        "failed_total",
-        "failure",
-        "handled_total",
-        "is_over",
-        "is_registered",
-        "options",
-    )
 
     def __init__(
         self, log: ConsumerLog, state: "ContextState", context: Context, address: str, options: ConsumerOptions
@@ -119,13 +89,20 @@ class DurableConsumer:
         self._handler: Handler | None = None
         self._is_paused = False
         self._iteration: DurableIteration | None = None
-        self._machine = DurableConsumerMachine(
+        machine = DurableConsumerMachine(
             options.retry,
             options.order,
             random.Random().random,  # the jitter of back-off
             options.bounds,
             has_dead_letters=options.dead_letter is not None,
         )
+        self._machine = machine
+        # Without a state port: a commit replaces positions that still wait, so `CommitQueue` is no log of appends.
+        self._host: MachineHost[_ConsumerEntry, Event, Instruction] = MachineHost(
+            self._clock, LoopTimers(self._loop, self._clock), None, lambda _entry, tick: self._feed_machine(tick)
+        )
+        self._entry = self._host.put(MachineEntry(address, machine))
+        self._dead_letters = DeadLetters(log, options, self._post)
         self._fetcher = Fetcher(
             self._loop,
             self,
@@ -135,8 +112,6 @@ class DurableConsumer:
         )
         self._commits = CommitQueue(self._fetcher.commit)
         self._commit_timer: asyncio.TimerHandle | None = None
-        self._tick: asyncio.TimerHandle | None = None
-        self._tick_ms = 0
         self._grace: asyncio.TimerHandle | None = None
         self._is_ready = False
         self.is_over = False
@@ -240,7 +215,8 @@ class DurableConsumer:
             self._stop(text)
 
     def ended(self, error: BaseException | None) -> None:
-        for timer in (self._tick, self._grace, self._commit_timer):
+        self._host.close()
+        for timer in (self._grace, self._commit_timer):
             if timer is not None:
                 timer.cancel()
         if error is not None and self.failure is None:
@@ -259,22 +235,19 @@ class DurableConsumer:
     # Instructions of the machine
 
     def _feed_machine(self, event: Event) -> None:
-        for instruction in self._machine.handle(event):
+        for instruction in self._host.handle(self._entry, event):
             self._carry_out(instruction)
-        due_ms = self._machine.next_tick_ms()
-        if due_ms is not None and (self._tick is None or due_ms < self._tick_ms):
-            self._arm(due_ms)
 
     def _carry_out(self, instruction: Instruction) -> None:
         match instruction:
             case Deliver(entry):
                 self._deliver(entry)
-            case BuryRecord(entry):
-                self._bury(entry)
+            case SendDeadLetter(entry):
+                self._dead_letters.send(entry, self._dead_letter_ended)
             case WriteNote(entry, note):
                 positions = {entry.partition.number: (entry.offset, str(note))}
                 self._commits.add(positions, lambda error: self._noted(entry, error), is_urgent=True)
-            case TakeBackNote(partition, offset, note):
+            case RevertNote(partition, offset, note):
                 self._commits.add({partition: (offset, str(note))}, self._warn, is_urgent=False)
             case Pause(partition):
                 self._fetcher.pause(partition)
@@ -284,7 +257,7 @@ class DurableConsumer:
                 self._stop(reason)
 
     def _deliver(self, entry: RecordEntry) -> None:
-        record = _record(entry)
+        record = stored_record(entry)
         try:
             message = DurableMessage.of(self.address, record, entry.attempts)
             self.context.run(self._handle, (entry, message))
@@ -349,41 +322,19 @@ class DurableConsumer:
         if self._grace is not None and self._is_idle():
             self._depart()
 
-    def _bury(self, entry: RecordEntry) -> None:
-        topic = self.options.dead_letter
-        assert topic is not None, "the machine knows if there are dead letters"
-        death = Death(
-            self.options.group,
-            entry.error_type,
-            entry.error_text,
-            entry.attempts,
-            entry.first_failure_ms,
-            entry.last_failure_ms,
-        )
-        letter = dead_letter(_record(entry), topic, death)
-
-        def made() -> None:
-            try:
-                self._log.publish_record(letter, lambda outcome: self._post(lambda: self._buried(entry, outcome)))
-            except (LimitExceeded, PublishFailed) as error:
-                self._buried(entry, error)
-
-        # The topic is made with its first letter, as most consumers never need it.
-        self._log.make_dead_letter_topic(topic, lambda: self._post(made))
-
-    def _buried(self, entry: RecordEntry, outcome: Stored | HutongError) -> None:
+    def _dead_letter_ended(self, entry: RecordEntry, outcome: Stored | HutongError) -> None:
         if isinstance(outcome, Stored):
             self.buried_total += 1
             _log.error(
                 "%s was given up after %d attempts (%s: %s); it is in %s",
                 self._place(entry), entry.attempts, entry.error_type, entry.error_text, outcome.topic,
             )  # fmt: skip
-            self._feed_machine(RecordBuried(entry))
+            self._feed_machine(DeadLetterStored(entry))
             self._commit_soon()
         else:
-            hopeless = isinstance(outcome, PublishFailed) and outcome.is_hopeless
+            is_hopeless = isinstance(outcome, PublishFailed) and outcome.is_hopeless
             _log.warning("%s: its dead letter was not stored: %s", self._place(entry), outcome)
-            self._feed_machine(NotBuried(entry, str(outcome), hopeless, self._clock.monotonic_ms()))
+            self._feed_machine(DeadLetterNotStored(entry, str(outcome), is_hopeless, self._clock.monotonic_ms()))
 
     def _noted(self, entry: RecordEntry, error: str | None) -> None:
         self._warn(error)
@@ -398,17 +349,6 @@ class DurableConsumer:
         self._post(self._depart)
 
     # Timers and work
-
-    def _arm(self, due_ms: int) -> None:
-        if self._tick is not None:
-            self._tick.cancel()
-        self._tick_ms = due_ms
-        delay_ms = max(0, due_ms - self._clock.monotonic_ms())
-        self._tick = self._loop.call_later(delay_ms / 1000, self._ticked)
-
-    def _ticked(self) -> None:
-        self._tick = None
-        self._feed_machine(RetryTick(max(self._tick_ms, self._clock.monotonic_ms())))
 
     def _commit_soon(self) -> None:
         if self._commit_timer is None and not self.is_over:
@@ -488,12 +428,6 @@ class DurableConsumer:
 
 class _Unhandled(HutongError):
     """A message was on its way to a handler that is gone; it is tried again."""
-
-
-def _record(entry: RecordEntry) -> StoredRecord:
-    record = entry.record
-    assert isinstance(record, StoredRecord), "the fetcher brings nothing else"
-    return record
 
 
 def _error_text(error: BaseException) -> str:

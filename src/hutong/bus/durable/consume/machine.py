@@ -8,8 +8,8 @@ begins and freed with its outcome, even if the partition was revoked meanwhile; 
 handler still runs waits for it.
 
 Knows nothing of brokers, loops, clocks or chance: time arrives with events, chance by constructor, and the driver
-carries out the instructions. For each Deliver it must bring one Handled or Failed, for each Bury one RecordBuried or
-NotBuried, for each WriteNote one NoteWritten.
+carries out the instructions. For each Deliver it must bring one Handled or Failed, for each SendDeadLetter one
+DeadLetterStored or DeadLetterNotStored, for each WriteNote one NoteWritten.
 """
 
 from collections import deque
@@ -20,8 +20,9 @@ from typing import Final
 from hutong.bus.durable.consume.caution import Caution, CautionNote
 from hutong.bus.durable.consume.messages import (
     Arrived,
-    BuryRecord,
     ConsumerBounds,
+    DeadLetterNotStored,
+    DeadLetterStored,
     Deliver,
     Demand,
     Event,
@@ -29,22 +30,21 @@ from hutong.bus.durable.consume.messages import (
     FetchedRecord,
     Handled,
     Instruction,
-    NotBuried,
     NoteWritten,
     PartitionAssigned,
     PartitionState,
     Pause,
-    RecordBuried,
     RecordEntry,
     RecordState,
     Resume,
-    RetryTick,
+    RevertNote,
     Revoked,
+    SendDeadLetter,
     Stop,
-    TakeBackNote,
     WriteNote,
 )
 from hutong.bus.durable.consume.retry import Order, Retry
+from hutong.foundation.machine import Tick
 
 PROCESS_ENDED: Final = "ProcessEnded"
 
@@ -82,10 +82,10 @@ class DurableConsumerMachine:
             NoteWritten: self._noted,
             Handled: self._handled,
             Failed: self._failed,
-            RecordBuried: self._buried,
-            NotBuried: self._not_buried,
+            DeadLetterStored: self._buried,
+            DeadLetterNotStored: self._not_buried,
             Demand: self._demanded,
-            RetryTick: self._tick,
+            Tick: self._tick,
         }
 
     def handle(self, event: Event) -> list[Instruction]:
@@ -284,7 +284,7 @@ class DurableConsumerMachine:
         entry.last_failure_ms = event.wall_ms
         note = entry.partition.caution.failed() if entry.partition.caution is not None else None
         if note is not None:  # it was not this one that ended the process, not this time
-            self._out.append(TakeBackNote(entry.partition.number, entry.offset, note))
+            self._out.append(RevertNote(entry.partition.number, entry.offset, note))
         # A handler may declare a failure final, such as a malformed message.
         if event.is_final or self._retry.gives_up_after(entry.attempts):
             self._give_up(entry)
@@ -304,8 +304,8 @@ class DurableConsumerMachine:
             entry.error_type = PROCESS_ENDED
             entry.error_text = f"the process ended {self._retry.crashes} times while this message was in hand"
         if self._has_dead_letters:
-            entry.state = RecordState.BURYING
-            self._out.append(BuryRecord(entry))
+            entry.state = RecordState.SENDING_DEAD_LETTER
+            self._out.append(SendDeadLetter(entry))
         else:
             self._stop(
                 entry, f"it failed {entry.attempts} times ({entry.error_type}) and there is no dead-letter topic"
@@ -315,11 +315,11 @@ class DurableConsumerMachine:
         self.is_stopped = True
         self._out.append(Stop(f"the message at partition {entry.partition.number}, offset {entry.offset}: {reason}"))
 
-    def _buried(self, event: RecordBuried) -> None:
-        if event.entry.state is RecordState.BURYING:
+    def _buried(self, event: DeadLetterStored) -> None:
+        if event.entry.state is RecordState.SENDING_DEAD_LETTER:
             self._finish(event.entry)
 
-    def _not_buried(self, event: NotBuried) -> None:
+    def _not_buried(self, event: DeadLetterNotStored) -> None:
         entry = event.entry
         if entry.state is RecordState.DROPPED:
             return
@@ -337,13 +337,13 @@ class DurableConsumerMachine:
         elif self._demand is not None:
             self._demand += event.count
 
-    def _tick(self, event: RetryTick) -> None:
+    def _tick(self, event: Tick) -> None:
         while self._due and self._due[0][0] <= event.now_ms:
             entry = heappop(self._due)[2]
             if entry.state is RecordState.WAITING:
                 self._begin(entry)
-            elif entry.state is RecordState.BURYING and not self.is_stopped:
-                self._out.append(BuryRecord(entry))
+            elif entry.state is RecordState.SENDING_DEAD_LETTER and not self.is_stopped:
+                self._out.append(SendDeadLetter(entry))
 
     def _finish(self, entry: RecordEntry) -> None:
         """Finish an entry that is handled or buried: the offset may pass it, and its queue continues."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from hutong.bus.durable.consume.caution import Caution, CautionNote
+from hutong.foundation.machine import Tick
 
 HANDLING_MAX: Final = 64
 BUFFERED_RECORDS_MAX: Final = 1_000  # of one partition; also how far it reads on behind a record that is not done
@@ -33,7 +34,7 @@ class RecordState(enum.Enum):
     NOTING = "noting"  # has a slot; a note is written before it begins
     HANDLING = "handling"  # has a slot; the handler has it
     WAITING = "waiting"  # failed, for its next attempt
-    BURYING = "burying"  # given up; the dead letter is on its way
+    SENDING_DEAD_LETTER = "burying"  # given up; the dead letter is on its way
     DONE = "done"
     DROPPED = "dropped"  # its partition was revoked
 
@@ -116,12 +117,12 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordBuried:
+class DeadLetterStored:
     entry: RecordEntry
 
 
 @dataclass(frozen=True, slots=True)
-class NotBuried:
+class DeadLetterNotStored:
     """The dead letter was refused. It is tried again unless it `is_hopeless`."""
 
     entry: RecordEntry
@@ -138,17 +139,12 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class RetryTick:
-    now_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class Deliver:
     entry: RecordEntry
 
 
 @dataclass(frozen=True, slots=True)
-class BuryRecord:
+class SendDeadLetter:
     entry: RecordEntry
 
 
@@ -161,7 +157,7 @@ class WriteNote:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeBackNote:
+class RevertNote:
     """Commit the offset with this note some time soon; nobody waits for it."""
 
     partition: int
@@ -193,12 +189,12 @@ Event = (
     | NoteWritten
     | Handled
     | Failed
-    | RecordBuried
-    | NotBuried
+    | DeadLetterStored
+    | DeadLetterNotStored
     | Demand
-    | RetryTick
+    | Tick
 )
-Instruction = Deliver | BuryRecord | WriteNote | TakeBackNote | Pause | Resume | Stop
+Instruction = Deliver | SendDeadLetter | WriteNote | RevertNote | Pause | Resume | Stop
 
 
 @dataclass(frozen=True, slots=True)

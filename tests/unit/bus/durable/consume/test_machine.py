@@ -8,26 +8,26 @@ from hutong.bus.durable.consume.caution import CautionNote
 from hutong.bus.durable.consume.machine import PROCESS_ENDED, DurableConsumerMachine
 from hutong.bus.durable.consume.messages import (
     Arrived,
-    BuryRecord,
     ConsumerBounds,
+    DeadLetterNotStored,
+    DeadLetterStored,
     Deliver,
     Demand,
     Failed,
     Handled,
-    NotBuried,
     NoteWritten,
     PartitionAssigned,
     Pause,
-    RecordBuried,
     RecordState,
     Resume,
-    RetryTick,
+    RevertNote,
     Revoked,
+    SendDeadLetter,
     Stop,
-    TakeBackNote,
     WriteNote,
 )
 from hutong.bus.durable.consume.retry import Order, Retry
+from hutong.foundation.machine import Tick
 
 
 def started(stage: Stage, count: int = 10) -> Stage:
@@ -90,12 +90,12 @@ def test_the_offset_passes_a_dead_letter_only_when_it_is_acknowledged() -> None:
     (deliver,) = machine.handle(Arrived(0, log_of(2)[0]))
     assert isinstance(deliver, Deliver)
     said = machine.handle(fail_of(deliver))
-    assert said == [BuryRecord(deliver.entry)]
+    assert said == [SendDeadLetter(deliver.entry)]
     assert machine.take_commits() == {}
-    assert machine.handle(NotBuried(deliver.entry, "away", is_hopeless=False, now_ms=0)) == []
-    assert machine.handle(RetryTick(10_000)) == [BuryRecord(deliver.entry)]
+    assert machine.handle(DeadLetterNotStored(deliver.entry, "away", is_hopeless=False, now_ms=0)) == []
+    assert machine.handle(Tick(10_000)) == [SendDeadLetter(deliver.entry)]
     assert machine.take_commits() == {}
-    assert [type(said) for said in machine.handle(RecordBuried(deliver.entry))] == [Deliver]
+    assert [type(said) for said in machine.handle(DeadLetterStored(deliver.entry))] == [Deliver]
     assert machine.take_commits() == {0: (1, CautionNote())}
 
 
@@ -111,7 +111,7 @@ def test_a_dead_letter_that_can_never_be_written_stops_everything() -> None:
     (deliver,) = machine.handle(Arrived(0, log_of(2)[0]))
     assert isinstance(deliver, Deliver)
     machine.handle(fail_of(deliver))
-    (stop,) = machine.handle(NotBuried(deliver.entry, "not allowed", is_hopeless=True, now_ms=0))
+    (stop,) = machine.handle(DeadLetterNotStored(deliver.entry, "not allowed", is_hopeless=True, now_ms=0))
     assert isinstance(stop, Stop)
     assert "partition 0, offset 0" in stop.reason
     assert "not allowed" in stop.reason
@@ -271,7 +271,7 @@ def test_a_message_that_fails_in_order_is_not_held_for_one_that_ends_the_process
     started(stage)
     assert stage.committed[0] == (0, CautionNote(1, 1))
     said = stage.fail(stage.running[0])
-    assert said == [TakeBackNote(0, 0, CautionNote(1, 0))]
+    assert said == [RevertNote(0, 0, CautionNote(1, 0))]
     stage.wait(100)
     assert stage.committed[0] == (0, CautionNote(1, 1)), "in hand again"
 
