@@ -13,8 +13,8 @@ HAS_LIMITED_API = not sysconfig.get_config_var("Py_GIL_DISABLED")
 setup(
     ext_modules=[
         Extension(
-            "hutong.wire.kafka._record_walk",
-            sources=["src/hutong/wire/kafka/_record_walk.c"],
+            "hutong.wire.kafka.batch._record_walk",
+            sources=["src/hutong/wire/kafka/batch/_record_walk.c"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if HAS_LIMITED_API else [],
             py_limited_api=HAS_LIMITED_API,
             optional=True,

@@ -29,7 +29,6 @@ from bench.figures import memory
 from bench.processes import ReadyProcess
 from bench.raw_client import RawConnection
 from bench.targets import hutong_command, scratch_folder
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -46,7 +45,8 @@ from hutong.wire.kafka.apis.k09_offset_fetch import (
 )
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from hutong.wire.kafka.compression import Compression, compress
+from hutong.wire.kafka.batch.compression import Compression, compress
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
 from hutong.wire.kafka.varint import varlong
 

@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.table import Table
 
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k00_produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -34,8 +33,9 @@ from hutong.wire.kafka.apis.k01_fetch import (
     FetchTopic,
     PartitionData,
 )
+from hutong.wire.kafka.batch.records import Record, build_batch, iterate_records, parse_batch_header, validate_batch_set
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.headers import decode_request_header, encode_request_frame, encode_response_frame
-from hutong.wire.kafka.records import Record, build_batch, iterate_records, parse_batch_header, validate_batch_set
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a deprecated way

@@ -30,7 +30,7 @@ from hutong.journal.journal import Journal
 from hutong.journal.log import PartitionLog
 from hutong.runtime.loops.timers import LoopTimers
 from hutong.runtime.threads.offload import ThreadOffload
-from hutong.wire.kafka.records import BatchHeader, Record, build_batch, parse_batch_header, validate_batch_set
+from hutong.wire.kafka.batch.records import BatchHeader, Record, build_batch, parse_batch_header, validate_batch_set
 
 SMALL_VALUE_BYTES: Final = 100  # a one-record batch of 170 bytes
 BULK_RECORDS: Final = 9_500

@@ -94,7 +94,7 @@ def write(worker: TransactionClient, query: str, suffix: str, topic: str, texts:
 
     from hutong.pipelines.sink.encode.encoder import Encoder
     from hutong.pipelines.sink.producing import BatchProducer
-    from hutong.wire.kafka.compression import Compression
+    from hutong.wire.kafka.batch.compression import Compression
 
     transaction = OpenTransaction(worker, transactional_id(query, suffix), TIMEOUT_MS)
     data = open_cluster(worker.coordinators.cluster.settings)

@@ -35,7 +35,7 @@ from hutong.journal.files.segments import Segments
 from hutong.journal.recover import checkpointer, recovery, scan
 from hutong.journal.recover.checkpoint import encode_checkpoint
 from hutong.testing.disks.simulated import SimDisk, SimFile
-from hutong.wire.kafka.records import BatchHeader
+from hutong.wire.kafka.batch.records import BatchHeader
 
 HISTORIES_MAX: Final = 1_500
 STEPS_MAX: Final = 60

@@ -30,7 +30,7 @@ from hutong.journal.journal import Journal
 from hutong.journal.log import DiskRead, PartitionLog
 from hutong.journal.read.timestamps import NOT_FOUND, Found
 from hutong.journal.recover.recovery import recover
-from hutong.wire.kafka.records import Record
+from hutong.wire.kafka.batch.records import Record
 
 PLAIN, STAMPED, IDEMPOTENT, RECEIVE, KEYED = 1, 2, 3, 4, 5
 SHORT_LIVED = 100  # the first of the ids that are made and deleted; none is used twice

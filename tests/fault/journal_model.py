@@ -19,8 +19,8 @@ from hutong.journal.append.log_appends import Appended
 from hutong.journal.append.qos import Qos
 from hutong.journal.clean.compaction import CompactionPolicy
 from hutong.journal.log import PartitionLog
-from hutong.wire.kafka.control_records import build_marker
-from hutong.wire.kafka.records import (
+from hutong.wire.kafka.batch.control_records import build_marker
+from hutong.wire.kafka.batch.records import (
     TRANSACTIONAL,
     BatchHeader,
     Record,

@@ -16,7 +16,7 @@ from hutong.journal.files.disk import RealDisk
 from hutong.journal.journal import Journal
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.threads.offload import ThreadOffload
-from hutong.wire.kafka.records import Record, build_batch, parse_batch_header
+from hutong.wire.kafka.batch.records import Record, build_batch, parse_batch_header
 
 PARTITION = 1
 PER_TURN = 20

@@ -35,7 +35,6 @@ from hutong.security.sasl.plain import PlainExchange
 from hutong.security.sasl.scram import ScramExchange
 from hutong.security.sasl.scram_credentials import SHA_512, Credential, Mechanism, credential, decoy, salted_password
 from hutong.security.sasl.steps import Accepted, Challenge, Fault, Rejected
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeRequest
@@ -51,10 +50,11 @@ from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from hutong.wire.kafka.compression import Compression, decompress
+from hutong.wire.kafka.batch.compression import Compression, decompress
+from hutong.wire.kafka.batch.records import Record, build_batch
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
-from hutong.wire.kafka.records import Record, build_batch
 from hutong.wire.kafka.schema import message_info
 
 pytestmark = [pytest.mark.fault, pytest.mark.skipif(not IS_HUTONG, reason="these are Hutong's own lessons")]

@@ -14,7 +14,7 @@ from tests.support.node import IS_HUTONG, Node
 from tests.support.waiting import until
 
 from hutong.journal.format import chunk
-from hutong.wire.kafka.records import iterate_batches, iterate_records
+from hutong.wire.kafka.batch.records import iterate_batches, iterate_records
 
 pytestmark = [
     pytest.mark.fault,

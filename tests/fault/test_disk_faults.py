@@ -342,7 +342,7 @@ def test_a_folder_on_a_full_disk_is_refused_in_one_sentence(small_disk: pathlib.
 BECOME_AND_SERVE = """
 import os, sys
 import uvloop
-import hutong.cli.main, hutong.cli.serve, hutong.server.serving  # while this user may still read them
+import hutong.cli.main, hutong.cli.node.serve, hutong.server.serving  # while this user may still read them
 os.setuid(int(sys.argv[1]))
 sys.exit(hutong.cli.main.run(["serve", *sys.argv[2:]]))
 """

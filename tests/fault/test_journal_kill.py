@@ -14,7 +14,7 @@ from hutong.journal.journal import Journal
 from hutong.journal.log import Views
 from hutong.journal.recover.inspect import Inspector
 from hutong.runtime.threads.offload import InlineOffload
-from hutong.wire.kafka.records import iterate_batches, iterate_records
+from hutong.wire.kafka.batch.records import iterate_batches, iterate_records
 
 ROUNDS = 4
 ACKNOWLEDGED_PER_ROUND = 3_000

@@ -215,7 +215,7 @@ def log_of(bootstrap: str, partition: int) -> Log:
     from hutong.pipelines.client.cluster import LATEST, Cluster, ClusterSettings, TopicPartition, parse_bootstrap
     from hutong.pipelines.client.clusters import open_cluster
     from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
-    from hutong.wire.kafka.records import parse_batch_header
+    from hutong.wire.kafka.batch.records import parse_batch_header
 
     cluster: Cluster = open_cluster(ClusterSettings(parse_bootstrap(bootstrap)))
     where = TopicPartition(TARGET, partition)

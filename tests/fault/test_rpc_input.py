@@ -28,7 +28,7 @@ from hutong.rpc import (
     connect,
     service,
 )
-from hutong.rpc.caller import Caller
+from hutong.rpc.calling.caller import Caller
 
 pytestmark = pytest.mark.fault
 MEBIBYTE = 1024 * 1024

@@ -12,7 +12,7 @@ from tests.fault.transaction_model import read_committed
 
 from hutong.foundation.errors import HutongError
 from hutong.journal.append.qos import Qos
-from hutong.wire.kafka.records import Record
+from hutong.wire.kafka.batch.records import Record
 
 TRANSACTIONS = 6
 writers = st.integers(0, 4)

@@ -12,8 +12,8 @@ from tests.unit.journal.stage import Stage
 from hutong.journal.append.transactions import aborted_between
 from hutong.journal.format.batches import end_offset_of
 from hutong.journal.log import PartitionLog
-from hutong.wire.kafka.control_records import parse_marker
-from hutong.wire.kafka.records import iterate_batches, iterate_records
+from hutong.wire.kafka.batch.control_records import parse_marker
+from hutong.wire.kafka.batch.records import iterate_batches, iterate_records
 
 Entry = tuple[int, bytes | None, bytes | None]  # offset, key, value
 

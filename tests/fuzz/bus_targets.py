@@ -17,7 +17,7 @@ from hutong.bus.sockjs.web.websocket import WebSocket
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.foundation.trace_context import read_trace
 from hutong.reactor.frames.framing import LengthPrefixedFraming
-from hutong.rpc.conversion import arguments_from
+from hutong.rpc.descriptions.conversion import arguments_from
 from hutong.rpc.errors import BadArguments, Failure
 from hutong.rpc.remote import wire
 from hutong.server.monitoring.http import HeadFraming, parse_head
@@ -75,7 +75,7 @@ _decode_arguments = msgspec.msgpack.Decoder(Arguments).decode
 
 def read_arguments(data: bytes) -> object:
     """As a call over a connection has them, and as one over the bus."""
-    from hutong.rpc.conversion import bad_arguments
+    from hutong.rpc.descriptions.conversion import bad_arguments
 
     try:
         _decode_arguments(data)

@@ -10,10 +10,16 @@ from tests.support.record_walks import check_agreement, walks
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.journal.read.timestamps import TimestampSearch
-from hutong.wire.kafka.compression import Compression, compress, decompress
-from hutong.wire.kafka.record_slices import iterate_slices
-from hutong.wire.kafka.record_walk import INT64_MAX, INT64_MIN
-from hutong.wire.kafka.records import HEADER_BYTES, BatchHeader, iterate_batches, iterate_records, parse_batch_header
+from hutong.wire.kafka.batch.compression import Compression, compress, decompress
+from hutong.wire.kafka.batch.record_slices import iterate_slices
+from hutong.wire.kafka.batch.record_walk import INT64_MAX, INT64_MIN
+from hutong.wire.kafka.batch.records import (
+    HEADER_BYTES,
+    BatchHeader,
+    iterate_batches,
+    iterate_records,
+    parse_batch_header,
+)
 
 _NUMBERS: Final = struct.Struct(">iqqii")
 _START_OFFSET: Final = 2

@@ -10,21 +10,11 @@ from tests.unit.wire.messages import fill
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, Refused
 from hutong.wire.kafka import transaction_log
-from hutong.wire.kafka.codecs import decode_request, decode_response, encode_response
-from hutong.wire.kafka.compression import Compression, compress, decompress
-from hutong.wire.kafka.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    TopicPartition,
-    decode_assignment,
-    decode_subscription,
-    encode,
-)
-from hutong.wire.kafka.control_records import build_marker, parse_marker
-from hutong.wire.kafka.headers import decode_request_header, decode_response_header, encode_request_frame
-from hutong.wire.kafka.record_contents import examine_batch
-from hutong.wire.kafka.record_slices import iterate_slices, unpack_records
-from hutong.wire.kafka.records import (
+from hutong.wire.kafka.batch.compression import Compression, compress, decompress
+from hutong.wire.kafka.batch.control_records import build_marker, parse_marker
+from hutong.wire.kafka.batch.record_contents import examine_batch
+from hutong.wire.kafka.batch.record_slices import iterate_slices, unpack_records
+from hutong.wire.kafka.batch.records import (
     CRC_START,
     HEADER_BYTES,
     Record,
@@ -34,6 +24,16 @@ from hutong.wire.kafka.records import (
     parse_batch_header,
     validate_batch_set,
 )
+from hutong.wire.kafka.codec.codecs import decode_request, decode_response, encode_response
+from hutong.wire.kafka.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    decode_assignment,
+    decode_subscription,
+    encode,
+)
+from hutong.wire.kafka.headers import decode_request_header, decode_response_header, encode_request_frame
 from hutong.wire.kafka.registry import APIS
 
 UNPACKED_MAX: Final = MEBIBYTE

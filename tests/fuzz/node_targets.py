@@ -36,8 +36,8 @@ from hutong.testing.observe.answers import when_answered
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from hutong.wire.kafka.batch.records import Record, build_batch
 from hutong.wire.kafka.headers import encode_request_frame
-from hutong.wire.kafka.records import Record, build_batch
 from hutong.wire.kafka.registry import APIS
 
 INPUTS_OF_A_NODE: Final = 2_000

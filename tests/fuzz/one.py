@@ -76,7 +76,7 @@ def _with_atheris(name: str, seconds: int, folder: Path) -> int:
 
 def _watch_generated_code(atheris: Any) -> None:
     """Decoders of Kafka's messages are made from tables when they are first needed: the eye is on them too."""
-    from hutong.wire.kafka.source import SourceCode
+    from hutong.wire.kafka.codec.source import SourceCode
 
     plain = SourceCode.compile
 

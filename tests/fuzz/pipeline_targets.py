@@ -9,7 +9,7 @@ from tests.fuzz.target import MEBIBYTE, Target
 from hutong.foundation.errors import ProtocolError
 from hutong.pipelines.client.group_offsets import OffsetAndMetadata
 from hutong.pipelines.client.identities import Identity, Producer
-from hutong.pipelines.declared.toml_text import parse_toml
+from hutong.pipelines.declared.declare.toml_text import parse_toml
 from hutong.pipelines.sink.commit.machine import BatchDecision, TaskTransaction
 from hutong.pipelines.sink.commit.record import decision_of, note_count, notes
 from hutong.pipelines.source.rows.avro import avro_reader

@@ -33,7 +33,7 @@ from hutong.rpc.delivery import records as call_records
 from hutong.rpc.delivery.messages import Known
 from hutong.testing.disks.memory import MemoryDisk
 from hutong.transactions import records as transaction_records
-from hutong.wire.kafka.records import Record, build_batch, parse_batch_header
+from hutong.wire.kafka.batch.records import Record, build_batch, parse_batch_header
 
 STORAGE_ERRORS = (CorruptData, UnknownFormat)
 PATH = Path("/fuzz/00000000000000000000.journal")

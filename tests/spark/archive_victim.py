@@ -7,7 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
-from hutong.pipelines.declared.definition import AVAILABLE_NOW, Pipeline
+from hutong.pipelines.declared.declare.definition import AVAILABLE_NOW, Pipeline
 from hutong.pipelines.engine.session import spark_session
 from hutong.pipelines.jobs import archive
 from hutong.pipelines.jobs.job import Work

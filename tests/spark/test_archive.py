@@ -18,7 +18,7 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.archive.folder import ArchiveFolder
 from hutong.pipelines.archive.snapshot import BatchOf
-from hutong.pipelines.declared.definition import AVAILABLE_NOW, BATCH, Pipeline
+from hutong.pipelines.declared.declare.definition import AVAILABLE_NOW, BATCH, Pipeline
 from hutong.pipelines.jobs import archive as job
 from hutong.pipelines.jobs import compaction, replay
 from hutong.pipelines.jobs.job import Job, Work

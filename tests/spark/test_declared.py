@@ -21,15 +21,15 @@ from hutong.pipelines.client.clusters import open_cluster
 from hutong.pipelines.client.coordinators import Coordinators
 from hutong.pipelines.client.group_offsets import fetch_offsets
 from hutong.pipelines.declared import Pipeline, Sink, Source, Transform, Watermark
-from hutong.pipelines.declared.analysing import analyse
-from hutong.pipelines.declared.building import output_of
-from hutong.pipelines.declared.explaining import explain
-from hutong.pipelines.declared.figures import figures
-from hutong.pipelines.declared.groups import GroupOffsets
-from hutong.pipelines.declared.problems import Problems
-from hutong.pipelines.declared.progress_log import ProgressLog
-from hutong.pipelines.declared.run_folder import PipelineFolder
-from hutong.pipelines.declared.running import RunContext, run
+from hutong.pipelines.declared.declare.problems import Problems
+from hutong.pipelines.declared.parts.analysing import analyse
+from hutong.pipelines.declared.parts.building import output_of
+from hutong.pipelines.declared.parts.explaining import explain
+from hutong.pipelines.declared.run.figures import figures
+from hutong.pipelines.declared.run.groups import GroupOffsets
+from hutong.pipelines.declared.run.progress_log import ProgressLog
+from hutong.pipelines.declared.run.run_folder import PipelineFolder
+from hutong.pipelines.declared.run.running import RunContext, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hutong.pipelines.engine.micro_batches import micro_batch
-from hutong.pipelines.report.gathering import run_of_log
-from hutong.pipelines.report.live import run_of_driver
-from hutong.pipelines.report.page import page
+from hutong.pipelines.report.collect.gathering import run_of_log
+from hutong.pipelines.report.collect.live import run_of_driver
+from hutong.pipelines.report.render.page import page
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ that change something name what is not there, or ask only whether it could be do
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hutong.wire.kafka.records import TRANSACTIONAL, Record, build_batch
+from hutong.wire.kafka.batch.records import TRANSACTIONAL, Record, build_batch
 from hutong.wire.kafka.registry import APIS
 from hutong.wire.kafka.schema import Array, Struct, rows_of
 

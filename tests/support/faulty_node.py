@@ -14,7 +14,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from hutong.cli import serve
+from hutong.cli.node import serve
 from hutong.foundation.errors import HutongError
 from hutong.journal.files.disk import RealDisk
 from hutong.testing.disks.faults import DiskFault, FaultPlan

@@ -10,7 +10,7 @@ from typing import Annotated, Generic, Literal, NamedTuple, Protocol, Required, 
 
 import msgspec
 
-from hutong.rpc.description import service
+from hutong.rpc.descriptions.description import service
 
 T = TypeVar("T")
 

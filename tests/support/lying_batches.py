@@ -9,7 +9,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from hutong.wire.kafka.compression import Compression, compress
+from hutong.wire.kafka.batch.compression import Compression, compress
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.varint import varlong
 

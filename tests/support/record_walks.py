@@ -5,14 +5,14 @@ import importlib
 from types import ModuleType
 
 from hutong.foundation.errors import ProtocolError
-from hutong.wire.kafka import record_walk
+from hutong.wire.kafka.batch import record_walk
 
 
 def walks() -> list[ModuleType]:
     """The reference, and the compiled walk where it is built."""
     found: list[ModuleType] = [record_walk]
     with contextlib.suppress(ImportError):
-        found.append(importlib.import_module("hutong.wire.kafka._record_walk"))
+        found.append(importlib.import_module("hutong.wire.kafka.batch._record_walk"))
     return found
 
 

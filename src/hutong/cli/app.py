@@ -10,22 +10,10 @@ from typing import Annotated
 
 import typer
 
-from hutong.cli import (
-    bus,
-    cert,
-    client_config,
-    configuration,
-    consume,
-    demo,
-    group,
-    inspection,
-    pipeline,
-    produce,
-    rpc,
-    serve,
-    topic,
-    user,
-)
+from hutong.cli import pipeline
+from hutong.cli.bus import bus, rpc
+from hutong.cli.kafka import client_config, consume, group, produce, topic, user
+from hutong.cli.node import cert, configuration, demo, inspection, serve
 from hutong.foundation.errors import UsageError
 
 try:

@@ -46,7 +46,7 @@ def run(arguments: list[str]) -> int:
     """Run a command line and return its exit code. Errors of ours print a sentence; any other is a bug, and raised."""
     try:
         if arguments[:1] == ["serve"]:
-            from hutong.cli.serve import serve
+            from hutong.cli.node.serve import serve
 
             return serve(arguments[1:])
         from hutong.cli.app import run_app

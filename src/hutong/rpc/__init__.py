@@ -7,13 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from hutong.rpc.binding import Binding
     from hutong.rpc.call import AUTH_TOKEN, IncomingCall, current_call
+    from hutong.rpc.calling.proxy import Service, with_options
+    from hutong.rpc.delivery.caller.retry import Pace
+    from hutong.rpc.delivery.caller.session_ids import new_request_id
     from hutong.rpc.delivery.deduplication import Deduplication
-    from hutong.rpc.delivery.retry import Pace
-    from hutong.rpc.delivery.session_ids import new_request_id
-    from hutong.rpc.description import closes, describe, service
-    from hutong.rpc.discovery import Discovery
+    from hutong.rpc.descriptions.description import closes, describe, service
     from hutong.rpc.errors import (
         BadArguments,
         BadReply,
@@ -34,12 +33,13 @@ if TYPE_CHECKING:
         ServiceError,
         ServiceFault,
     )
-    from hutong.rpc.interceptors import Interceptor, Phase, authentication, authorization, interceptor
     from hutong.rpc.options import CallOptions, Delivery
-    from hutong.rpc.proxy import Service, with_options
     from hutong.rpc.remote.client import Client, caller_of, connect
     from hutong.rpc.remote.incoming import CallLimits
     from hutong.rpc.rpc import Rpc
+    from hutong.rpc.serving.binding import Binding
+    from hutong.rpc.serving.discovery import Discovery
+    from hutong.rpc.serving.interceptors import Interceptor, Phase, authentication, authorization, interceptor
 
 __all__ = [
     "AUTH_TOKEN",
@@ -88,30 +88,30 @@ __all__ = [
 ]
 _MODULES: Final = {
     "AUTH_TOKEN": "call",
-    "Binding": "binding",
+    "Binding": "serving.binding",
     "CallLimits": "remote.incoming",
     "CallOptions": "options",
     "Client": "remote.client",
     "Deduplication": "delivery.deduplication",
     "Delivery": "options",
-    "Discovery": "discovery",
+    "Discovery": "serving.discovery",
     "IncomingCall": "call",
-    "Interceptor": "interceptors",
-    "Pace": "delivery.retry",
-    "Phase": "interceptors",
-    "new_request_id": "delivery.session_ids",
+    "Interceptor": "serving.interceptors",
+    "Pace": "delivery.caller.retry",
+    "Phase": "serving.interceptors",
+    "new_request_id": "delivery.caller.session_ids",
     "Rpc": "rpc",
-    "Service": "proxy",
-    "authentication": "interceptors",
-    "authorization": "interceptors",
-    "interceptor": "interceptors",
-    "with_options": "proxy",
+    "Service": "calling.proxy",
+    "authentication": "serving.interceptors",
+    "authorization": "serving.interceptors",
+    "interceptor": "serving.interceptors",
+    "with_options": "calling.proxy",
     "caller_of": "remote.client",
-    "closes": "description",
+    "closes": "descriptions.description",
     "connect": "remote.client",
     "current_call": "call",
-    "describe": "description",
-    "service": "description",
+    "describe": "descriptions.description",
+    "service": "descriptions.description",
 }
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from hutong.rpc.call import Done, IncomingCall
+from hutong.rpc.calling.transport import Transport
 from hutong.rpc.options import CallOptions
-from hutong.rpc.transport import Transport
 
 REQUEST_ID: Final = "request-id"
 """Header of a call: which request it is, however often it is sent."""

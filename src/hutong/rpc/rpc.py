@@ -18,16 +18,18 @@ from hutong.bus.envelope.message import REPLY_PREFIX
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
-from hutong.rpc.binding import Binding, DispatcherRotation, Registry
-from hutong.rpc.bus_endpoint import BusEndpoint, ServiceFailure, ServiceFailureCodec
-from hutong.rpc.bus_transport import BusTransport
 from hutong.rpc.call import IncomingCall
-from hutong.rpc.caller import Caller
+from hutong.rpc.calling.caller import Caller
+from hutong.rpc.delivery.caller.retry import Reliability
 from hutong.rpc.delivery.deduplication import Deduplication
-from hutong.rpc.delivery.retry import Reliability
 from hutong.rpc.delivery_port import Memory
-from hutong.rpc.description import ServiceDescription, describe
-from hutong.rpc.discovery import (
+from hutong.rpc.descriptions.description import ServiceDescription, describe
+from hutong.rpc.figures import ServiceStatistics
+from hutong.rpc.over_bus.endpoint import BusEndpoint, ServiceFailure, ServiceFailureCodec
+from hutong.rpc.over_bus.temporaries import IDLE_MS_DEFAULT, TEMPORARIES_MAX, BindingTemporaries, Surroundings
+from hutong.rpc.over_bus.transport import BusTransport
+from hutong.rpc.serving.binding import Binding, DispatcherRotation, Registry
+from hutong.rpc.serving.discovery import (
     DISCOVERY_ADDRESS,
     Discovery,
     RegistryDiscovery,
@@ -35,11 +37,9 @@ from hutong.rpc.discovery import (
     all_statistics,
     entries_of,
 )
-from hutong.rpc.dispatcher import Dispatcher
-from hutong.rpc.figures import ServiceStatistics
-from hutong.rpc.implementation import invocations
-from hutong.rpc.interceptors import Interceptor, chain_of
-from hutong.rpc.temporaries import IDLE_MS_DEFAULT, TEMPORARIES_MAX, BindingTemporaries, Surroundings
+from hutong.rpc.serving.dispatcher import Dispatcher
+from hutong.rpc.serving.implementation import invocations
+from hutong.rpc.serving.interceptors import Interceptor, chain_of
 from hutong.rpc.tracing import CallTracer, dispatcher_for
 from hutong.runtime.contexts.contexts import Context, ContextKind, current_context
 from hutong.runtime.loops.timers import LoopTimers
@@ -133,7 +133,7 @@ class Rpc(Caller):
     def services(self) -> list[ServiceEntry]:
         """The services bound here, by address.
 
-        Others ask the service `hutong.rpc` (`hutong.rpc.discovery.Discovery`).
+        Others ask the service `hutong.rpc` (`hutong.rpc.serving.discovery.Discovery`).
         """
         return entries_of(self.registry)
 

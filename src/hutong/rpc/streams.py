@@ -18,8 +18,8 @@ from msgspec import Struct
 from hutong.bus.bus import EventBus
 from hutong.bus.waiting.promise import Promise
 from hutong.foundation.errors import Expired
-from hutong.rpc.description import closes, service
-from hutong.rpc.stepping import awaited_in
+from hutong.rpc.descriptions.description import closes, service
+from hutong.rpc.serving.stepping import awaited_in
 
 T = TypeVar("T")
 BATCH_MAX: Final = 1_000  # items in one answer

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final, Protocol
 
 from hutong.rpc.call import Done, IncomingCall
-from hutong.rpc.dispatcher import Dispatcher
-from hutong.rpc.transport import Transport
+from hutong.rpc.calling.transport import Transport
+from hutong.rpc.serving.dispatcher import Dispatcher
 
 OTHER: Final = "_OTHER"
 """The name of an unknown method in spans."""

@@ -1,6 +1,6 @@
 """A node as a process, and the composition of nodes with a broker.
 
-Knows nothing of commands: `cli/serve.py` calls this.
+Knows nothing of commands: `cli/node/serve.py` calls this.
 """
 
 import asyncio

@@ -11,9 +11,9 @@ from opentelemetry.trace import SpanKind
 from hutong.foundation.errors import HutongError
 from hutong.foundation.trace_context import without_trace
 from hutong.rpc.call import Done, IncomingCall, Outcome
+from hutong.rpc.calling.transport import Abandon, Ended, OutgoingCall, Transport
 from hutong.rpc.options import HeaderPairs
 from hutong.rpc.tracing import Dispatch
-from hutong.rpc.transport import Abandon, Ended, OutgoingCall, Transport
 from hutong.tracing import names
 from hutong.tracing.headers import extract, headers_of, parent_of_send
 from hutong.tracing.instruments import Instruments, Measure

@@ -14,7 +14,7 @@ from opentelemetry.trace import Span, TracerProvider, get_tracer
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import UsageError
-from hutong.rpc.caller import Caller
+from hutong.rpc.calling.caller import Caller
 from hutong.tracing import kafka
 from hutong.tracing.broker import BrokerTracing
 from hutong.tracing.bus import BusTracing

@@ -20,7 +20,7 @@ from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupReq
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest
-from hutong.wire.kafka.records import Record, build_batch
+from hutong.wire.kafka.batch.records import Record, build_batch
 from hutong.wire.kafka.registry import APIS
 from hutong.wire.kafka.schema import rows_of
 

@@ -16,10 +16,10 @@ from crc32c import crc32c
 from tests.compat.differential.values import SESSION_SYMBOL_BASE, SYMBOL_BASE, topic_id
 
 from hutong.foundation.errors import ProtocolError
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest
+from hutong.wire.kafka.batch.records import iterate_batches
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
-from hutong.wire.kafka.records import iterate_batches
 from hutong.wire.kafka.registry import APIS
 from hutong.wire.kafka.schema import message_info, rows_of
 

@@ -12,7 +12,7 @@ import time
 from random import Random
 from typing import Any, Final
 
-from hutong.wire.kafka.records import Record, build_batch
+from hutong.wire.kafka.batch.records import Record, build_batch
 from hutong.wire.kafka.schema import Array, FixedWidth, Opaque, Records, Row, Struct, Text, WireType, rows_of
 
 TOPICS: Final = ["alpha", "beta", "gamma", "compacted"]

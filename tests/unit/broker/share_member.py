@@ -10,7 +10,7 @@ from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeat
 from hutong.wire.kafka.apis.k78_share_fetch import ShareFetchRequest, ShareFetchResponse
 from hutong.wire.kafka.apis.k79_share_acknowledge import ShareAcknowledgeRequest
 from hutong.wire.kafka.apis.shared import AcknowledgementBatch, AcknowledgePartition, AcknowledgeTopic
-from hutong.wire.kafka.records import iterate_batches, iterate_records
+from hutong.wire.kafka.batch.records import iterate_batches, iterate_records
 
 NOW_MS = 1_700_000_000_000
 LOCK_MS = 1_000

@@ -13,7 +13,6 @@ from hutong.server.configuration.sections.network import KafkaSettings
 from hutong.server.configuration.sections.node import NodeSettings
 from hutong.server.configuration.settings import Address, Settings
 from hutong.server.serving import node_of
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k00_produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -22,8 +21,9 @@ from hutong.wire.kafka.apis.k00_produce import (
 )
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from hutong.wire.kafka.batch.records import Record, build_batch
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
-from hutong.wire.kafka.records import Record, build_batch
 from hutong.wire.kafka.schema import message_info
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hutong.wire.kafka import record_contents, record_walk
+from hutong.wire.kafka.batch import record_contents, record_walk
 
 ROOT = Path(__file__).parents[3]
 HEADER = Path(sysconfig.get_paths()["include"]) / "Python.h"
@@ -43,7 +43,7 @@ def test_an_installation_with_a_compiler_builds_for_every_later_python(tmp_path:
 
 
 def test_without_a_build_of_this_contract_python_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = "hutong.wire.kafka._record_walk"
+    name = "hutong.wire.kafka.batch._record_walk"
     monkeypatch.setitem(sys.modules, name, None)
     assert record_contents._compiled_walk() is None
     older = SimpleNamespace(CONTRACT=record_walk.CONTRACT - 1)

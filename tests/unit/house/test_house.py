@@ -53,7 +53,7 @@ def test_every_setting_is_read_by_the_server() -> None:
 
     own = {"settings.py", "config.py"}
     server = "".join(path.read_text() for path in (ROOT / "src/hutong/server").rglob("*.py") if path.name not in own)
-    server += (ROOT / "src/hutong/cli/serve.py").read_text()
+    server += (ROOT / "src/hutong/cli/node/serve.py").read_text()
     unread = [setting.name for setting in all_settings() if not re.search(rf"\.{setting.key}\b", server)]
     assert unread == [], "a setting without effect misleads its user"
 

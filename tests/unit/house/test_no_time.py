@@ -38,7 +38,7 @@ SLEEPERS = {
     "support/rpc_ledger.py": "effects that take their time",
     "support/waiting.py": "the time between two questions to another process",
     "unit/rpc/grpc/test_hostile_clients.py": "gRPC's network has no event for what is waited for",
-    "unit/rpc/grpc/test_server.py": "gRPC's network has no event for what is waited for",
+    "unit/rpc/grpc/serving/test_server.py": "gRPC's network has no event for what is waited for",
     "unit/rpc/scenes.py": "the same, where a timer is waited for",
     "unit/rpc/test_bindings.py": "a blocking method; a task that is cancelled",
     "unit/runtime/contexts/test_workers.py": "sleeping on a worker is what is tested",

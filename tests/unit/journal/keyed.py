@@ -9,7 +9,7 @@ from hutong.foundation.errors import HutongError
 from hutong.journal.clean.compaction import CompactionPolicy
 from hutong.journal.clean.retention import RetentionPolicy
 from hutong.journal.log import DiskRead
-from hutong.wire.kafka.records import BatchHeader, Record, iterate_batches, iterate_records
+from hutong.wire.kafka.batch.records import BatchHeader, Record, iterate_batches, iterate_records
 
 EAGER = CompactionPolicy(min_dirty_ratio=0.0)
 

@@ -23,7 +23,7 @@ from hutong.journal.recover.inspect import Inspector
 from hutong.journal.recover.recovery import recover
 from hutong.journal.settings import JournalSettings
 from hutong.testing.disks.simulated import SimDisk
-from hutong.wire.kafka.records import Record, build_batch, iterate_batches, iterate_records, parse_batch_header
+from hutong.wire.kafka.batch.records import Record, build_batch, iterate_batches, iterate_records, parse_batch_header
 
 DIRECTORY = Path("/data/group")
 SMALL = JournalSettings(

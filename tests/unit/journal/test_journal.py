@@ -16,7 +16,7 @@ from hutong.journal.parts import JournalHost
 from hutong.journal.read.walk import LOADS_ON_LOOP_MAX
 from hutong.journal.recover.recovery import recover
 from hutong.journal.settings import JournalSettings
-from hutong.wire.kafka.records import (
+from hutong.wire.kafka.batch.records import (
     Record,
     build_batch,
     is_intact,

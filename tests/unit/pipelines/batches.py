@@ -5,8 +5,8 @@ import struct
 from crc32c import crc32c
 from hypothesis import strategies as st
 
-from hutong.wire.kafka.compression import Compression
-from hutong.wire.kafka.records import Record, build_batch
+from hutong.wire.kafka.batch.compression import Compression
+from hutong.wire.kafka.batch.records import Record, build_batch
 
 payloads = st.none() | st.binary(max_size=300)
 headers = st.lists(st.tuples(st.text(max_size=20), st.none() | st.binary(max_size=20)), max_size=4)

@@ -29,7 +29,7 @@ def compiled_passes() -> None:
     from hutong.pipelines.source.decode.decoder import Decoder
     from hutong.pipelines.source.decode.index import index_batches
     from hutong.pipelines.source.options import COLUMNS
-    from hutong.wire.kafka.compression import Compression
+    from hutong.wire.kafka.batch.compression import Compression
 
     table = pa.RecordBatch.from_arrays([pa.array(["v"])], names=["value"])
     (records,) = Encoder("t", Compression.NONE, 1000, lambda _: 1, 0, lambda: 0).encode(table)

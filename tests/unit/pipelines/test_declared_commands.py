@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hutong.cli.main import run
-from hutong.pipelines.declared.run_folder import FAILED, FINISHED, RUNNING, PipelineFolder, RunRecord
+from hutong.pipelines.declared.run.run_folder import FAILED, FINISHED, RUNNING, PipelineFolder, RunRecord
 
 PROGRESS = {
     "id": "1",

@@ -25,7 +25,7 @@ from hutong.rpc import (
 )
 from hutong.rpc.call import Done
 from hutong.rpc.delivery_port import Execute
-from hutong.rpc.discovery import Discovery, NoSuchService
+from hutong.rpc.serving.discovery import Discovery, NoSuchService
 from hutong.runtime.contexts.contexts import ContextKind, current_context
 from hutong.runtime.runtime import Runtime
 

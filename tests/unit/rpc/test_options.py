@@ -8,8 +8,8 @@ from tests.unit.rpc.scenes import Shop, Store
 from hutong.bus import Headers
 from hutong.foundation.errors import UsageError
 from hutong.rpc import CallOptions, Delivery, Rpc, with_options
+from hutong.rpc.calling.proxy import Proxy
 from hutong.rpc.options import DEFAULT
-from hutong.rpc.proxy import Proxy
 
 
 def test_options_keep_what_is_not_given() -> None:

@@ -9,7 +9,7 @@ from tests.unit.rpc.scenes import Shop, Store, until
 
 from hutong.bus import EventBus
 from hutong.rpc import CallFailed, DispatchFailed, NoService, Rpc, ServiceError, current_call, service, with_options
-from hutong.rpc.stream_reader import BATCH_DEFAULT
+from hutong.rpc.calling.stream_reader import BATCH_DEFAULT
 from hutong.runtime.contexts.contexts import ContextKind
 from hutong.runtime.runtime import Runtime
 

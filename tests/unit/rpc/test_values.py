@@ -10,16 +10,16 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from tests.unit.rpc.test_description import Colour, Line, Parts, Place
+from tests.unit.rpc.descriptions.test_description import Colour, Line, Parts, Place
 
 from hutong.foundation.errors import ProtocolError
 from hutong.rpc import BadReply, DispatchFailed, OutcomeUnknown, RequestExpired, ServiceError, ServiceFault
-from hutong.rpc.bus_endpoint import ServiceFailure, ServiceFailureCodec
-from hutong.rpc.conversion import arguments_from, result_from, result_sayable, sayable
+from hutong.rpc.calling.transport import CallSite
+from hutong.rpc.descriptions.conversion import arguments_from, result_from, result_sayable, sayable
 from hutong.rpc.errors import Failure, error_of
+from hutong.rpc.over_bus.endpoint import ServiceFailure, ServiceFailureCodec
 from hutong.rpc.remote.outgoing import Prepared
 from hutong.rpc.remote.wire import encode_body
-from hutong.rpc.transport import CallSite
 from hutong.wire.rocketmq.command import Command
 
 

@@ -174,10 +174,10 @@ async def test_a_call_over_a_connection_is_one_trace(bound: Rpc, runtime: Runtim
 async def test_a_call_over_grpc_goes_on_with_the_trace_of_its_metadata(rpc: Rpc, recording: Recording) -> None:
     grpc = pytest.importorskip("grpc")
     await rpc.bind(Till, Drawer())
-    from hutong.rpc.description import describe
+    from hutong.rpc.descriptions.description import describe
     from hutong.rpc.grpc import open_server
-    from hutong.rpc.grpc.conversion import ServiceConversion
-    from hutong.rpc.grpc.shapes import builtins_of
+    from hutong.rpc.grpc.proto.conversion import ServiceConversion
+    from hutong.rpc.grpc.proto.shapes import builtins_of
 
     server = await open_server(rpc, "127.0.0.1:0")
     conversion = ServiceConversion(describe(Till), None)

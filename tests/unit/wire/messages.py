@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka import codecs
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.registry import APIS, Api
 from hutong.wire.kafka.schema import (
     Array,

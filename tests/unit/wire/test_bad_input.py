@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.unit.wire.messages import EVERY_MESSAGE, decode, encode, fill, flat, name_of
 
 from hutong.foundation.errors import ProtocolError
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchRequest
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
@@ -20,6 +19,7 @@ from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsResponse
 from hutong.wire.kafka.apis.k75_describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.varint import uvarint
 
 CUTS_MAX = 250

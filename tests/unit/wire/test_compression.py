@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
-from hutong.wire.kafka.compression import (
+from hutong.wire.kafka.batch.compression import (
     BUFFER_BYTES_MAX,
     GZIP_MEMBERS_MAX,
     SNAPPY_BLOCK_BYTES_MIN,

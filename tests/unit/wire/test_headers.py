@@ -6,11 +6,11 @@ from tests.unit.wire.messages import EVERY_MESSAGE, api_of, name_of
 
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k00_produce import ProduceRequest, ProduceResponse
 from hutong.wire.kafka.apis.k01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.headers import (
     RequestHeader,

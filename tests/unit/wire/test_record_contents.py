@@ -8,10 +8,17 @@ from hypothesis import strategies as st
 from tests.support.record_walks import check_agreement, walks
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError
-from hutong.wire.kafka.compression import Compression
-from hutong.wire.kafka.record_contents import examine_batch, with_max_timestamp
-from hutong.wire.kafka.record_walk import INT64_MAX, INT64_MIN, NO_TIMESTAMP, RECORDS_NAMED_MAX
-from hutong.wire.kafka.records import HEADER_BYTES, Record, build_batch, is_intact, iterate_records, parse_batch_header
+from hutong.wire.kafka.batch.compression import Compression
+from hutong.wire.kafka.batch.record_contents import examine_batch, with_max_timestamp
+from hutong.wire.kafka.batch.record_walk import INT64_MAX, INT64_MIN, NO_TIMESTAMP, RECORDS_NAMED_MAX
+from hutong.wire.kafka.batch.records import (
+    HEADER_BYTES,
+    Record,
+    build_batch,
+    is_intact,
+    iterate_records,
+    parse_batch_header,
+)
 from hutong.wire.kafka.varint import varlong
 
 RECORDS = st.lists(

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.errors import ProtocolError
-from hutong.wire.kafka.compression import Compression
-from hutong.wire.kafka.record_slices import (
+from hutong.wire.kafka.batch.compression import Compression
+from hutong.wire.kafka.batch.record_slices import (
     iterate_slices,
     rebuild_batch,
     unpack_records,
     with_timestamp_delta,
 )
-from hutong.wire.kafka.records import HEADER_BYTES, Record, build_batch, iterate_records, parse_batch_header
+from hutong.wire.kafka.batch.records import HEADER_BYTES, Record, build_batch, iterate_records, parse_batch_header
 from hutong.wire.kafka.varint import varlong
 
 RECORDS = st.lists(

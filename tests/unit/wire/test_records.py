@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, Refused
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka import records
-from hutong.wire.kafka.compression import Compression
-from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.record_slices import rebuild_batch
-from hutong.wire.kafka.records import (
+from hutong.wire.kafka.batch import records
+from hutong.wire.kafka.batch.compression import Compression
+from hutong.wire.kafka.batch.record_slices import rebuild_batch
+from hutong.wire.kafka.batch.records import (
     Record,
     build_batch,
     iterate_batches,
@@ -23,6 +22,7 @@ from hutong.wire.kafka.records import (
     parse_batch_header,
     validate_batch_set,
 )
+from hutong.wire.kafka.error_codes import ErrorCode
 
 NULLABLE = st.none() | st.binary(max_size=200)
 RECORDS = st.lists(

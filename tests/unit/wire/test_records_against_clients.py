@@ -8,8 +8,8 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder as Aiokafk
 from kafka.record.default_records import DefaultRecordBatch as KafkaPythonBatch
 from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 
-from hutong.wire.kafka.compression import Compression
-from hutong.wire.kafka.records import Record, build_batch, iterate_records, validate_batch_set
+from hutong.wire.kafka.batch.compression import Compression
+from hutong.wire.kafka.batch.records import Record, build_batch, iterate_records, validate_batch_set
 
 SENT = [
     Record(0, 1_700_000_000_000, b"key", b"value", []),

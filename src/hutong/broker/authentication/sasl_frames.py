@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hutong.foundation.errors import ProtocolError
 from hutong.security.sasl.steps import Accepted, Challenge, Fault, Rejected
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeResponse
 from hutong.wire.kafka.apis.k36_sasl_authenticate import SaslAuthenticateResponse
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.headers import RequestHeader, encode_response_frame
 from hutong.wire.kafka.registry import APIS

@@ -29,7 +29,7 @@ from hutong.foundation.waiting.pending import Pending
 from hutong.reactor.connections.channel import HELD, Held
 from hutong.reactor.connections.connection import PendingResponse
 from hutong.security.principals import ANONYMOUS, Principal
-from hutong.wire.kafka import codecs
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.headers import RequestHeader, decode_request_header, encode_response_frame
 from hutong.wire.kafka.produce_frame import encode_produce_response_frame
 from hutong.wire.kafka.registry import APIS

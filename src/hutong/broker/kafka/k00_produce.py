@@ -43,8 +43,8 @@ from hutong.wire.kafka.apis.k00_produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from hutong.wire.kafka.batch.records import TRANSACTIONAL
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import TRANSACTIONAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

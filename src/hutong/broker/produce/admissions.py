@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hutong.foundation.errors import Refused
 from hutong.reactor.connections.channel import HELD, Held
+from hutong.wire.kafka.batch.records import HEADER_BYTES, TRANSACTIONAL
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import HEADER_BYTES, TRANSACTIONAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

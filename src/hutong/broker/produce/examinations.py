@@ -23,8 +23,8 @@ from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.foundation.histograms import Histogram
 from hutong.reactor.connections.channel import HELD, Held
 from hutong.scheduler.driver import UNFINISHED, FairExecutor, Unfinished
-from hutong.wire.kafka.record_contents import IS_COMPILED, LOOP_BYTES_MAX
-from hutong.wire.kafka.records import COMPRESSION_MASK, HEADER_BYTES
+from hutong.wire.kafka.batch.record_contents import IS_COMPILED, LOOP_BYTES_MAX
+from hutong.wire.kafka.batch.records import COMPRESSION_MASK, HEADER_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence

@@ -25,10 +25,10 @@ from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageE
 from hutong.reactor.connections.channel import PendingResponse
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from hutong.wire.kafka.batch.record_contents import IS_COMPILED, LOOP_BYTES_MAX, examine_batch, greatest_timestamp
+from hutong.wire.kafka.batch.records import COMPRESSION_MASK, HEADER_BYTES, validate_batch_set
 from hutong.wire.kafka.headers import RequestHeader
 from hutong.wire.kafka.produce_frame import encode_produce_response_frame, single_frame_encoder
-from hutong.wire.kafka.record_contents import IS_COMPILED, LOOP_BYTES_MAX, examine_batch, greatest_timestamp
-from hutong.wire.kafka.records import COMPRESSION_MASK, HEADER_BYTES, validate_batch_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from hutong.reactor.connections.handler import Train
     from hutong.wire.buffer import Buffer
     from hutong.wire.kafka.apis.k00_produce import ProduceRequest, TopicProduceData
-    from hutong.wire.kafka.records import BatchHeader
+    from hutong.wire.kafka.batch.records import BatchHeader
 
 FLEXIBLE_FROM: Final = 9
 _PREFIX: Final = struct.Struct(">i4si")  # frame size, API key and version, correlation id

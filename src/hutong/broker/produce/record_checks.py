@@ -1,7 +1,7 @@
 """Checks of a client's batch against its topic: sound header and records, times that it takes, keys where compacted.
 
-Strategy: header and CRC first, then one walk over the records (`wire/kafka/record_contents.py`), which gives all that
-the topic's rules need. The rules are those of Kafka's LogValidator, with its error codes:
+Strategy: header and CRC first, then one walk over the records (`wire/kafka/batch/record_contents.py`), which gives all
+that the topic's rules need. The rules are those of Kafka's LogValidator, with its error codes:
 
     INVALID_RECORD (87)      records that are malformed, fewer or more than the header says, or with forged offsets;
                              a record without a key in a compacted topic
@@ -21,18 +21,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, Refused, UsageError
+from hutong.wire.kafka.batch.record_contents import examine_batch, examine_records, with_max_timestamp
+from hutong.wire.kafka.batch.record_slices import DELETE_HORIZON
+from hutong.wire.kafka.batch.record_walk import INT64_MAX, INT64_MIN, RECORDS_NAMED_MAX
+from hutong.wire.kafka.batch.records import HEADER_BYTES, LOG_APPEND_TIME, parse_batch_header, validate_batch_set
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.record_contents import examine_batch, examine_records, with_max_timestamp
-from hutong.wire.kafka.record_slices import DELETE_HORIZON
-from hutong.wire.kafka.record_walk import INT64_MAX, INT64_MIN, RECORDS_NAMED_MAX
-from hutong.wire.kafka.records import HEADER_BYTES, LOG_APPEND_TIME, parse_batch_header, validate_batch_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hutong.broker.topics.topic_config import TopicConfig
-    from hutong.wire.kafka.record_walk import RecordContents
-    from hutong.wire.kafka.records import BatchHeader
+    from hutong.wire.kafka.batch.record_walk import RecordContents
+    from hutong.wire.kafka.batch.records import BatchHeader
 
 UNBOUNDED_BYTES: Final = 1 << 62
 """For records whose size the caller has bounded."""

@@ -23,8 +23,8 @@ from hutong.broker.handling.responses import error_code_of
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.groups.share.delivery.messages import Acquire, Acquired, BatchSpan
 from hutong.journal.log import DiskRead
+from hutong.wire.kafka.batch.records import BatchHeader, iterate_batches
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import BatchHeader, iterate_batches
 
 if TYPE_CHECKING:
     from hutong.broker.fetch.disk_reads import DiskReads

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, Refused, UsageError
 from hutong.journal.append.qos import Qos
 from hutong.journal.log import DiskRead
+from hutong.wire.kafka.batch.records import Record, build_batch, iterate_batches, iterate_records, parse_batch_header
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import Record, build_batch, iterate_batches, iterate_records, parse_batch_header
 
 if TYPE_CHECKING:
     from hutong.broker.topics.catalogue import Topics

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.foundation.errors import HutongError
 from hutong.journal.append.qos import Qos
 from hutong.journal.read.reader import DiskRead
-from hutong.wire.kafka.records import parse_batch_header
+from hutong.wire.kafka.batch.records import parse_batch_header
 
 if TYPE_CHECKING:
     from hutong.journal.log import PartitionLog

@@ -27,7 +27,7 @@ from typing import Final, Protocol, TypeAlias
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import CorruptData, HutongError, ProtocolError
-from hutong.wire.kafka.records import Record, build_batch, iterate_batches, iterate_records
+from hutong.wire.kafka.batch.records import Record, build_batch, iterate_batches, iterate_records
 
 Entry: TypeAlias = tuple[bytes, bytes | None]
 Then: TypeAlias = Callable[[HutongError | None], None]

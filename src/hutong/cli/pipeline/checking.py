@@ -24,7 +24,7 @@ def init(
     python: Annotated[bool, typer.Option("--python", help="Declare it in Python instead of TOML.")] = False,
 ) -> None:
     """Write the file of a new pipeline into this folder, ready to be changed."""
-    from hutong.pipelines.declared.templates import write_template
+    from hutong.pipelines.declared.declare.templates import write_template
 
     file, needs_topic = write_template(name, Path(), job=job, topic=topic, bootstrap=bootstrap, python=python)
     typer.echo(file.name)
@@ -42,9 +42,9 @@ def validate(
 
     First the file, then whether the topics exist, then, with Spark, columns and SQL: a few seconds.
     """
-    from hutong.pipelines.declared.checking import read_and_check
-    from hutong.pipelines.declared.finding import find
-    from hutong.pipelines.declared.reaching import check_topics
+    from hutong.pipelines.declared.check.checking import read_and_check
+    from hutong.pipelines.declared.check.reaching import check_topics
+    from hutong.pipelines.declared.run.finding import find
 
     file = find(name, Path())
     pipeline, problems = read_and_check(file)
@@ -54,7 +54,7 @@ def validate(
         done.append("topics")
     in_the_way = [problem for problem in problems.grave if "topics" not in done]
     if not quick and not in_the_way and _has_spark():
-        from hutong.pipelines.declared.analysing import MASTER, QUIET_SETTINGS, analyse
+        from hutong.pipelines.declared.parts.analysing import MASTER, QUIET_SETTINGS, analyse
         from hutong.pipelines.engine.progress import live_line
         from hutong.pipelines.engine.session import spark_session
 

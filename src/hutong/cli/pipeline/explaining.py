@@ -64,16 +64,16 @@ def _explain_job(job: "Job", master: str, conf: list[str] | None, spark_log: str
 
 
 def _explain_pipeline(name: str | None, svg: Path | None, master: str, conf: list[str] | None, log_level: str) -> None:
-    from hutong.pipelines.declared.checking import read_and_check
-    from hutong.pipelines.declared.explaining import SETTINGS
-    from hutong.pipelines.declared.explaining import explain as explain_on
-    from hutong.pipelines.declared.finding import find
-    from hutong.pipelines.declared.reaching import check_topics
+    from hutong.pipelines.declared.check.checking import read_and_check
+    from hutong.pipelines.declared.check.reaching import check_topics
+    from hutong.pipelines.declared.parts.explaining import SETTINGS
+    from hutong.pipelines.declared.parts.explaining import explain as explain_on
+    from hutong.pipelines.declared.run.finding import find
     from hutong.pipelines.engine.failures import plain_errors
     from hutong.pipelines.engine.masters import is_connect
     from hutong.pipelines.engine.progress import live_line
     from hutong.pipelines.engine.session import spark_session
-    from hutong.pipelines.report.dag import stage_dag_svg
+    from hutong.pipelines.report.render.dag import stage_dag_svg
 
     check_log_level(log_level)
     if is_connect(master):

@@ -44,7 +44,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write an HTML page about a run: throughput, batches, lag, stages and what they wait for, failures."""
-    from hutong.pipelines.report.page import page, state_of
+    from hutong.pipelines.report.render.page import page, state_of
 
     run = _run(name, run_id, event_log, url, state)
     try:
@@ -70,7 +70,7 @@ def report(
 def _run(
     name: str | None, run_id: str | None, event_log: Path | None, url: str | None, state: Path | None
 ) -> "SparkRun":
-    from hutong.pipelines.report.gathering import run_of_folder, run_of_log
+    from hutong.pipelines.report.collect.gathering import run_of_folder, run_of_log
 
     if sum(given is not None for given in (name, event_log, url)) > 1:
         raise UsageError("give one of a pipeline, --event-log and --url")
@@ -79,7 +79,7 @@ def _run(
     if event_log is not None:
         return run_of_log(event_log)
     if url is not None:
-        from hutong.pipelines.report.live import run_of_driver
+        from hutong.pipelines.report.collect.live import run_of_driver
 
         return run_of_driver(url)
     return run_of_folder(_folder(name, state), run_id)
@@ -88,7 +88,7 @@ def _run(
 def _folder(name: str | None, state: Path | None) -> Path:
     """A folder that is given itself, else the one of the pipeline that is named, else of the only one that ran here."""
     from hutong.cli.pipeline.showing import folder_named
-    from hutong.pipelines.declared.run_folder import pipelines_in, state_folder
+    from hutong.pipelines.declared.run.run_folder import pipelines_in, state_folder
 
     if name is not None:
         return Path(name) if Path(name).is_dir() else folder_named(name, state).path

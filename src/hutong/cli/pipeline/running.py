@@ -26,7 +26,7 @@ from hutong.cli.pipeline.options import (
 from hutong.foundation.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from hutong.pipelines.declared.run_folder import PipelineFolder, RunRecord
+    from hutong.pipelines.declared.run.run_folder import PipelineFolder, RunRecord
 
 DECLARED = "declared"
 """The command that runs a file; it has no name of its own on the command line."""
@@ -64,11 +64,11 @@ def run_declared(
     Ctrl-C stops after the batch at work. `run access-log` and `run pagerank` run jobs that need no file.
     """
     from hutong.foundation.clock import SystemClock
-    from hutong.pipelines.declared.checking import read_and_check
-    from hutong.pipelines.declared.finding import find, folder_of
-    from hutong.pipelines.declared.reaching import check_topics
-    from hutong.pipelines.declared.request import Request
-    from hutong.pipelines.declared.supervisor import Supervisor
+    from hutong.pipelines.declared.check.checking import read_and_check
+    from hutong.pipelines.declared.check.reaching import check_topics
+    from hutong.pipelines.declared.process.request import Request
+    from hutong.pipelines.declared.process.supervisor import Supervisor
+    from hutong.pipelines.declared.run.finding import find, folder_of
     from hutong.pipelines.engine.session import MISSING_EXTRA
 
     check_log_level(spark_log)
@@ -105,7 +105,7 @@ def stop(
 ) -> int:
     """Stop a running pipeline after the batch it is at."""
     from hutong.cli.pipeline.showing import folder_named
-    from hutong.pipelines.declared.run_folder import UNKNOWN_PID
+    from hutong.pipelines.declared.run.run_folder import UNKNOWN_PID
 
     folder = folder_named(name, state)
     pid = folder.supervisor_pid

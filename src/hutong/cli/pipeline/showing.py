@@ -11,7 +11,7 @@ from hutong.foundation.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hutong.pipelines.declared.run_folder import PipelineFolder
+    from hutong.pipelines.declared.run.run_folder import PipelineFolder
 
 NEVER = "never run"
 DIED = "died"
@@ -23,8 +23,8 @@ STATUS_COLUMNS = ("name", "state", "since", "query", "batch", "rows_per_second",
 
 def list_all(state: StateOption = None, as_json: AsJson = False) -> None:
     """List the library's jobs and the pipelines of this folder."""
-    from hutong.pipelines.declared.definition import NAME
-    from hutong.pipelines.declared.finding import folder_of, pipelines_in
+    from hutong.pipelines.declared.declare.definition import NAME
+    from hutong.pipelines.declared.run.finding import folder_of, pipelines_in
     from hutong.pipelines.jobs import JOBS
 
     rows: list[dict[str, Any]] = [
@@ -50,7 +50,7 @@ def status(name: PipelineArgument = None, state: StateOption = None, as_json: As
 
 def state_of(folder: "PipelineFolder") -> str:
     """The state of a pipeline, in a word."""
-    from hutong.pipelines.declared.run_folder import ENDED, FAILED, STARTING
+    from hutong.pipelines.declared.run.run_folder import ENDED, FAILED, STARTING
 
     last = folder.last_record()
     is_running = folder.supervisor_pid is not None
@@ -64,10 +64,10 @@ def state_of(folder: "PipelineFolder") -> str:
 
 def folder_named(name: str | None, state: Path | None) -> "PipelineFolder":
     """The folder of a pipeline that the user names, by file or by name; its file may be gone."""
-    from hutong.pipelines.declared.definition import NAME
-    from hutong.pipelines.declared.finding import find, folder_of
-    from hutong.pipelines.declared.reading import read_pipeline
-    from hutong.pipelines.declared.run_folder import PipelineFolder, state_folder
+    from hutong.pipelines.declared.declare.definition import NAME
+    from hutong.pipelines.declared.declare.reading import read_pipeline
+    from hutong.pipelines.declared.run.finding import find, folder_of
+    from hutong.pipelines.declared.run.run_folder import PipelineFolder, state_folder
 
     if name is not None and NAME.fullmatch(name):
         known = PipelineFolder(state_folder(state, Path()) / name)
@@ -78,14 +78,14 @@ def folder_named(name: str | None, state: Path | None) -> "PipelineFolder":
 
 
 def _folders(state: Path | None) -> "list[PipelineFolder]":
-    from hutong.pipelines.declared.run_folder import pipelines_in, state_folder
+    from hutong.pipelines.declared.run.run_folder import pipelines_in, state_folder
 
     return pipelines_in(state_folder(state, Path()))
 
 
 def _status_rows(folder: "PipelineFolder") -> list[dict[str, Any]]:
     """A row per query; one without figures where nothing has been done yet."""
-    from hutong.pipelines.declared.figures import figures
+    from hutong.pipelines.declared.run.figures import figures
 
     row: dict[str, Any] = dict.fromkeys(STATUS_COLUMNS)
     row |= {"name": folder.path.name, "state": state_of(folder)}

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from hutong.cli import client
-from hutong.cli.consume import read_records
-from hutong.cli.produce import Sending
+from hutong.cli.kafka import client
+from hutong.cli.kafka.consume import read_records
+from hutong.cli.kafka.produce import Sending
 
 LIVE_POLL_SECONDS = 0.1
 LIVE_DRAIN_SECONDS = 20.0

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from confluent_kafka.admin import NewTopic
 
-from hutong.cli import client
+from hutong.cli.kafka import client
+from hutong.cli.kafka.produce import file_lines
 from hutong.cli.output import progress
-from hutong.cli.produce import file_lines
 from hutong.examples.demo import host_metrics, import_graph, plain, web_log
 from hutong.examples.demo.flow import DemoStream, LiveStream, producer, read_back, send_all
 from hutong.examples.demo.jobs import DemoJobs, spark_jobs

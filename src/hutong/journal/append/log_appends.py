@@ -22,9 +22,9 @@ from hutong.journal.append.qos import Qos
 from hutong.journal.append.transactions import LogTransactions
 from hutong.journal.append.writer import Writer
 from hutong.journal.settings import JournalSettings
-from hutong.wire.kafka.control_records import build_marker
+from hutong.wire.kafka.batch.control_records import build_marker
+from hutong.wire.kafka.batch.records import TRANSACTIONAL, BatchHeader
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import TRANSACTIONAL, BatchHeader
 
 NO_APPEND_TIME: Final = -1
 _RECEIVE: Final = Qos.RECEIVE  # looked up once: a member of an enum costs 40 ns of an append's 1,000

@@ -25,7 +25,14 @@ from hutong.journal.format import chunk
 from hutong.journal.format.batches import LEADER
 from hutong.journal.resources import JournalPart, JournalResources
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.records import CRC_AT, CRC_START, HEADER_BYTES, LENGTH_END, LOG_APPEND_TIME, MAX_TIMESTAMP_AT
+from hutong.wire.kafka.batch.records import (
+    CRC_AT,
+    CRC_START,
+    HEADER_BYTES,
+    LENGTH_END,
+    LOG_APPEND_TIME,
+    MAX_TIMESTAMP_AT,
+)
 
 CHUNKS_PER_REGION_MIN: Final = 4  # a chunk never spans two cache regions: what does not fit at a region's end is lost
 TRIMMED_PER_CHUNK: Final = 2  # logs whose cached runs are trimmed after each chunk: bounds the memory of quiet logs

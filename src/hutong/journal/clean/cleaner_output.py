@@ -19,7 +19,7 @@ from hutong.journal.format import chunk
 from hutong.journal.format.index import SegmentIndex, encode_index
 from hutong.journal.settings import JournalSettings
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.records import BatchHeader
+from hutong.wire.kafka.batch.records import BatchHeader
 
 CLEANING_NAME: Final = "cleaning.tmp"  # a start removes every such file
 FLUSH_BYTES: Final = 4 * 1024 * 1024  # written between two flushes: a long one would hold up those of the writer

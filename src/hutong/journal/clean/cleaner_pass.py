@@ -29,7 +29,7 @@ from hutong.journal.format import chunk
 from hutong.journal.format.index import SegmentIndex
 from hutong.journal.read.walk import SegmentWindow
 from hutong.journal.settings import JournalSettings
-from hutong.wire.kafka.records import BatchHeader, is_intact, iterate_batches
+from hutong.wire.kafka.batch.records import BatchHeader, is_intact, iterate_batches
 
 
 class SourceSegment(NamedTuple):

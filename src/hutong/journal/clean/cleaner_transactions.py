@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_left
 
 from hutong.journal.append.transactions import ROW_NUMBERS
-from hutong.wire.kafka.records import BatchHeader
+from hutong.wire.kafka.batch.records import BatchHeader
 
 
 class CleanedTransactions:

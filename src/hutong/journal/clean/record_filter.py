@@ -23,7 +23,7 @@ from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
 from hutong.journal.clean.cleaner_transactions import CleanedTransactions
 from hutong.journal.clean.newest_keys import KeyMap, hash_of
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.record_slices import (
+from hutong.wire.kafka.batch.record_slices import (
     DELETE_HORIZON,
     RecordSlice,
     iterate_slices,
@@ -31,8 +31,8 @@ from hutong.wire.kafka.record_slices import (
     unpack_records,
     with_timestamp_delta,
 )
-from hutong.wire.kafka.record_walk import INT64_MAX, INT64_MIN
-from hutong.wire.kafka.records import COMPRESSION_MASK, BatchHeader
+from hutong.wire.kafka.batch.record_walk import INT64_MAX, INT64_MIN
+from hutong.wire.kafka.batch.records import COMPRESSION_MASK, BatchHeader
 
 RECORDS_PER_SLICE: Final = 32
 _UNREADABLE: Final = (ProtocolError, LimitExceeded, UsageError)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import CorruptData
-from hutong.wire.kafka.records import CRC_START, HEADER_BYTES, LENGTH_END, MAGIC
+from hutong.wire.kafka.batch.records import CRC_START, HEADER_BYTES, LENGTH_END, MAGIC
 
 LEADER: Final = struct.Struct(">qii")  # base offset, length, leader epoch: the writer rewrites them in its copy
 _STEP: Final = struct.Struct(

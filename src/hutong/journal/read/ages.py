@@ -13,7 +13,7 @@ from hutong.foundation.regions import RegionCache
 from hutong.journal.files.spans import LogSpans
 from hutong.journal.format.index import Extents
 from hutong.journal.read.runs import CachedRuns
-from hutong.wire.kafka.records import parse_batch_header
+from hutong.wire.kafka.batch.records import parse_batch_header
 
 UNKNOWN: Final = -1
 

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 
 from hutong.foundation.regions import RegionCache
 from hutong.journal.format.batches import cut
-from hutong.wire.kafka.records import HEADER_BYTES
+from hutong.wire.kafka.batch.records import HEADER_BYTES
 
 
 class Views:

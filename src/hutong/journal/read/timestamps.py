@@ -16,10 +16,10 @@ from hutong.journal.files.spans import Span
 from hutong.journal.format.index import Extent, Extents
 from hutong.journal.read.reader import DiskRead, JournalReader
 from hutong.journal.read.walk import Walk
-from hutong.wire.kafka.compression import DECOMPRESSED_BYTES_MAX
-from hutong.wire.kafka.record_contents import first_from, greatest_in, unpack_in_place
-from hutong.wire.kafka.record_walk import INT64_MIN
-from hutong.wire.kafka.records import BatchHeader, iterate_batches
+from hutong.wire.kafka.batch.compression import DECOMPRESSED_BYTES_MAX
+from hutong.wire.kafka.batch.record_contents import first_from, greatest_in, unpack_in_place
+from hutong.wire.kafka.batch.record_walk import INT64_MIN
+from hutong.wire.kafka.batch.records import BatchHeader, iterate_batches
 
 Found = tuple[int, int]  # timestamp in ms, offset
 PlanSearch = Callable[[Span, Callable[[Extents], list[Extent]], Callable[[Walk], Found]], DiskRead[Found]]

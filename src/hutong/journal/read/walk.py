@@ -20,7 +20,7 @@ from hutong.journal.format import chunk
 from hutong.journal.format.batches import Damage, find_damage, has_gaps, step
 from hutong.journal.format.index import Extent, Extents
 from hutong.journal.read.read_memory import ReadMemory
-from hutong.wire.kafka.records import HEADER_BYTES
+from hutong.wire.kafka.batch.records import HEADER_BYTES
 
 WINDOW_BYTES_MIN: Final = 16 * 1024
 WINDOW_BYTES_MAX: Final = 1024 * 1024

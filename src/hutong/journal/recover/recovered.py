@@ -7,8 +7,8 @@ from hutong.journal.append.producers import Producers
 from hutong.journal.append.transactions import LogTransactions
 from hutong.journal.files.segment import Segment
 from hutong.journal.files.spans import LogSpans
-from hutong.wire.kafka.control_records import Marker
-from hutong.wire.kafka.records import BatchHeader
+from hutong.wire.kafka.batch.control_records import Marker
+from hutong.wire.kafka.batch.records import BatchHeader
 
 
 @dataclass(slots=True)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from hutong.foundation.errors import CorruptData, ProtocolError, UnknownFormat
 from hutong.journal.format import chunk
 from hutong.journal.read.walk import SegmentWindow
-from hutong.wire.kafka.control_records import Marker, parse_marker
-from hutong.wire.kafka.records import BatchHeader, is_intact, iterate_batches
+from hutong.wire.kafka.batch.control_records import Marker, parse_marker
+from hutong.wire.kafka.batch.records import BatchHeader, is_intact, iterate_batches
 
 
 class ScannedRun(NamedTuple):

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final
 from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
 from hutong.journal.files.segment import parse_segment_name
 from hutong.journal.recover.inspect import JournalProblem, Lost, Remedy
-from hutong.wire.kafka.record_contents import examine_batch, unpack_in_place
-from hutong.wire.kafka.record_walk import examine_sparse
-from hutong.wire.kafka.records import HEADER_BYTES, MAGIC, iterate_batches
+from hutong.wire.kafka.batch.record_contents import examine_batch, unpack_in_place
+from hutong.wire.kafka.batch.record_walk import examine_sparse
+from hutong.wire.kafka.batch.records import HEADER_BYTES, MAGIC, iterate_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hutong.journal.recover.inspect import Inspector, SegmentFile
     from hutong.journal.recover.scan import ScannedChunk
     from hutong.wire.buffer import Buffer
-    from hutong.wire.kafka.records import BatchHeader
+    from hutong.wire.kafka.batch.records import BatchHeader
 
 FINDINGS_MAX: Final = 100
 """Of one journal: more are counted, not listed."""

@@ -18,9 +18,9 @@ from hutong.foundation.errors import ProtocolError
 from hutong.pipelines.client.tls import denial, last_words
 from hutong.pipelines.errors import AccessDenied, Unavailable
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
-from hutong.wire.kafka.codecs import Message
+from hutong.wire.kafka.codec import codecs
+from hutong.wire.kafka.codec.codecs import Message
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
 from hutong.wire.kafka.registry import APIS

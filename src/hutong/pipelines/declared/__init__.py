@@ -3,6 +3,6 @@
 What a pipeline written in Python needs is here by name. Reading and checking import no Spark.
 """
 
-from hutong.pipelines.declared.definition import Pipeline, Sink, Source, Transform, Watermark
+from hutong.pipelines.declared.declare.definition import Pipeline, Sink, Source, Transform, Watermark
 
 __all__ = ["Pipeline", "Sink", "Source", "Transform", "Watermark"]

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.declared.checking import read_and_check
-from hutong.pipelines.declared.driver import drive
-from hutong.pipelines.declared.finding import find, folder_of
-from hutong.pipelines.declared.request import GRACE_S_DEFAULT, Request
-from hutong.pipelines.declared.run_folder import run_id_at
+from hutong.pipelines.declared.check.checking import read_and_check
+from hutong.pipelines.declared.process.driver import drive
+from hutong.pipelines.declared.process.request import GRACE_S_DEFAULT, Request
+from hutong.pipelines.declared.run.finding import find, folder_of
+from hutong.pipelines.declared.run.run_folder import run_id_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

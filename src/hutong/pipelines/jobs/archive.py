@@ -17,7 +17,7 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.archive.folder import ArchiveFolder, folder_of
 from hutong.pipelines.archive.snapshot import BatchOf, with_batch
-from hutong.pipelines.declared.definition import AVAILABLE_NOW, BATCH
+from hutong.pipelines.declared.declare.definition import AVAILABLE_NOW, BATCH
 from hutong.pipelines.jobs.job import Job, JobParameter, Work
 from hutong.pipelines.jobs.parameters import MIB, MINUTE_MS, needed, resolved_path, the_only, whole_number
 

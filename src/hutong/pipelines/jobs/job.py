@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from hutong.pipelines.declared.definition import Pipeline
+    from hutong.pipelines.declared.declare.definition import Pipeline
 
 PIPELINE = """\
 [pipeline]

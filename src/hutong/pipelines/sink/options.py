@@ -8,7 +8,7 @@ from enum import Enum
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.cluster import ClusterSettings
 from hutong.pipelines.option_values import cluster_of, count, refuse_unsupported
-from hutong.wire.kafka.compression import Compression
+from hutong.wire.kafka.batch.compression import Compression
 
 APP_ID, VERSION = "txnAppId", "txnVersion"
 APP_ID_LENGTH_MAX = 100

@@ -13,8 +13,8 @@ import msgspec
 
 from hutong.foundation.errors import CorruptData
 from hutong.rpc.call import Outcome
-from hutong.rpc.conversion import sayable
 from hutong.rpc.delivery.messages import CallRefusal, Reason
+from hutong.rpc.descriptions.conversion import sayable
 from hutong.rpc.errors import (
     NOT_EXECUTED_CODE,
     OUTCOME_UNKNOWN_CODE,

@@ -14,8 +14,8 @@ from hutong.rpc.grpc.limits import GrpcLimits
 
 if TYPE_CHECKING:
     from hutong.foundation.clock import Clock
-    from hutong.rpc.description import ServiceDescription
-    from hutong.rpc.grpc.server import GrpcServer
+    from hutong.rpc.descriptions.description import ServiceDescription
+    from hutong.rpc.grpc.serving.server import GrpcServer
     from hutong.rpc.rpc import Rpc
 
 PORT_MAX: Final = 65_535
@@ -57,7 +57,7 @@ async def open_server(
 def build_server(rpc: "Rpc", *, tls: GrpcTls | None = None, limits: GrpcLimits | None = None) -> "GrpcServer":
     """The same, not listening yet: `add` to it first what is to have a package of its own."""
     try:
-        from hutong.rpc.grpc.server import GrpcServer
+        from hutong.rpc.grpc.serving.server import GrpcServer
     except ImportError as error:
         raise UsageError(
             f"A gRPC server needs {error.name or 'packages'}, which is not installed: pip install 'hutong[grpc]'.",

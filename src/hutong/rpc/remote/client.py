@@ -13,8 +13,8 @@ from hutong.foundation.timers import TimerWheel
 from hutong.remoting.channels.channel import Channel
 from hutong.remoting.client import RemotingClient
 from hutong.rpc.call import IncomingCall
-from hutong.rpc.caller import Caller
-from hutong.rpc.delivery.retry import Pace, Reliability
+from hutong.rpc.calling.caller import Caller
+from hutong.rpc.delivery.caller.retry import Pace, Reliability
 from hutong.rpc.remote.connections import CONNECTION_LIMITS
 from hutong.rpc.remote.dialled import DialledTransport
 from hutong.rpc.remote.incoming import CallLimits, IncomingCalls, RemoteCall

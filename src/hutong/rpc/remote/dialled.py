@@ -16,9 +16,9 @@ from hutong.foundation.errors import HutongError, LimitExceeded
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import ParkedWait, WaitTable
 from hutong.remoting.channels.channel import Channel
+from hutong.rpc.calling.transport import Abandon, Ended, OutgoingCall
 from hutong.rpc.errors import CallFailed, NotConnected
 from hutong.rpc.remote.outgoing import AwaitedAnswer, Preparations, begin
-from hutong.rpc.transport import Abandon, Ended, OutgoingCall
 
 CALLS_WAITING_MAX: Final = 65_536
 """Calls that wait for the connection at a time."""

@@ -22,11 +22,11 @@ from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.remoting.channels.answers import frame_of
 from hutong.remoting.channels.channel import Channel
-from hutong.rpc.binding import DispatcherRotation
 from hutong.rpc.call import IncomingCall, Outcome
-from hutong.rpc.conversion import bad_arguments, result_from
+from hutong.rpc.descriptions.conversion import bad_arguments, result_from
 from hutong.rpc.errors import DISPATCH_CODE, BadReply, Failure
 from hutong.rpc.remote import wire
+from hutong.rpc.serving.binding import DispatcherRotation
 from hutong.wire.rocketmq.command import BINARY, Command, encode_ext
 
 A = TypeVar("A")

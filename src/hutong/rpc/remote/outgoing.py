@@ -18,9 +18,9 @@ from hutong.foundation.waiting.numbered import NumberedWait
 from hutong.remoting.channels.answers import NOT_SUPPORTED, SYSTEM_BUSY
 from hutong.remoting.channels.channel import Channel
 from hutong.rpc.call import Outcome
+from hutong.rpc.calling.transport import Abandon, CallSite, Ended, OutgoingCall
 from hutong.rpc.errors import BadReply, CallFailed, CallTimeout, ConnectionLost, NoService, NotConnected, Overloaded
 from hutong.rpc.remote import wire
-from hutong.rpc.transport import Abandon, CallSite, Ended, OutgoingCall
 from hutong.wire.rocketmq.command import Command
 
 REMOTING_ERRORS: Final[dict[int, type[CallFailed]]] = {SYSTEM_BUSY: Overloaded, NOT_SUPPORTED: NoService}

@@ -41,14 +41,14 @@ from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.files.disk import Disk
 from hutong.reactor.accept.gate import ConnectionGate
 from hutong.runtime.verticles import Verticle
-from hutong.server.broker.data_dir import DataDir
+from hutong.server.broker.data.data_dir import DataDir
+from hutong.server.broker.data.journals import NodeJournals
+from hutong.server.broker.data.upkeep import Upkeep
+from hutong.server.broker.data.users import put_users
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.broker.group_coordinators import GroupCoordinators, group_configs, open_groups
-from hutong.server.broker.journals import NodeJournals
 from hutong.server.broker.request_queues import RequestQueues
 from hutong.server.broker.share_coordinators import ShareGroupParts, open_share_groups
-from hutong.server.broker.upkeep import Upkeep
-from hutong.server.broker.users import put_users
 from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Settings
 from hutong.server.listeners.authenticators import Authenticators

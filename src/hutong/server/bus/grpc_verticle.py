@@ -9,7 +9,7 @@ from hutong.rpc.grpc.opening import GrpcTls, open_server
 from hutong.runtime.verticles import Verticle
 
 if TYPE_CHECKING:
-    from hutong.rpc.grpc.server import GrpcServer
+    from hutong.rpc.grpc.serving.server import GrpcServer
     from hutong.rpc.rpc import Rpc
 
 

@@ -31,7 +31,7 @@ from hutong.reactor.frames.framing import length_prefixed
 from hutong.reactor.memory.watch import MemoryWatch
 from hutong.security.certificate_principals import CertificatePrincipals
 from hutong.security.principals import Principal
-from hutong.server.broker import open_files
+from hutong.server.broker.data import open_files
 from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Address, Settings
 from hutong.server.listeners.authenticators import Authenticators

@@ -11,7 +11,7 @@ Knows nothing of connections, and nothing of what a code means.
 from typing import Any, Final
 
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka import codecs
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.headers import RequestHeader, encode_response_frame
 from hutong.wire.kafka.registry import APIS
 from hutong.wire.kafka.schema import Array, Struct, rows_of

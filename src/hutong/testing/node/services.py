@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from hutong.rpc.binding import Binding
 from hutong.rpc.rpc import Rpc
+from hutong.rpc.serving.binding import Binding
 
 if TYPE_CHECKING:
     from hutong.bus.bus import EventBus

@@ -19,7 +19,7 @@ from hutong.reactor.frames.framing import length_prefixed
 from hutong.reactor.limits import ReactorLimits
 from hutong.security.principals import Principal
 from hutong.testing.observe.answers import Buffers, when_answered
-from hutong.wire.kafka import codecs
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
 from hutong.wire.kafka.schema import message_info
 

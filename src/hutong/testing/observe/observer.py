@@ -31,7 +31,6 @@ from hutong.testing.values import (
     listed,
 )
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka import records as batches
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -41,6 +40,7 @@ from hutong.wire.kafka.apis.k15_describe_groups import DescribedGroup, DescribeG
 from hutong.wire.kafka.apis.k16_list_groups import ListGroupsRequest
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest
+from hutong.wire.kafka.batch import records as batches
 from hutong.wire.kafka.consumer_protocol import decode_assignment
 from hutong.wire.kafka.error_codes import ErrorCode
 

@@ -14,7 +14,7 @@ from typing import cast
 
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.codecs import Message, encode_request, response_encoder
+from hutong.wire.kafka.codec.codecs import Message, encode_request, response_encoder
 from hutong.wire.kafka.registry import API_VERSIONS_KEY, APIS, UnknownApi
 from hutong.wire.kafka.schema import message_info
 from hutong.wire.kafka.varint import skip_tagged_fields

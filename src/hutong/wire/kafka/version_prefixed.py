@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.codecs import Decoder, decoder, encoder
+from hutong.wire.kafka.codec.codecs import Decoder, decoder, encoder
 from hutong.wire.kafka.schema import message_info
 
 VERSION: Final = struct.Struct(">h")

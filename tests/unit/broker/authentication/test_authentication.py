@@ -28,11 +28,11 @@ from hutong.security.sasl.scram import ScramExchange
 from hutong.security.sasl.scram_credentials import SHA_256, Credential, Mechanism, credential, decoy, salted_password
 from hutong.security.sasl.steps import Fault
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest
 from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeRequest
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
 from hutong.wire.kafka.apis.k36_sasl_authenticate import SaslAuthenticateRequest
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
 from hutong.wire.kafka.schema import message_info
 

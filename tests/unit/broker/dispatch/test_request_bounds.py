@@ -13,7 +13,6 @@ from hutong.broker.apis import (
 )
 from hutong.broker.dispatch.request_parts import is_divisible
 from hutong.foundation.errors import ProtocolError
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from hutong.wire.kafka.apis.k03_metadata import (
     MetadataRequest,
@@ -22,6 +21,7 @@ from hutong.wire.kafka.apis.k03_metadata import (
     MetadataResponseTopic,
 )
 from hutong.wire.kafka.apis.k15_describe_groups import DescribeGroupsRequest
+from hutong.wire.kafka.codec import codecs
 
 
 def decoded(message: object, api_key: int, api_version: int) -> object:

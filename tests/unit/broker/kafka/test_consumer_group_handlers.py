@@ -22,7 +22,6 @@ from hutong.broker.kafka import (
     k68_consumer_group_heartbeat,
     k69_consumer_group_describe,
 )
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k08_offset_commit import OffsetCommitRequestTopic
 from hutong.wire.kafka.apis.k09_offset_fetch import (
     OffsetFetchRequest,
@@ -39,6 +38,7 @@ from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from hutong.wire.kafka.apis.k69_consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.error_codes import ErrorCode
 
 

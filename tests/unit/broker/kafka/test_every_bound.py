@@ -20,7 +20,7 @@ from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupReq
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from hutong.wire.kafka.compression import Compression
+from hutong.wire.kafka.batch.compression import Compression
 from hutong.wire.kafka.error_codes import ErrorCode
 
 NOW_MS = 1_700_000_000_000

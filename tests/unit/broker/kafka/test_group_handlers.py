@@ -24,7 +24,6 @@ from hutong.broker.kafka import (
 )
 from hutong.foundation.waiting.pending import Pending
 from hutong.groups.settings import GroupSettings
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -52,6 +51,7 @@ from hutong.wire.kafka.apis.k47_offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.error_codes import ErrorCode
 
 ResponseT = TypeVar("ResponseT")

@@ -11,10 +11,17 @@ from tests.unit.broker.wire_node import WireClient, batch_of, client_of, fetch_r
 
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from hutong.wire.kafka.compression import Compression
+from hutong.wire.kafka.batch.compression import Compression
+from hutong.wire.kafka.batch.record_slices import DELETE_HORIZON
+from hutong.wire.kafka.batch.records import (
+    CONTROL,
+    TRANSACTIONAL,
+    Record,
+    build_batch,
+    iterate_batches,
+    iterate_records,
+)
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.record_slices import DELETE_HORIZON
-from hutong.wire.kafka.records import CONTROL, TRANSACTIONAL, Record, build_batch, iterate_batches, iterate_records
 
 NOW_MS = time.time_ns() // 1_000_000
 HOUR_MS = 3_600_000

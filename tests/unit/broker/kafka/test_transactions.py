@@ -23,8 +23,8 @@ from hutong.wire.kafka.apis.k00_produce import (
 from hutong.wire.kafka.apis.k01_fetch import PartitionData
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from hutong.wire.kafka.apis.k61_describe_producers import DescribeProducersRequest, TopicRequest
+from hutong.wire.kafka.batch.records import TRANSACTIONAL, iterate_batches, iterate_records
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import TRANSACTIONAL, iterate_batches, iterate_records
 
 NOW_MS = time.time_ns() // 1_000_000
 COMMITTED, UNCOMMITTED = 1, 0

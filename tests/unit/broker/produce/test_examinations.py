@@ -35,10 +35,10 @@ from hutong.reactor.connections.channel import HELD
 from hutong.runtime.threads.offload import InlineOffload
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
-from hutong.wire.kafka import compression
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, TopicProduceData
 from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
-from hutong.wire.kafka.compression import Compression, compress
+from hutong.wire.kafka.batch import compression
+from hutong.wire.kafka.batch.compression import Compression, compress
 from hutong.wire.kafka.error_codes import ErrorCode
 
 NOW_MS: Final = 1_700_000_000_000

@@ -9,9 +9,9 @@ from random import Random
 import pytest
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
 
 NOW_MS = time.time_ns() // 1_000_000

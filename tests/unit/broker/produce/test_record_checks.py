@@ -12,9 +12,9 @@ from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running
 
 from hutong.server.configuration.sections.log import LogSettings
 from hutong.server.configuration.settings import Address, Settings
-from hutong.wire.kafka.compression import Compression, compress
+from hutong.wire.kafka.batch.compression import Compression, compress
+from hutong.wire.kafka.batch.records import LOG_APPEND_TIME, iterate_batches, iterate_records
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import LOG_APPEND_TIME, iterate_batches, iterate_records
 
 NOW_MS: Final = time.time_ns() // 1_000_000
 FAR_MS: Final = 10**10

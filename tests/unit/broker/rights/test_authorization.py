@@ -18,9 +18,9 @@ from hutong.server.configuration.settings import Settings
 from hutong.testing.observe.loopback import CLIENT_ID
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from hutong.wire.kafka.batch.records import TRANSACTIONAL
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.headers import encode_request_frame
-from hutong.wire.kafka.records import TRANSACTIONAL
 
 NOW_MS = 1_700_000_000_000
 READ_TOPIC = (Operation.READ, ResourceType.TOPIC)

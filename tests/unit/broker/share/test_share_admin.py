@@ -39,8 +39,8 @@ from hutong.wire.kafka.apis.k92_delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequestTopic,
 )
+from hutong.wire.kafka.batch.records import Record, iterate_batches, iterate_records
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import Record, iterate_batches, iterate_records
 
 RESOURCE_GROUP = 32
 

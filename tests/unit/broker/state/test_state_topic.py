@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hutong.broker.state.state_topic import StateTopic
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import CorruptData, DiskFull, HutongError
-from hutong.wire.kafka.records import Record, build_batch, parse_batch_header
+from hutong.wire.kafka.batch.records import Record, build_batch, parse_batch_header
 
 Then = Callable[[HutongError | None], None]
 

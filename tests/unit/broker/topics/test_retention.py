@@ -16,7 +16,7 @@ from hutong.journal.append.log_tail import ROLL_BYTES_MIN
 from hutong.journal.clean.compaction import CompactionPolicy
 from hutong.journal.clean.retention import UNLIMITED, RetentionPolicy
 from hutong.journal.settings import JournalSettings
-from hutong.wire.kafka.compression import Compression
+from hutong.wire.kafka.batch.compression import Compression
 
 HOUR_MS = 3_600_000
 WEEK_MS = 168 * HOUR_MS

@@ -7,7 +7,7 @@ from tests.unit.journal.stage import Append, Stage, append_batch
 
 from hutong.foundation.errors import Expired, FlushFailed
 from hutong.journal.append.qos import Qos
-from hutong.wire.kafka.records import Record, build_batch
+from hutong.wire.kafka.batch.records import Record, build_batch
 
 TIMEOUT_MS = 1000
 LATEST_MS = TIMEOUT_MS * 9 // 8 + 20  # rounded up by an eighth at most, then to the wheel's next tick

@@ -15,8 +15,8 @@ from hutong.journal.append.producers import ProducerState, RememberedBatch
 from hutong.journal.append.transactions import LogTransactions
 from hutong.journal.log import PartitionLog
 from hutong.journal.recover.checkpoint import Checkpoint, LogState, encode_checkpoint, parse_checkpoint
-from hutong.wire.kafka.control_records import Marker, build_marker, parse_marker
-from hutong.wire.kafka.records import TRANSACTIONAL, parse_batch_header
+from hutong.wire.kafka.batch.control_records import Marker, build_marker, parse_marker
+from hutong.wire.kafka.batch.records import TRANSACTIONAL, parse_batch_header
 
 Outcome = Appended | HutongError
 

@@ -16,9 +16,9 @@ from hutong.journal.clean.newest_keys import KeyMap
 from hutong.journal.clean.record_filter import LogRules, RecordFilter
 from hutong.journal.clean.retention import RetentionPolicy
 from hutong.journal.files.segment import parse_segment_name
-from hutong.wire.kafka.compression import Compression
-from hutong.wire.kafka.record_slices import rebuild_batch
-from hutong.wire.kafka.records import HEADER_BYTES, build_batch, iterate_records, parse_batch_header
+from hutong.wire.kafka.batch.compression import Compression
+from hutong.wire.kafka.batch.record_slices import rebuild_batch
+from hutong.wire.kafka.batch.records import HEADER_BYTES, build_batch, iterate_records, parse_batch_header
 
 
 def overwrite(stage: Stage, log: int, rounds: int, keys: int = 5) -> dict[bytes, bytes]:

@@ -7,8 +7,8 @@ from tests.unit.journal.keyed import clean, keyed, put, read_batches, read_recor
 from tests.unit.journal.stage import DIRECTORY, Stage
 
 from hutong.journal.clean.compaction import DAY_MS, CompactionPolicy
-from hutong.wire.kafka.control_records import parse_marker
-from hutong.wire.kafka.records import TRANSACTIONAL
+from hutong.wire.kafka.batch.control_records import parse_marker
+from hutong.wire.kafka.batch.records import TRANSACTIONAL
 
 Pair = tuple[bytes | None, bytes | None]
 

@@ -15,7 +15,7 @@ from hutong.foundation.errors import CorruptData
 from hutong.journal.clean.compaction import CHEAP_BYTES, CompactionPolicy, LogShare, decide
 from hutong.journal.clean.newest_keys import KeyMap, hash_of, keys_in
 from hutong.journal.format.clean_offsets import encode_clean_offsets, parse_clean_offsets
-from hutong.wire.kafka.compression import Compression
+from hutong.wire.kafka.batch.compression import Compression
 
 # -- the decision
 

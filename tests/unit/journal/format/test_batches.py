@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hutong.foundation.errors import CorruptData
 from hutong.journal.format.batches import cut
-from hutong.wire.kafka.records import Record, build_batch
+from hutong.wire.kafka.batch.records import Record, build_batch
 
 
 def batches_of(counts: list[int]) -> list[tuple[int, int, bytes]]:

@@ -13,9 +13,9 @@ from hutong.foundation.errors import HutongError
 from hutong.journal.append.qos import Qos
 from hutong.journal.log import PartitionLog
 from hutong.journal.read.timestamps import NOT_FOUND, Found, TimestampSearch
-from hutong.wire.kafka.compression import Compression
-from hutong.wire.kafka.record_slices import rebuild_batch
-from hutong.wire.kafka.records import LOG_APPEND_TIME, Record, build_batch, parse_batch_header
+from hutong.wire.kafka.batch.compression import Compression
+from hutong.wire.kafka.batch.record_slices import rebuild_batch
+from hutong.wire.kafka.batch.records import LOG_APPEND_TIME, Record, build_batch, parse_batch_header
 
 batches = st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=4), max_size=30)
 

@@ -10,7 +10,7 @@ from hutong.journal.files.disk import DiskFile
 from hutong.journal.format.batches import find_damage
 from hutong.journal.read.walk import WINDOW_BYTES_MAX, SegmentWindow
 from hutong.testing.disks.simulated import SimFile
-from hutong.wire.kafka.records import Record, build_batch
+from hutong.wire.kafka.batch.records import Record, build_batch
 
 BATCHES_PER_CHUNK = 3
 RECORDS_PER_BATCH = 2

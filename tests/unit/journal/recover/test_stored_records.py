@@ -13,8 +13,8 @@ from hutong.journal.recover import stored_records
 from hutong.journal.recover.inspect import Inspector, JournalProblem, Lost, Remedy
 from hutong.journal.recover.repair import repair
 from hutong.journal.recover.stored_records import find_false_batches
-from hutong.wire.kafka.record_walk import examine_sparse
-from hutong.wire.kafka.records import Record, build_batch, parse_batch_header
+from hutong.wire.kafka.batch.record_walk import examine_sparse
+from hutong.wire.kafka.batch.records import Record, build_batch, parse_batch_header
 
 NOW_MS = 1_000
 

@@ -10,7 +10,7 @@ from hutong.pipelines.client.connection import METADATA, PRODUCE, BrokerConnecti
 from hutong.pipelines.errors import Unavailable
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersion, ApiVersionsResponse
-from hutong.wire.kafka.codecs import Message
+from hutong.wire.kafka.codec.codecs import Message
 from hutong.wire.kafka.headers import decode_request_header, encode_response_frame
 
 API_VERSIONS = 18

@@ -17,7 +17,7 @@ from hutong.pipelines.errors import AccessDenied, Unavailable
 from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeResponse
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersion, ApiVersionsResponse
 from hutong.wire.kafka.apis.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from hutong.wire.kafka.codecs import Message, decode_request
+from hutong.wire.kafka.codec.codecs import Message, decode_request
 from hutong.wire.kafka.headers import decode_request_header, encode_response_frame
 
 TIMEOUT_MS = 20_000

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.declared.checking import read_and_check
+from hutong.pipelines.declared.check.checking import read_and_check
 from hutong.pipelines.jobs import JOBS, join, lookup, pagerank, sessions, windows
 from hutong.pipelines.jobs.events import duration, named_frame, only_frame
 from hutong.pipelines.jobs.job import filled

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.declared.checking import read_and_check
-from hutong.pipelines.declared.templates import write_template
+from hutong.pipelines.declared.check.checking import read_and_check
+from hutong.pipelines.declared.declare.templates import write_template
 from hutong.pipelines.jobs import JOBS, parameters
 from hutong.pipelines.jobs.job import Job
 

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.pipelines.report.spark_events import as_bytes, whole_log
 
 from hutong.cli.main import run
-from hutong.pipelines.declared.run_folder import FINISHED, PipelineFolder, RunRecord
+from hutong.pipelines.declared.run.run_folder import FINISHED, PipelineFolder, RunRecord
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from hutong.pipelines.sink.encode.encoder import EncodedRecords
 from hutong.pipelines.sink.producing import SEQUENCE_MASK, BatchProducer
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from hutong.wire.kafka.compression import Compression
+from hutong.wire.kafka.batch.compression import Compression
+from hutong.wire.kafka.batch.records import HEADER_BYTES, BatchHeader, is_intact, parse_batch_header
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import HEADER_BYTES, BatchHeader, is_intact, parse_batch_header
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -19,8 +19,8 @@ from hutong.wire.kafka.apis.k02_list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from hutong.wire.kafka.batch.records import Record
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.records import Record
 
 P = TopicPartition("t", 0)
 BATCH_RECORDS = 10

@@ -13,7 +13,7 @@ from hutong.pipelines.source.options import (
     schema_of,
     source_options,
 )
-from hutong.wire.kafka.compression import Compression
+from hutong.wire.kafka.batch.compression import Compression
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 REQUIRED = {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}

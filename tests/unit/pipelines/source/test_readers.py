@@ -14,7 +14,7 @@ from hutong.pipelines.errors import BadRecord
 from hutong.pipelines.source.options import source_options
 from hutong.pipelines.source.splitting import OffsetRange
 from hutong.wire.kafka.apis.k01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from hutong.wire.kafka.records import Record
+from hutong.wire.kafka.batch.records import Record
 
 pytest.importorskip("pyspark")
 from hutong.pipelines.source import readers

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.clock import ManualClock
-from hutong.rpc.bus_endpoint import BusCall
-from hutong.rpc.conversion import as_names
 from hutong.rpc.delivery.fingerprints import fingerprint_of
+from hutong.rpc.descriptions.conversion import as_names
 from hutong.rpc.errors import BadArguments
+from hutong.rpc.over_bus.endpoint import BusCall
 from hutong.rpc.remote.incoming import IncomingCalls, RemoteCall
 from hutong.rpc.remote.wire import encode_body
 from hutong.wire.rocketmq.command import Command

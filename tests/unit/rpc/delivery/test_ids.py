@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import ProtocolError
+from hutong.rpc.delivery.caller.session_ids import SessionIds, new_request_id
 from hutong.rpc.delivery.ids import (
     SEQUENCE_MAX,
     CallId,
@@ -15,7 +16,6 @@ from hutong.rpc.delivery.ids import (
     parse_request_id,
     session_ms,
 )
-from hutong.rpc.delivery.session_ids import SessionIds, new_request_id
 
 
 @given(st.integers(0, 2**48 - 1), st.integers(0, 2**74 - 1))

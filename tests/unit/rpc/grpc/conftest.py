@@ -11,12 +11,12 @@ import grpc
 
 from hutong.foundation.clock import SystemClock
 from hutong.rpc import Rpc
-from hutong.rpc.description import ServiceDescription
+from hutong.rpc.descriptions.description import ServiceDescription
 from hutong.rpc.grpc import GrpcLimits, open_server
-from hutong.rpc.grpc.conversion import ServiceConversion
-from hutong.rpc.grpc.descriptors import message_class
-from hutong.rpc.grpc.server import GrpcServer
-from hutong.rpc.grpc.shapes import builtins_of
+from hutong.rpc.grpc.proto.conversion import ServiceConversion
+from hutong.rpc.grpc.proto.descriptors import message_class
+from hutong.rpc.grpc.proto.shapes import builtins_of
+from hutong.rpc.grpc.serving.server import GrpcServer
 
 LIMITS = GrpcLimits(message_bytes_max=100_000, calls_max=50, item_taken_ms=60_000, close_grace_ms=0)
 CLOCK = SystemClock()

@@ -14,9 +14,9 @@ from grpc_reflection.v1alpha import reflection_pb2
 from tests.unit.rpc.grpc.conftest import Client
 
 from hutong.rpc import Rpc, service
-from hutong.rpc.description import describe
+from hutong.rpc.descriptions.description import describe
 from hutong.rpc.grpc import GrpcLimits, open_server
-from hutong.rpc.grpc.server import GrpcServer
+from hutong.rpc.grpc.serving.server import GrpcServer
 
 REFLECTION: Final = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 ANY_METADATA: Final = [("grpc.max_metadata_size", 1 << 26), ("grpc.absolute_max_metadata_size", 1 << 26)]

@@ -12,16 +12,16 @@ import pytest
 from tests.support.grpc_shop import EveryKind
 
 from hutong.foundation.errors import UsageError
-from hutong.rpc.description import describe, service
-from hutong.rpc.grpc.mapping import map_service
-from hutong.rpc.grpc.text import render
+from hutong.rpc.descriptions.description import describe, service
+from hutong.rpc.grpc.proto.mapping import map_service
+from hutong.rpc.grpc.proto.text import render
 
 pytest.importorskip("google.protobuf")
 protoc = pytest.importorskip("grpc_tools.protoc")
 
 from google.protobuf import descriptor_pb2  # noqa: E402
 
-from hutong.rpc.grpc.descriptors import file_of  # noqa: E402
+from hutong.rpc.grpc.proto.descriptors import file_of  # noqa: E402
 
 
 def proto_of(protocol: type) -> str:

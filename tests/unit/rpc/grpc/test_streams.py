@@ -12,9 +12,9 @@ import grpc
 from tests.unit.rpc.grpc.conftest import LIMITS, Client
 
 from hutong.rpc import Rpc, ServiceError, current_call, service
-from hutong.rpc.description import describe
+from hutong.rpc.descriptions.description import describe
 from hutong.rpc.grpc import GrpcLimits, open_server
-from hutong.rpc.grpc.server import GrpcServer
+from hutong.rpc.grpc.serving.server import GrpcServer
 from hutong.runtime.contexts.contexts import ContextKind
 from hutong.runtime.runtime import Runtime
 

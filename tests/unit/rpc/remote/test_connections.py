@@ -33,7 +33,7 @@ from hutong.rpc import (
     current_call,
     service,
 )
-from hutong.rpc.caller import Caller
+from hutong.rpc.calling.caller import Caller
 from hutong.runtime.contexts.contexts import ContextKind
 from hutong.testing.node.ports import HOST, ReservedPort
 

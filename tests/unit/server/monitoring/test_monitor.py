@@ -24,7 +24,7 @@ from hutong.server.monitoring.metrics import AT_ONCE, METRICS
 from hutong.server.serving import node_of
 from hutong.testing.disks.faults import FaultPlan
 from hutong.testing.disks.faulty import FaultyDisk
-from hutong.wire.kafka.compression import Compression
+from hutong.wire.kafka.batch.compression import Compression
 from hutong.wire.kafka.error_codes import ErrorCode
 
 

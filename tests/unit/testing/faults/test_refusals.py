@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from hutong.testing.faults.refusals import REFUSABLE, refusal
-from hutong.wire.kafka import codecs
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -31,6 +30,7 @@ from hutong.wire.kafka.apis.k21_delete_records import DeleteRecordsPartition, De
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest
 from hutong.wire.kafka.apis.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from hutong.wire.kafka.apis.k42_delete_groups import DeleteGroupsRequest
+from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.headers import decode_request_header, decode_response_header, encode_request_frame
 from hutong.wire.kafka.registry import APIS
 from hutong.wire.kafka.schema import message_info, rows_of

@@ -16,8 +16,8 @@ from tests.unit.broker.wire_node import client_of
 from hutong.foundation.errors import Refused, UsageError
 from hutong.server.configuration.loader import parse_address
 from hutong.testing import EmbeddedNode, Topic, WaitFailed
-from hutong.wire.kafka import records as batches
-from hutong.wire.kafka.compression import Compression
+from hutong.wire.kafka.batch import records as batches
+from hutong.wire.kafka.batch.compression import Compression
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from hutong.pipelines.native import Int32s, Int64s
 from hutong.pipelines.sink.encode.partitioner import assign_partitions
 from hutong.pipelines.sink.encode.records import encode_records
 from hutong.pipelines.sink.encode.rows import RecordRows, record_rows
-from hutong.wire.kafka.compression import Compression, compress
-from hutong.wire.kafka.records import HEADER_BYTES, TRANSACTIONAL, seal_batch
+from hutong.wire.kafka.batch.compression import Compression, compress
+from hutong.wire.kafka.batch.records import HEADER_BYTES, TRANSACTIONAL, seal_batch
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from hutong.pipelines.source.decode.records import PROBLEMS, RecordWindow, decod
 from hutong.pipelines.source.decode.transactions import drop_aborted
 from hutong.pipelines.source.record_sets import RecordSet
 from hutong.wire.kafka.apis.k01_fetch import AbortedTransaction
-from hutong.wire.kafka.compression import Compression, decompress
+from hutong.wire.kafka.batch.compression import Compression, decompress
 
 ARROW_BATCH_BYTES = 3 * 2**20
 """An Arrow batch is closed once it holds this much: Spark's cost per row falls up to here."""

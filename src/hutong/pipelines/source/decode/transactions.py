@@ -23,7 +23,7 @@ from hutong.pipelines.source.decode.index import (
     check_crcs,
 )
 from hutong.wire.kafka.apis.k01_fetch import AbortedTransaction
-from hutong.wire.kafka.records import iterate_records
+from hutong.wire.kafka.batch.records import iterate_records
 
 ABORT_MARKER = b"\0\0\0\0"
 """A control record's key: version 0, type 0. Type 1 is a commit."""

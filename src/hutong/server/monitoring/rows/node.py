@@ -13,7 +13,7 @@ from typing import Final
 from hutong.server.monitoring.metric import COUNTER, GAUGE, Labelled, Metric, Surveyed, metric, surveyed
 from hutong.server.monitoring.sources import Sources
 from hutong.server.monitoring.survey.result import Survey
-from hutong.wire.kafka.record_contents import IS_COMPILED
+from hutong.wire.kafka.batch.record_contents import IS_COMPILED
 
 
 @cache

@@ -17,8 +17,8 @@ from hutong.pipelines.client.identities import Producer
 from hutong.pipelines.native import Bytes, bytes_of, compiled, pointer_to
 from hutong.pipelines.sink.encode.encoder import Encoder, seal
 from hutong.pipelines.sink.encode.partitioner import murmur2
-from hutong.wire.kafka.compression import Compression
-from hutong.wire.kafka.records import is_intact, iterate_records, parse_batch_header, validate_batch_set
+from hutong.wire.kafka.batch.compression import Compression
+from hutong.wire.kafka.batch.records import is_intact, iterate_records, parse_batch_header, validate_batch_set
 
 HEADER_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 NOW_MS = 1_700_000_000_000

@@ -10,7 +10,7 @@ from hutong.pipelines.source.decode.decoder import Decoder
 from hutong.pipelines.source.decode.index import index_batches
 from hutong.pipelines.source.options import COLUMNS
 from hutong.pipelines.source.record_sets import RecordSet
-from hutong.wire.kafka.records import Record
+from hutong.wire.kafka.batch.records import Record
 
 
 def fetched(values: list[bytes | None], base_offset: int) -> RecordSet:

@@ -20,8 +20,8 @@ from hutong.pipelines.source.decode.index import index_batches
 from hutong.pipelines.source.options import COLUMNS
 from hutong.pipelines.source.record_sets import RecordSet
 from hutong.wire.kafka.apis.k01_fetch import AbortedTransaction
-from hutong.wire.kafka.compression import Compression, compress
-from hutong.wire.kafka.records import Record, build_batch, iterate_batches, iterate_records
+from hutong.wire.kafka.batch.compression import Compression, compress
+from hutong.wire.kafka.batch.records import Record, build_batch, iterate_batches, iterate_records
 
 ALL_OFFSETS = (0, 2**62)
 codecs = st.sampled_from(list(Compression))

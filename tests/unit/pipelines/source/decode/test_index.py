@@ -16,7 +16,7 @@ from hutong.pipelines.source.decode.index import (
     check_crcs,
     index_batches,
 )
-from hutong.wire.kafka.records import Record, build_batch
+from hutong.wire.kafka.batch.records import Record, build_batch
 
 BATCH = build_batch([Record(value=b"one"), Record(value=b"two")], base_offset=40)
 

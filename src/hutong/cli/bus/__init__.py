@@ -1,0 +1,1 @@
+"""Commands that use the event bus of a running node: messages, services."""

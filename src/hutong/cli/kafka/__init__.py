@@ -1,0 +1,1 @@
+"""Commands that speak Kafka's protocol, to this broker or any other."""

@@ -1,0 +1,196 @@
+"""The Kafka client behind the commands: connect, ask, and say in one sentence why not.
+
+Strategy: confluent-kafka does all talking. Before its first use the address is tried by a plain TCP connection, because
+librdkafka retries an absent broker for as long as it is let, and a person who typed a wrong port should know at once.
+
+Knows nothing of how results are shown.
+"""
+
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from hutong.cli.kafka import client_config
+from hutong.foundation.errors import ExitCode, UsageError
+
+CONNECT_TIMEOUT_SECONDS = 3.0
+REQUEST_TIMEOUT_SECONDS = 15.0
+LOOK_SECONDS = 1.0  # between two looks whether we were refused, while an answer is awaited
+
+T = TypeVar("T")
+
+UNREACHABLE = {
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._RESOLVE,
+    KafkaError.REQUEST_TIMED_OUT,
+}
+UNKNOWN_TOPIC = {
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
+REFUSED_ACCESS = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL}
+UNSUPPORTED = {KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION}
+
+
+def configuration(bootstrap: str, **settings: Any) -> dict[str, Any]:
+    """Client settings that every command shares, and those of `--client-config`.
+
+    librdkafka's own messages are silenced: errors reach us as values.
+    """
+    shared = {"bootstrap.servers": bootstrap, "client.id": "hutong-cli", "log_level": 2, "error_cb": _refusals.heard}
+    asked = {key.replace("_", "."): value for key, value in settings.items()}
+    return shared | dict(client_config.current()) | asked
+
+
+class _Refusals:
+    """The newest refusal of our login. librdkafka reports it by a callback; its calls only find no broker."""
+
+    def __init__(self) -> None:
+        self.newest: KafkaError | None = None
+
+    def heard(self, error: KafkaError) -> None:
+        if error.code() in REFUSED_ACCESS:
+            self.newest = error
+
+
+_refusals = _Refusals()
+
+
+def admin(bootstrap: str) -> AdminClient:
+    return _made(AdminClient, bootstrap)
+
+
+def producer(bootstrap: str, **settings: Any) -> Producer:
+    return _made(Producer, bootstrap, **settings)
+
+
+def consumer(bootstrap: str, **settings: Any) -> Consumer:
+    """`group_id` is required by librdkafka even where no group is joined."""
+    return _made(Consumer, bootstrap, **settings)
+
+
+def _made(kind: Callable[[dict[str, Any]], T], bootstrap: str, **settings: Any) -> T:
+    reach(bootstrap)
+    _refusals.newest = None
+    try:
+        return kind(configuration(bootstrap, **settings))
+    except KafkaException as error:  # a property of --client-config that it does not take
+        raise UsageError(
+            f"The client's configuration is refused: {error.args[0].str().rstrip('.')}.", ExitCode.CONFIG
+        ) from None
+
+
+def reach(bootstrap: str) -> None:
+    """Raises UsageError unless one of the comma-separated addresses accepts a connection."""
+    reasons = []
+    for address in bootstrap.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host or not port.isdigit() or int(port) > 65_535:
+            raise UsageError(f"{address!r} is no broker address; write HOST:PORT.")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_SECONDS).close()
+        except OSError as error:
+            reasons.append(error.strerror or str(error))
+        else:
+            return
+    raise UsageError(
+        f"No broker answers at {bootstrap} ({reasons[-1]}); "
+        "start one with `hutong serve` or name another with --bootstrap.",
+        ExitCode.UNAVAILABLE,
+    )
+
+
+def result(future: "Future[T]", subject: str) -> T:
+    """The value of an admin call about `subject`. Raises UsageError in its place."""
+    for _ in range(int(REQUEST_TIMEOUT_SECONDS / LOOK_SECONDS)):
+        try:
+            return future.result(LOOK_SECONDS)
+        except KafkaException as error:
+            raise failure(error, subject) from None
+        except TimeoutError:
+            check_access()
+    raise UsageError(f"The broker did not answer within {REQUEST_TIMEOUT_SECONDS:g} s.", ExitCode.UNAVAILABLE)
+
+
+def check_access() -> None:
+    """Raises UsageError if brokers refuse to let us in: librdkafka itself would go on trying."""
+    if _refusals.newest is not None:
+        raise failure(_refusals.newest, "connection")
+
+
+def failure(error: KafkaException | KafkaError, subject: str) -> UsageError:
+    """Translate a failure of `subject` (a topic, a group) into a sentence and an exit code."""
+    cause: KafkaError = error.args[0] if isinstance(error, KafkaException) else error
+    refusal = cause if cause.code() in REFUSED_ACCESS else _refusals.newest
+    code = cause.code()
+    if refusal is not None and code in UNREACHABLE | REFUSED_ACCESS:
+        return UsageError(
+            f"The broker did not let us in ({refusal.str().rstrip('.')}); --client-config names a file with "
+            "security.protocol, sasl.mechanism, sasl.username, sasl.password and ssl.ca.location.",
+            ExitCode.NOPERM,
+        )
+    if code in UNREACHABLE:
+        return UsageError(f"The broker stopped answering ({cause.str()}); is it still running?", ExitCode.UNAVAILABLE)
+    if code in UNKNOWN_TOPIC:
+        return UsageError(f"There is no {subject}; `hutong topic list` shows what there is.", ExitCode.NOINPUT)
+    if code == KafkaError._UNKNOWN_PARTITION:
+        return UsageError(f"The {subject} has no such partition; `hutong topic describe` shows them.", ExitCode.NOINPUT)
+    if code == KafkaError.TOPIC_ALREADY_EXISTS:
+        return UsageError(f"The {subject} exists already; `--if-absent` accepts that.", ExitCode.CANTCREAT)
+    if code == KafkaError.GROUP_ID_NOT_FOUND:
+        return UsageError(f"There is no {subject}; `hutong group list` shows what there is.", ExitCode.NOINPUT)
+    if code in {KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID}:
+        return UsageError(f"The {subject} has members; stop them first.", ExitCode.TEMPFAIL)
+    if code in UNSUPPORTED:
+        return UsageError("This broker does not offer that operation.", ExitCode.UNAVAILABLE)
+    return UsageError(f"The broker refused the {subject}: {cause.str().rstrip('.')}.", ExitCode.PROTOCOL)
+
+
+def topics(client: AdminClient) -> dict[str, Any]:
+    """Name → metadata of every topic. Asking for all creates none, as asking by name may do."""
+    last: KafkaException | None = None
+    for _ in range(int(REQUEST_TIMEOUT_SECONDS / LOOK_SECONDS)):
+        try:
+            found: dict[str, Any] = client.list_topics(timeout=LOOK_SECONDS).topics
+        except KafkaException as error:
+            last = error
+            if error.args[0].code() not in UNREACHABLE:
+                break
+            client.poll(0)  # so that we hear why
+            check_access()
+        else:
+            return found
+    assert last is not None
+    raise failure(last, "list of topics") from None
+
+
+def partitions_of(client: AdminClient, topic: str) -> list[int]:
+    """The topic's partition numbers; never creates it. Raises UsageError when it does not exist."""
+    found = topics(client).get(topic)
+    if found is None:
+        raise failure(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), f"topic {topic}")
+    return sorted(found.partitions)
+
+
+def offsets(client: AdminClient, partitions: Iterable[tuple[str, int]], spec: OffsetSpec) -> dict[tuple[str, int], int]:
+    """(topic, partition) → the offset the `spec` describes, -1 where no record fits."""
+    wanted = {TopicPartition(topic, partition): spec for topic, partition in partitions}
+    if not wanted:
+        return {}
+    futures: Mapping[TopicPartition, Future[Any]] = client.list_offsets(
+        wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=REQUEST_TIMEOUT_SECONDS
+    )
+    return {(at.topic, at.partition): result(future, f"topic {at.topic}").offset for at, future in futures.items()}

@@ -1,0 +1,1 @@
+"""Checks of a declaration: by itself, and against its brokers."""

@@ -1,0 +1,1 @@
+"""Declarations: the values of a pipeline, read from TOML or Python."""

@@ -1,0 +1,1 @@
+"""Spark's parts of a declaration, and the explanation of them."""

@@ -1,0 +1,1 @@
+"""Processes: a supervisor, the drivers that it starts."""

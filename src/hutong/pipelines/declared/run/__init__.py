@@ -1,0 +1,1 @@
+"""Runs: queries started and followed, progress, the folder of a pipeline's state."""

@@ -1,0 +1,1 @@
+"""Sources on a run: event logs, progress lines, or a running driver."""

@@ -1,0 +1,1 @@
+"""The page of a run: charts, graphs and tables as HTML and SVG."""

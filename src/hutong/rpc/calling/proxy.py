@@ -1,0 +1,214 @@
+"""Proxies: objects with a Protocol's methods, each of which is a call.
+
+Strategy: a method is a closure over its call site, made when it is first asked for: so `with_options` costs one small
+object, and a call costs what the arguments, a future and the transport cost.
+
+Knows no transport.
+"""
+
+import asyncio
+from asyncio import get_running_loop
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, cast
+
+from hutong.foundation.errors import HutongError, UsageError
+from hutong.rpc.call import PROXY_ADDRESS, STREAM_ADDRESS, Outcome
+from hutong.rpc.calling.transport import CallSite, OutgoingCall, Transport
+from hutong.rpc.descriptions.description import IS_BASE, MethodDescription, ResultKind, ServiceDescription, describe
+from hutong.rpc.errors import BadReply, error_of
+from hutong.rpc.options import CallOptions, Delivery, GivenHeaders
+
+if TYPE_CHECKING:
+    from hutong.rpc.calling.caller import Caller
+
+P = TypeVar("P")
+Settle = Callable[[Outcome], Any]
+
+
+async def ended(transport: Transport, call: OutgoingCall, timeout_ms: int) -> Outcome | HutongError:
+    """Make a call, and wait for what becomes of it. Who is cancelled abandons it."""
+    future: asyncio.Future[Outcome | HutongError] = get_running_loop().create_future()
+    abandon = transport.begin(call, timeout_ms, partial(_settle, future))
+    try:
+        return await future
+    except asyncio.CancelledError:
+        abandon()
+        raise
+
+
+def _settle(future: "asyncio.Future[Outcome | HutongError]", outcome: Outcome | HutongError) -> None:
+    if not future.done():
+        future.set_result(outcome)  # raised by who waits, where the stack is the caller's
+
+
+class Target(NamedTuple):
+    """The service that a proxy calls, and its call options."""
+
+    caller: "Caller"
+    description: ServiceDescription
+    address: str
+    options: CallOptions
+
+
+class Service(Protocol):
+    """Optional base of a declared service: gives its proxies a `with_options` that type checkers know.
+
+    @service("orders")
+    class Orders(Service, Protocol): ...
+    """
+
+    def with_options(
+        self,
+        *,
+        timeout: float | None = None,
+        headers: GivenHeaders = None,
+        retries: int | None = None,
+        request_id: str | None = None,
+        delivery: Delivery | None = None,
+    ) -> Self:
+        """The same service, called otherwise; see `hutong.rpc.with_options`."""
+        raise UsageError("with_options() is for a proxy; this is an implementation.")
+
+
+setattr(Service, IS_BASE, True)  # not in the class: it would be one of the Protocol's members
+
+
+def with_options(
+    proxy: P,
+    *,
+    timeout: float | None = None,
+    headers: GivenHeaders = None,
+    retries: int | None = None,
+    request_id: str | None = None,
+    delivery: Delivery | None = None,
+) -> P:
+    """Return a proxy for the same service with other options; options that are not given stay.
+
+    `timeout` is in seconds, for a call as a whole; `headers` are added to the existing ones; `request_id` is for one
+    call, and the proxy should not be used for a second. Raises TypeError or ValueError for invalid values, and
+    UsageError for an object that is no proxy.
+    """
+    if not isinstance(proxy, Proxy):
+        raise UsageError(f"with_options() is for a proxy, not for a {type(proxy).__name__}.")
+    changed = Proxy.with_options(
+        proxy, timeout=timeout, headers=headers, retries=retries, request_id=request_id, delivery=delivery
+    )
+    return cast("P", changed)
+
+
+class Proxy:
+    """Calls a service. Made by `Rpc.proxy`; any number of them may call the same one."""
+
+    def __init__(self, target: Target) -> None:
+        self._hutong = target
+
+    def with_options(
+        self,
+        *,
+        timeout: float | None = None,
+        headers: GivenHeaders = None,
+        retries: int | None = None,
+        request_id: str | None = None,
+        delivery: Delivery | None = None,
+    ) -> Self:
+        """The same service, called otherwise; see `hutong.rpc.with_options`."""
+        target = self._hutong
+        options = target.options.changed(
+            timeout=timeout, headers=headers, retries=retries, request_id=request_id, delivery=delivery
+        )
+        return type(self)(target._replace(options=options))
+
+    def __getattr__(self, name: str) -> Any:
+        target: Target = self.__dict__.get("_hutong") or _unmade()
+        method = target.description.methods.get(name)
+        if method is None:
+            raise AttributeError(f"{target.description.name} has no method {name!r}")
+        made = self.__dict__[name] = _method(Bound(target, method))
+        return made
+
+    def __repr__(self) -> str:
+        return f"<proxy of {self._hutong.description.name} at {self._hutong.address!r}>"
+
+
+class Bound:
+    """One method of one proxy: all that a call needs but its arguments."""
+
+    __slots__ = ("errors", "make", "method", "site", "target", "timeout_ms", "transport")
+
+    def __init__(self, target: Target, method: MethodDescription) -> None:
+        self.target = target
+        self.method = method
+        self.site = CallSite(target.address, method.name, method, target.options.headers)
+        self.make = method.arguments_type
+        self.errors = target.description.errors
+        self.timeout_ms = target.options.timeout_ms
+        self.transport: Transport = target.caller.transport_for(target.options, target.description.address)
+
+    def result_of(self, outcome: Outcome) -> Any:
+        """Return the caller's result. Raises the service's failure, or BadReply."""
+        if outcome.failure is not None:
+            raise error_of(outcome.failure, self.errors)
+        if self.method.kind is ResultKind.UNARY:
+            return outcome.value
+        return self._made(outcome)
+
+    def _made(self, outcome: Outcome) -> Any:
+        name = PROXY_ADDRESS if self.method.kind is ResultKind.REFERENCE else STREAM_ADDRESS
+        address = next((value for given, value in outcome.headers if given.lower() == name), None)
+        if address is None:
+            raise BadReply(f"the answer to {self.method.name!r} has no header {name!r}")
+        target = self.target
+        options = target.options.changed(delivery=Delivery.AT_MOST_ONCE)
+        if self.method.kind is ResultKind.REFERENCE:
+            return Proxy(Target(target.caller, describe(self.method.result_type), address, options))
+        from hutong.rpc.calling.stream_reader import read_stream
+
+        return read_stream(target.caller.transport, address, self.method, options, self.errors)
+
+
+def _method(bound: Bound) -> Callable[..., Any]:
+    function = _awaited_method(bound) if bound.method.is_awaited else _stream_method(bound)
+    function.__name__ = bound.method.name
+    function.__qualname__ = f"{bound.target.description.name}.{bound.method.name}"
+    function.__doc__ = bound.method.documentation
+    function.__hutong_call__ = bound  # type: ignore[attr-defined]
+    return function
+
+
+def _awaited_method(bound: Bound) -> Callable[..., Any]:
+    """The method itself: what `ended` does is done in place, for it is what every call costs."""
+    make, site, timeout_ms, begin = bound.make, bound.site, bound.timeout_ms, bound.transport.begin
+    is_unary = bound.method.kind is ResultKind.UNARY
+
+    async def call(*arguments: Any, **named: Any) -> Any:
+        future: asyncio.Future[Outcome | HutongError] = get_running_loop().create_future()
+        abandon = begin(OutgoingCall(site, make(*arguments, **named)), timeout_ms, partial(_settle, future))
+        try:
+            outcome = await future
+        except asyncio.CancelledError:
+            abandon()
+            raise
+        if not isinstance(outcome, Outcome):
+            raise outcome
+        if is_unary and outcome.failure is None:
+            return outcome.value
+        return bound.result_of(outcome)
+
+    return call
+
+
+def _stream_method(bound: Bound) -> Callable[..., Any]:
+    open_stream = _awaited_method(bound)
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        from hutong.rpc.calling.stream_reader import read_lazily
+
+        bound.make(*arguments, **named)  # invalid arguments raise here, not at the first item
+        return read_lazily(lambda: open_stream(*arguments, **named))
+
+    return call
+
+
+def _unmade() -> Target:
+    raise AttributeError("a proxy is made by Rpc.proxy")

@@ -1,0 +1,1 @@
+"""Callers that retry: their sessions, request ids and attempts."""

@@ -1,0 +1,1 @@
+"""Descriptions of services, from signatures to values that cross a wire."""

@@ -1,0 +1,1 @@
+"""RPC over the event bus, by the convention of Vert.x's service proxies."""

@@ -1,0 +1,1 @@
+"""The side of a service: bindings, dispatch, interceptors, discovery."""

@@ -1,0 +1,1 @@
+"""The data of a broker: its folder, journals, open files, users, periodic work."""

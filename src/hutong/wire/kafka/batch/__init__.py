@@ -1,0 +1,1 @@
+"""Record batches: headers, compression, checks and walks of their records."""

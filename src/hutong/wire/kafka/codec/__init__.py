@@ -1,0 +1,1 @@
+"""Encoders and decoders: Python functions compiled from the tables of Kafka's messages."""
