@@ -63,6 +63,20 @@ class GroupConfigKey:
         return ""
 
 
+def bounded_number(name: str, default: int, bounds: tuple[int, int], documentation: str) -> GroupConfigKey:
+    """A number whose bounds are settings of the node: those of `share.x` are `group.share.min.x` and `.max.x`."""
+    kind, _, bound = name.partition(".")
+    return GroupConfigKey(
+        name,
+        str(default),
+        documentation,
+        minimum=bounds[0],
+        minimum_name=f"group.{kind}.min.{bound}",
+        maximum=bounds[1],
+        maximum_name=f"group.{kind}.max.{bound}",
+    )
+
+
 class GroupConfigLog(Protocol):
     """The internal topic of the catalogue, which the records are written to."""
 

@@ -6,7 +6,7 @@ Knows no transport. Invalid options raise when they are made.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from hutong.bus.envelope.headers import Headers
 from hutong.bus.options import TIMEOUT_MS_MAX
@@ -26,6 +26,16 @@ class Delivery(Enum):
     AT_MOST_ONCE = "at most once"  # sent once; never tried again, and nothing is remembered
     AT_LEAST_ONCE = "at least once"  # tried again under the same request id until it is answered or its time is over
     DEDUPLICATED = "at most once, deduplicated"  # tried again, and the service remembers what it has done
+
+
+class GivenOptions(TypedDict, total=False):
+    """The options of `with_options`, by keyword; see `CallOptions.changed`."""
+
+    timeout: float | None
+    headers: GivenHeaders
+    retries: int | None
+    request_id: str | None
+    delivery: Delivery | None
 
 
 @dataclass(frozen=True, slots=True)

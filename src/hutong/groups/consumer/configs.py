@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hutong.groups.configs import GroupConfigKey, GroupConfigs
+from hutong.groups.configs import GroupConfigKey, GroupConfigs, bounded_number
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
 
 SESSION_TIMEOUT_MS: Final = "consumer.session.timeout.ms"
@@ -12,34 +12,24 @@ GREATER: Final = ((SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS),)
 
 
 def config_keys(settings: ConsumerGroupSettings) -> list[GroupConfigKey]:
-    times = settings.times
     return [
-        GroupConfigKey(
+        bounded_number(
             SESSION_TIMEOUT_MS,
-            str(times.session_timeout_ms),
+            settings.times.session_timeout_ms,
+            (settings.session_timeout_ms_min, settings.session_timeout_ms_max),
             "Silence after which a member of this consumer group is removed.",
-            minimum=settings.session_timeout_ms_min,
-            minimum_name="group.consumer.min.session.timeout.ms",
-            maximum=settings.session_timeout_ms_max,
-            maximum_name="group.consumer.max.session.timeout.ms",
         ),
-        GroupConfigKey(
+        bounded_number(
             HEARTBEAT_INTERVAL_MS,
-            str(times.heartbeat_interval_ms),
+            settings.times.heartbeat_interval_ms,
+            (settings.heartbeat_interval_ms_min, settings.heartbeat_interval_ms_max),
             "The interval at which members of this consumer group send heartbeats.",
-            minimum=settings.heartbeat_interval_ms_min,
-            minimum_name="group.consumer.min.heartbeat.interval.ms",
-            maximum=settings.heartbeat_interval_ms_max,
-            maximum_name="group.consumer.max.heartbeat.interval.ms",
         ),
-        GroupConfigKey(
+        bounded_number(
             ASSIGNMENT_INTERVAL_MS,
-            str(times.assignment_interval_ms),
+            settings.times.assignment_interval_ms,
+            (settings.assignment_interval_ms_min, settings.assignment_interval_ms_max),
             "Time between two assignments of this consumer group.",
-            minimum=settings.assignment_interval_ms_min,
-            minimum_name="group.consumer.min.assignment.interval.ms",
-            maximum=settings.assignment_interval_ms_max,
-            maximum_name="group.consumer.max.assignment.interval.ms",
         ),
     ]
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from hutong.groups.configs import GroupConfigKey
+from hutong.groups.configs import GroupConfigKey, bounded_number
 from hutong.groups.share.delivery.messages import DeliveryLimits
 from hutong.groups.share.settings import GroupRules, ShareSettings
 
@@ -45,47 +45,35 @@ _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 def config_keys(settings: ShareSettings) -> list[GroupConfigKey]:
     """The settings that a share group may have."""
 
-    def number(name: str, default: int, bounds: tuple[int, int], documentation: str) -> GroupConfigKey:
-        bound = name.removeprefix("share.")
-        return GroupConfigKey(
-            name,
-            str(default),
-            documentation,
-            minimum=bounds[0],
-            minimum_name=f"group.share.min.{bound}",
-            maximum=bounds[1],
-            maximum_name=f"group.share.max.{bound}",
-        )
-
     def words(name: str, default: str, documentation: str, *choices: str) -> GroupConfigKey:
         return GroupConfigKey(name, default, documentation, is_number=False, choices=choices)
 
     return [
-        number(
+        bounded_number(
             SESSION_TIMEOUT,
             settings.session_timeout_ms,
             settings.session_timeout_ms_bounds,
             "A member that is silent for so long is left out.",
         ),
-        number(
+        bounded_number(
             HEARTBEAT_INTERVAL,
             settings.heartbeat_interval_ms,
             settings.heartbeat_interval_ms_bounds,
             "The interval at which members send heartbeats.",
         ),
-        number(
+        bounded_number(
             LOCK_DURATION,
             settings.record_lock_duration_ms,
             settings.record_lock_duration_ms_bounds,
             "How long a member may work at a record before another gets it.",
         ),
-        number(
+        bounded_number(
             DELIVERY_LIMIT,
             settings.delivery_count_limit,
             settings.delivery_count_limit_bounds,
             "How often a record is delivered at most.",
         ),
-        number(
+        bounded_number(
             LOCKS_MAX,
             settings.partition_max_record_locks,
             settings.partition_max_record_locks_bounds,

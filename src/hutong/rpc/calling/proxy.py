@@ -10,14 +10,14 @@ import asyncio
 from asyncio import get_running_loop
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, Unpack, cast
 
 from hutong.foundation.errors import HutongError, UsageError
 from hutong.rpc.call import PROXY_ADDRESS, STREAM_ADDRESS, Outcome
 from hutong.rpc.calling.transport import CallSite, OutgoingCall, Transport
 from hutong.rpc.descriptions.description import IS_BASE, MethodDescription, ResultKind, ServiceDescription, describe
 from hutong.rpc.errors import BadReply, error_of
-from hutong.rpc.options import CallOptions, Delivery, GivenHeaders
+from hutong.rpc.options import CallOptions, Delivery, GivenHeaders, GivenOptions
 
 if TYPE_CHECKING:
     from hutong.rpc.calling.caller import Caller
@@ -58,15 +58,7 @@ class Service(Protocol):
     class Orders(Service, Protocol): ...
     """
 
-    def with_options(
-        self,
-        *,
-        timeout: float | None = None,
-        headers: GivenHeaders = None,
-        retries: int | None = None,
-        request_id: str | None = None,
-        delivery: Delivery | None = None,
-    ) -> Self:
+    def with_options(self, **given: Unpack[GivenOptions]) -> Self:
         """The same service, called otherwise; see `hutong.rpc.with_options`."""
         raise UsageError("with_options() is for a proxy; this is an implementation.")
 
@@ -91,10 +83,10 @@ def with_options(
     """
     if not isinstance(proxy, Proxy):
         raise UsageError(f"with_options() is for a proxy, not for a {type(proxy).__name__}.")
-    changed = Proxy.with_options(
-        proxy, timeout=timeout, headers=headers, retries=retries, request_id=request_id, delivery=delivery
+    options = proxy._hutong.options.changed(
+        timeout=timeout, headers=headers, retries=retries, request_id=request_id, delivery=delivery
     )
-    return cast("P", changed)
+    return cast("P", type(proxy)(proxy._hutong._replace(options=options)))
 
 
 class Proxy:
@@ -103,21 +95,10 @@ class Proxy:
     def __init__(self, target: Target) -> None:
         self._hutong = target
 
-    def with_options(
-        self,
-        *,
-        timeout: float | None = None,
-        headers: GivenHeaders = None,
-        retries: int | None = None,
-        request_id: str | None = None,
-        delivery: Delivery | None = None,
-    ) -> Self:
+    def with_options(self, **given: Unpack[GivenOptions]) -> Self:
         """The same service, called otherwise; see `hutong.rpc.with_options`."""
         target = self._hutong
-        options = target.options.changed(
-            timeout=timeout, headers=headers, retries=retries, request_id=request_id, delivery=delivery
-        )
-        return type(self)(target._replace(options=options))
+        return type(self)(target._replace(options=target.options.changed(**given)))
 
     def __getattr__(self, name: str) -> Any:
         target: Target = self.__dict__.get("_hutong") or _unmade()

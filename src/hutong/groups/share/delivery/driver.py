@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeAlias
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
-from hutong.foundation.machine_host import MachineEntry, MachineHost, StatePort
+from hutong.foundation.machine_host import Appended, MachineEntry, MachineHost, StatePort
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.groups.share.delivery.machine import SharePartition
 from hutong.groups.share.delivery.messages import (
@@ -43,7 +43,6 @@ from hutong.groups.share.settings import GroupRules, ShareSettings
 from hutong.wire.kafka.error_codes import ErrorCode
 
 Opened: TypeAlias = Callable[[SharePartition | HutongError], None]
-Then: TypeAlias = Callable[[HutongError | None], None]
 BURY_AGAIN_MS: Final = 1_000
 _TOMBSTONES_PER_APPEND: Final = 1_000
 _log = logging.getLogger("hutong.share")
@@ -82,7 +81,7 @@ class PartitionEntry(MachineEntry[PartitionKey, SharePartition]):
     def __init__(self, key: PartitionKey, machine: SharePartition) -> None:
         super().__init__(key, machine)
         self.is_writing = False
-        self.changed: list[Then] = []  # called after a write that has not begun
+        self.changed: list[Appended] = []  # called after a write that has not begun
         self.burying: dict[Bury, Timer | None] = {}  # with the timer of its next attempt, None while under way
 
 
@@ -213,7 +212,7 @@ class Deliveries:
             if entry is not None:
                 self._feed(entry, ReleaseMember(member_id))
 
-    def reset(self, offsets: Mapping[PartitionKey, int], then: Then) -> None:
+    def reset(self, offsets: Mapping[PartitionKey, int], then: Appended) -> None:
         """Let a group go on from these offsets; what it knew of the partitions is forgotten."""
         if not offsets:
             then(None)
@@ -233,7 +232,7 @@ class Deliveries:
 
         self._state.append_all(entries, done)
 
-    def forget(self, keys: Sequence[PartitionKey], then: Then) -> None:
+    def forget(self, keys: Sequence[PartitionKey], then: Appended) -> None:
         """Forget progress, a bounded number of partitions at a time."""
         if not keys:
             then(None)
@@ -336,7 +335,7 @@ class Deliveries:
         self,
         entry: PartitionEntry,
         event: Event,
-        safe: Then | None = None,
+        safe: Appended | None = None,
         *,
         handed: list[Hand] | None = None,
         settled: list[Settled] | None = None,
@@ -369,7 +368,7 @@ class Deliveries:
             case _:
                 pass
 
-    def _write(self, entry: PartitionEntry, safe: Then) -> None:
+    def _write(self, entry: PartitionEntry, safe: Appended) -> None:
         entry.changed.append(safe)
         # One write at a time: what changes meanwhile goes with the next, and many answers share a write.
         if not entry.is_writing:
