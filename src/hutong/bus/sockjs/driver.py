@@ -1,8 +1,8 @@
 """Carries out what sessions decide: frames to receivers, messages to the application, timers, the table of sessions.
 
 Strategy: each session has one timer, which is only a reminder: when it fires the machine is asked what is due. What the
-application says within a turn of the loop is flushed at its end. While the application takes no messages, they are
-kept here, and the request that brought them is not answered, or not read further.
+application sends within a loop iteration is flushed at its end. While the application takes no messages, they are kept
+here, and the request that brought them is not answered, or not read further.
 
 Knows no HTTP: a receiver is something that takes frames.
 """
@@ -13,36 +13,19 @@ from itertools import count
 from typing import Final, Protocol
 
 from hutong.bus.bridge.hooks import BridgePeer
+from hutong.bus.sockjs import messages
 from hutong.bus.sockjs.application import Application, SockJsClient
 from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.machine import GO_AWAY, SockJsSession
-from hutong.bus.sockjs.messages import (
-    Attached,
-    Blocked,
-    Came,
-    Congested,
-    Ended,
-    EndSession,
-    Event,
-    Flush,
-    Forget,
-    Give,
-    HeartbeatTick,
-    Instruction,
-    Put,
-    ReceiverLost,
-    Said,
-    SessionOpened,
-    Shut,
-)
+from hutong.bus.sockjs.messages import Event, Instruction
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import LimitExceeded
 from hutong.foundation.timers import Timer, TimerWheel
 
-GIVEN_PER_TURN_MAX: Final = 256
-"""Messages of one client in one turn of the loop: an array may have hundreds of thousands."""
+GIVEN_PER_ITERATION_MAX: Final = 256
+"""Messages of one client in one loop iteration: an array may have hundreds of thousands."""
 Soon = Callable[[Callable[[], None]], object]
-"""Calls back at the end of this turn of the loop, as `call_soon` does."""
+"""Calls back at the end of this loop iteration, as `call_soon` does."""
 
 
 class Receiver(Protocol):
@@ -82,6 +65,7 @@ class Sessions:
         if found is None:
             if len(self._named) >= self.limits.sessions_max:
                 raise LimitExceeded("sessions_max", self.limits.sessions_max)
+            # Anybody may open a session by one request: one address must not take the place of all others.
             if self._by_address[peer.host] >= self.limits.sessions_per_address_max:
                 raise LimitExceeded("sessions_per_address_max", self.limits.sessions_per_address_max)
             found = SessionDriver(self, SockJsSession(self.limits), peer, name)
@@ -98,6 +82,7 @@ class Sessions:
 
     def forget(self, session: "SessionDriver") -> None:
         self._all.discard(session)
+        # WebSockets share the empty name, and none of them is in the table.
         if self._named.get(session.name) is session:
             del self._named[session.name]
             self._by_address[session.host] -= 1
@@ -124,9 +109,9 @@ class SessionDriver:
         self._receivers: dict[int, Receiver] = {}
         self._numbers = count(1)
         self._held: deque[str] = deque()  # messages that the application does not take yet
-        self._takers: list[Callable[[], None]] = []  # told when nothing is held
+        self._takers: list[Callable[[], None]] = []  # called once nothing is held
         self._is_flush_due = False
-        self._is_giving = False  # whether the next turn goes on with it
+        self._is_giving = False  # `_give_held` is due in the next iteration
         self._timer: Timer | None = None
         self._timer_at_ms = 0
 
@@ -145,22 +130,22 @@ class SessionDriver:
         """The number by which the receiver is known here."""
         number = next(self._numbers)
         self._receivers[number] = receiver
-        self.handle(Attached(number, room_bytes))
+        self.handle(messages.ReceiverAttached(number, room_bytes))
         return number
 
     def lost(self, number: int) -> None:
         """The receiver's connection is gone."""
         if self._receivers.pop(number, None) is not None:
-            self.handle(ReceiverLost(number))
+            self.handle(messages.ReceiverLost(number))
 
     def blocked(self, number: int, is_blocked: bool) -> None:
         if number in self._receivers:
-            self.handle(Blocked(number, is_blocked))
+            self.handle(messages.ReceiverBlocked(number, is_blocked))
 
-    def came(self, texts: list[str], taken: Callable[[], None]) -> None:
+    def messages_received(self, texts: list[str], taken: Callable[[], None]) -> None:
         """Messages of the client; `taken` is called once the application has them all, or never will."""
         self._takers.append(taken)
-        self.handle(Came(texts))
+        self.handle(messages.MessagesReceived(texts))
         self._settle_takers()
 
     def when_taken(self, taken: Callable[[], None]) -> None:
@@ -171,7 +156,7 @@ class SessionDriver:
     # The application's outlet.
 
     def write(self, frame: bytes) -> None:
-        self.handle(Said(frame))
+        self.handle(messages.MessageQueued(frame))
 
     def resume(self) -> None:
         """Later, since the application calls this from within its own work."""
@@ -180,7 +165,7 @@ class SessionDriver:
             self._sessions.soon(self._give_held)
 
     def close(self, code: int = GO_AWAY[0], reason: str = GO_AWAY[1]) -> None:
-        self.handle(Shut(code, reason))
+        self.handle(messages.CloseRequested(code, reason))
 
     # Steps of the above.
 
@@ -204,23 +189,24 @@ class SessionDriver:
 
     def _carry_out(self, instruction: Instruction) -> None:
         match instruction:
-            case Put(number, frame):
+            case messages.SendFrame(number, frame):
                 self._receivers[number].put(frame)
-            case EndSession(number, code, reason):
+            case messages.EndReceiver(number, code, reason):
                 self._receivers.pop(number).end(code, reason)
-            case SessionOpened():
+            case messages.SessionOpened():
                 self._open()
-            case Give(texts):
+            case messages.GiveMessages(texts):
+                # Others are held already: they go first, and giving them continues by `resume`.
                 is_first = not self._held
                 self._held.extend(texts)
                 if is_first:
                     self._give_held()
-            case Congested(is_congested):
+            case messages.Congested(is_congested):
                 if self._client is not None:
                     self._client.sending_changed(is_congested)
-            case Ended():
+            case messages.SessionEnded():
                 self._end()
-            case Forget():
+            case messages.ForgetSession():
                 self.forget()
 
     def _open(self) -> None:
@@ -236,9 +222,10 @@ class SessionDriver:
             client.ended()
 
     def _give_held(self) -> None:
-        """Messages, oldest first, until one is not taken or others should have their turn."""
+        """Give messages, oldest first, until one is not taken or other clients should be served."""
         self._is_giving = False
-        for _ in range(GIVEN_PER_TURN_MAX):
+        for _ in range(GIVEN_PER_ITERATION_MAX):
+            # The message stays in front until it is taken: the application gets the same one again.
             if not self._held or self._client is None or not self._is_taken(self._client, self._held[0]):
                 break
             if self._held:  # it may have closed the session meanwhile
@@ -262,9 +249,10 @@ class SessionDriver:
 
     def _flush(self) -> None:
         self._is_flush_due = False
-        self.handle(Flush())
+        self.handle(messages.Flush())
 
     def _remind(self) -> None:
+        # A timer that is too early stays: most events only postpone a deadline, and an early one asks again.
         due_at_ms = self._session.get_timer()
         if due_at_ms is None or (self._timer is not None and self._timer_at_ms <= due_at_ms):
             return
@@ -275,4 +263,4 @@ class SessionDriver:
 
     def _reminded(self) -> None:
         self._timer = None
-        self.handle(HeartbeatTick())
+        self.handle(messages.SessionTick())

@@ -300,7 +300,7 @@ class SockJSHandler:
             if is_jsonp
             else HttpAnswer(204, [TEXT, NO_STORE, *shared])
         )
-        session.came(texts, lambda: self._taken(queue, done))
+        session.messages_received(texts, lambda: self._taken(queue, done))
 
     def _taken(self, queue: _RequestQueue, done: HttpAnswer) -> None:
         if queue.peer in self._queues:  # else it has gone meanwhile
@@ -343,7 +343,7 @@ class SockJSHandler:
         if texts is None:
             queue.http.websocket.close(1002, "Broken JSON encoding.")
             return
-        session.came(texts, queue.peer.release)
+        session.messages_received(texts, queue.peer.release)
 
     # Answers.
 

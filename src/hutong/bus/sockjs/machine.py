@@ -13,25 +13,9 @@ Knows nothing of HTTP, of loops, or of what the messages mean; time comes with e
 
 from collections import deque
 
+from hutong.bus.sockjs import messages
 from hutong.bus.sockjs.limits import SockJSLimits
-from hutong.bus.sockjs.messages import (
-    Attached,
-    Blocked,
-    Came,
-    Congested,
-    Ended,
-    EndSession,
-    Event,
-    Forget,
-    Give,
-    HeartbeatTick,
-    Instruction,
-    Put,
-    ReceiverLost,
-    Said,
-    SessionOpened,
-    Shut,
-)
+from hutong.bus.sockjs.messages import Event, Instruction
 from hutong.bus.sockjs.web.frames import HEARTBEAT, OPEN, encode_close, encode_messages
 
 GO_AWAY = (3000, "Go away!")
@@ -54,7 +38,7 @@ class SockJsSession:
         self._is_raw = is_raw
         self._closed: tuple[int, str] | None = None  # with which code and reason
         self._receiver: int | None = None
-        self._room_bytes: int | None = None  # of the receiver, as in Attached
+        self._room_bytes: int | None = None  # of the receiver, as in ReceiverAttached
         self._is_blocked = False
         self._is_congested = False
         self._is_forgotten = False
@@ -75,30 +59,33 @@ class SockJsSession:
 
     def handle(self, event: Event, now_ms: int) -> list[Instruction]:
         """The instructions that follow from the event."""
-        if isinstance(event, Came):
-            return self._came(event.texts, now_ms)
+        # Nothing below can change by it: messages of the client neither fill the buffer nor end the session.
+        if isinstance(event, messages.MessagesReceived):
+            return self._receive_messages(event.texts, now_ms)
         done = self._with_congestion(self._decide(event, now_ms))
+        # No other receiver can ask for a WebSocket's session by name, so its closing need not be remembered.
         if self._is_single and self._closed is not None and self._receiver is None and not self._is_forgotten:
             self._is_forgotten = True
             self._gone_at_ms = None
-            done.append(Forget())
+            done.append(messages.ForgetSession())
         return done
 
     def _decide(self, event: Event, now_ms: int) -> list[Instruction]:
         match event:
-            case Said(message):
-                return self._say(message)
-            case Attached(receiver, room_bytes):
-                return self._attach(receiver, room_bytes, now_ms)
-            case ReceiverLost(receiver):
-                return self._lose(now_ms) if receiver == self._receiver else []
-            case Blocked(receiver, is_blocked):
+            case messages.MessageQueued(message):
+                return self._queue_message(message)
+            case messages.ReceiverAttached(receiver, room_bytes):
+                return self._attach_receiver(receiver, room_bytes, now_ms)
+            case messages.ReceiverLost(receiver):
+                # A refused receiver, or one whose response was complete, says nothing about the session.
+                return self._lose_receiver(now_ms) if receiver == self._receiver else []
+            case messages.ReceiverBlocked(receiver, is_blocked):
                 if receiver == self._receiver:
                     self._is_blocked = is_blocked
                 return self._flush(now_ms)
-            case Shut(code, reason):
-                return self._shut(code, reason, now_ms)
-            case HeartbeatTick():
+            case messages.CloseRequested(code, reason):
+                return self._close_session(code, reason, now_ms)
+            case messages.SessionTick():
                 return self._tick(now_ms)
             case _:
                 return self._flush(now_ms)
@@ -112,10 +99,15 @@ class SockJsSession:
 
     # Receivers.
 
-    def _attach(self, receiver: int, room_bytes: int | None, now_ms: int) -> list[Instruction]:
+    def _attach_receiver(self, receiver: int, room_bytes: int | None, now_ms: int) -> list[Instruction]:
+        # SockJS 0.3.4: one receiver at a time, and the second one gets the error. Order would be lost between two.
         if self._receiver is not None:
-            return [Put(receiver, encode_close(*STILL_OPEN)), EndSession(receiver, *STILL_OPEN)]
+            return [
+                messages.SendFrame(receiver, encode_close(*STILL_OPEN)),
+                messages.EndReceiver(receiver, *STILL_OPEN),
+            ]
         self._receiver, self._room_bytes, self._is_blocked = receiver, room_bytes, False
+        # A closed session keeps its timer: this receiver may never read the close frame.
         if self._closed is None:
             self._gone_at_ms = None
         self._heartbeat_at_ms = now_ms + self._limits.heartbeat_ms
@@ -123,82 +115,88 @@ class SockJsSession:
             return self._flush(now_ms)
         self.is_open = True
         self._silent_at_ms = now_ms + self._limits.ping_timeout_ms
-        return [*self._put(OPEN, now_ms), SessionOpened()]
+        return [*self._send_frame(OPEN, now_ms), messages.SessionOpened()]
 
-    def _detach(self, now_ms: int) -> None:
+    def _detach_receiver(self, now_ms: int) -> None:
         self._receiver = self._heartbeat_at_ms = None
         self._is_blocked = False
         self._gone_at_ms = now_ms + self._limits.disconnect_ms
 
-    def _put(self, frame: str, now_ms: int) -> list[Instruction]:
+    def _send_frame(self, frame: str, now_ms: int) -> list[Instruction]:
         """The frame, and the receiver's end where it has no more room."""
         receiver = self._receiver
         assert receiver is not None
+        # Any frame shows proxies that the connection is alive, so the next heartbeat is due only a period after it.
         self._heartbeat_at_ms = now_ms + self._limits.heartbeat_ms
-        if self._is_raw:
+        if self._is_raw:  # nothing but messages travels there: neither "o" nor heartbeats
             return []
         if self._room_bytes is None:
-            return [Put(receiver, frame)]
+            return [messages.SendFrame(receiver, frame)]
+        # At least one frame goes, however large: a poll has no room and takes exactly one.
         self._room_bytes -= len(frame)
         if self._room_bytes > 0:
-            return [Put(receiver, frame)]
-        self._detach(now_ms)
-        return [Put(receiver, frame), EndSession(receiver)]
+            return [messages.SendFrame(receiver, frame)]
+        self._detach_receiver(now_ms)
+        return [messages.SendFrame(receiver, frame), messages.EndReceiver(receiver)]
 
     def _flush(self, now_ms: int) -> list[Instruction]:
         done: list[Instruction] = []
         if self._is_raw and self.wants_flush:
-            done += self._put_raw()
+            done += self._send_raw()
         while self.wants_flush:
-            done += self._put(encode_messages(self._next_messages()), now_ms)
+            done += self._send_frame(encode_messages(self._next_messages()), now_ms)
+        # The close frame comes behind everything that the application sent before it closed.
         if self._closed is not None and self._receiver is not None and not self._unsent:
             receiver, (code, reason) = self._receiver, self._closed
-            self._detach(now_ms)
+            self._detach_receiver(now_ms)
             if not self._is_raw:
-                done.append(Put(receiver, encode_close(code, reason)))
-            done.append(EndSession(receiver, code, reason))
+                done.append(messages.SendFrame(receiver, encode_close(code, reason)))
+            done.append(messages.EndReceiver(receiver, code, reason))
         return done
 
-    def _say(self, message: bytes) -> list[Instruction]:
+    def _queue_message(self, message: bytes) -> list[Instruction]:
+        # After the close frame nobody would read it.
         if self._closed is None:
             self._unsent.append(message)
             self.unsent_bytes += len(message)
         return []
 
-    def _put_raw(self) -> list[Instruction]:
+    def _send_raw(self) -> list[Instruction]:
         assert self._receiver is not None
-        done: list[Instruction] = [Put(self._receiver, message.decode()) for message in self._unsent]
+        done: list[Instruction] = [messages.SendFrame(self._receiver, message.decode()) for message in self._unsent]
         self._unsent.clear()
         self.unsent_bytes = 0
         return done
 
     def _next_messages(self) -> list[bytes]:
         """As many as go into one frame."""
-        messages: list[bytes] = []
+        batch: list[bytes] = []
         size = 0
-        while self._unsent and (not messages or size + len(self._unsent[0]) <= self._limits.response_bytes_max):
+        while self._unsent and (not batch or size + len(self._unsent[0]) <= self._limits.response_bytes_max):
             message = self._unsent.popleft()
             size += len(message)
-            messages.append(message)
+            batch.append(message)
         self.unsent_bytes -= size
-        return messages
+        return batch
 
     # The client.
 
-    def _came(self, texts: list[str], now_ms: int) -> list[Instruction]:
+    def _receive_messages(self, texts: list[str], now_ms: int) -> list[Instruction]:
+        # A request may have been under way when the session was closed.
         if not self.is_open:
             return []
         self._silent_at_ms = now_ms + self._limits.ping_timeout_ms
-        return [Give(texts)]
+        return [messages.GiveMessages(texts)]
 
-    def _lose(self, now_ms: int) -> list[Instruction]:
+    def _lose_receiver(self, now_ms: int) -> list[Instruction]:
         """The receiver broke off."""
         was_open = self.is_open
-        self._detach(now_ms)
+        self._detach_receiver(now_ms)
+        # Frames may be lost on the way, and the protocol has no acknowledgements: resuming would hide a gap.
         self._close(*(self._closed or INTERRUPTED), now_ms)
         self._unsent.clear()
         self.unsent_bytes = 0
-        return [Ended()] if was_open else []
+        return [messages.SessionEnded()] if was_open else []
 
     # Endings.
 
@@ -208,15 +206,16 @@ class SockJsSession:
         self._closed = (code, reason)
         self._gone_at_ms = now_ms + self._limits.disconnect_ms
 
-    def _shut(self, code: int, reason: str, now_ms: int) -> list[Instruction]:
+    def _close_session(self, code: int, reason: str, now_ms: int) -> list[Instruction]:
         if not self.is_open:
             return []
         self._close(code, reason, now_ms)
-        return [*self._flush(now_ms), Ended()]
+        return [*self._flush(now_ms), messages.SessionEnded()]
 
     def _tick(self, now_ms: int) -> list[Instruction]:
+        # Vert.x's clients ping their bridge; one that does not is gone, though its connection may look alive.
         if self._silent_at_ms is not None and now_ms >= self._silent_at_ms:
-            return self._shut(*GO_AWAY, now_ms)
+            return self._close_session(*GO_AWAY, now_ms)
         if self._gone_at_ms is not None and now_ms >= self._gone_at_ms:
             return self._expire(now_ms)
         if self._heartbeat_at_ms is not None and now_ms >= self._heartbeat_at_ms:
@@ -225,25 +224,27 @@ class SockJsSession:
 
     def _expire(self, now_ms: int) -> list[Instruction]:
         """No receiver came back, or a closed session's receiver does not take what is left."""
-        done: list[Instruction] = [Ended()] if self.is_open else []
+        done: list[Instruction] = [messages.SessionEnded()] if self.is_open else []
         self._close(*(self._closed or GO_AWAY), now_ms)
+        # It never read its close frame: its connection ends without it.
         if self._receiver is not None:
-            done.append(EndSession(self._receiver, *GO_AWAY))
+            done.append(messages.EndReceiver(self._receiver, *GO_AWAY))
             self._receiver = self._heartbeat_at_ms = None
         self._gone_at_ms = None
         self._is_forgotten = True
-        return [*done, Forget()]
+        return [*done, messages.ForgetSession()]
 
     def _heartbeat(self, now_ms: int) -> list[Instruction]:
         if self._is_blocked:  # it has enough to read
             self._heartbeat_at_ms = now_ms + self._limits.heartbeat_ms
             return []
-        return self._put(HEARTBEAT, now_ms)
+        return self._send_frame(HEARTBEAT, now_ms)
 
     def _with_congestion(self, done: list[Instruction]) -> list[Instruction]:
         is_congested = self._is_blocked or self.unsent_bytes > self._limits.buffered_bytes_max
+        # Changes only: the application pauses and resumes all its senders on each.
         if is_congested is not self._is_congested:
             self._is_congested = is_congested
             if self.is_open:
-                done.append(Congested(is_congested))
+                done.append(messages.Congested(is_congested))
         return done

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class ReceiverAttached:
     """A receiver is there. It takes frames until `room_bytes` have gone, so one where that is 0; any where None."""
 
     receiver: int
@@ -21,7 +21,7 @@ class ReceiverLost:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
+class ReceiverBlocked:
     """True while the connection under this receiver holds too much: the client does not read."""
 
     receiver: int
@@ -29,14 +29,14 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class MessagesReceived:
     """Messages of the client."""
 
     texts: list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MessageQueued:
     """A message for the client, in UTF-8. It leaves with the next Flush."""
 
     message: bytes
@@ -48,7 +48,7 @@ class Flush:
 
 
 @dataclass(frozen=True, slots=True)
-class Shut:
+class CloseRequested:
     """The application closes the session."""
 
     code: int
@@ -56,17 +56,26 @@ class Shut:
 
 
 @dataclass(frozen=True, slots=True)
-class HeartbeatTick:
+class SessionTick:
     """Time has passed."""
 
 
-Event = Attached | ReceiverLost | Blocked | Came | Said | Flush | Shut | HeartbeatTick
+Event = (
+    ReceiverAttached
+    | ReceiverLost
+    | ReceiverBlocked
+    | MessagesReceived
+    | MessageQueued
+    | Flush
+    | CloseRequested
+    | SessionTick
+)
 
 # Instructions, to be carried out in order.
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class SendFrame:
     """Send this frame through the receiver."""
 
     receiver: int
@@ -74,7 +83,7 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class EndSession:
+class EndReceiver:
     """The receiver is done: its response is complete, its WebSocket is closed (with the code, where there is one)."""
 
     receiver: int
@@ -84,11 +93,11 @@ class EndSession:
 
 @dataclass(frozen=True, slots=True)
 class SessionOpened:
-    """The session begins: tell the application."""
+    """The session begins: connect it to the application."""
 
 
 @dataclass(frozen=True, slots=True)
-class Give:
+class GiveMessages:
     """Give these messages to the application."""
 
     texts: list[str]
@@ -102,13 +111,13 @@ class Congested:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """The session is over: tell the application."""
+class SessionEnded:
+    """The session is over: notify the application."""
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class ForgetSession:
     """Nothing more will happen to the session: its number is free again."""
 
 
-Instruction = Put | EndSession | SessionOpened | Give | Congested | Ended | Forget
+Instruction = SendFrame | EndReceiver | SessionOpened | GiveMessages | Congested | SessionEnded | ForgetSession
