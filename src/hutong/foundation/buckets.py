@@ -59,6 +59,7 @@ class Buckets:
     def use_unless_owed(self, key: Hashable, rate: float, amount: float, now_ms: int) -> int:
         """The same, but nothing is used while there is a debt: then for how many ms to wait before asking again."""
         wait_ms = self.use(key, rate, 0, now_ms)
+        # A refused use must not deepen the debt: a client that asks again and again would never be let in.
         if not wait_ms:
             self._buckets[key].credit -= amount
         return wait_ms
@@ -78,6 +79,7 @@ class Buckets:
             key: bucket for key, bucket in self._buckets.items() if bucket.credit < self.burst(bucket.rate)
         }
         if len(self._buckets) >= self._buckets_max:
+            # Every bucket is in use. The oldest loses its debt: a bounded table matters more than one client's pause.
             del self._buckets[next(iter(self._buckets))]
 
     def check_invariants(self) -> None:
@@ -90,4 +92,6 @@ def _wait_ms(bucket: Bucket) -> int:
     """Until nothing is owed."""
     if bucket.credit >= 0:
         return 0
+    # At least 1 ms, since 0 means that nothing is owed. At most ten minutes, so that a huge request delays no client
+    # for hours.
     return min(THROTTLE_MS_MAX, max(1, round(-bucket.credit / bucket.rate * 1000)))

@@ -4,7 +4,7 @@
     ├── PeerError                 the other side is at fault: it is answered or closed, we go on
     │   ├── ProtocolError         bytes that break the wire format; the connection is closed
     │   └── Refused               a valid request that this node will not do; carries the wire error code
-    ├── LimitExceeded             a named bound of ours refused; says which one
+    ├── LimitExceeded             a named bound of ours refused; names it
     ├── WaitError                 a parked continuation ended without its value
     │   ├── Expired               its deadline passed
     │   └── OwnerGone             the connection or component it belonged to ended
@@ -12,12 +12,12 @@
     │   ├── StorageShortage       out of open files, memory or threads; writes are refused until there are some
     │   │   └── DiskFull          no space, the same
     │   ├── FlushFailed           fsync failed once: the partition group has failed for good
-    │   ├── CorruptData           bytes on disk fail their check; says file and position
-    │   └── UnknownFormat         written by another version; says which
+    │   ├── CorruptData           bytes on disk fail their check; names file and position
+    │   └── UnknownFormat         written by another version; names it
     └── UsageError                the user's command, setting or path is at fault; one sentence, what to do
 
 Anything else that is raised is our own fault and crashes its owner loudly. Wire error codes are attached where the
-fault is known; a room that speaks another protocol translates by table at its boundary.
+fault is known; a package that speaks another protocol translates by table at its boundary.
 """
 
 from enum import IntEnum

@@ -11,7 +11,6 @@ Knows no unit: microseconds, bytes and counts are all whole numbers.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-RELATIVE_ERROR_MAX: Final = 1 / 8
 VALUE_BITS_MAX: Final = 40  # 2^40 us are 12 days, 2^40 bytes are a TiB; what is greater counts as that
 _SUB_BITS: Final = 3
 _STEPS: Final = 1 << _SUB_BITS
@@ -38,6 +37,7 @@ class Histogram:
 
     def record(self, value: int) -> None:
         """Count one value. What is out of range counts as the nearest that is not: 0 or 2^VALUE_BITS_MAX."""
+        # A table for the common case: each request records several values.
         if 0 <= value < _LOOKED_UP:
             self._counts[_INDEX[value]] += 1
         else:
@@ -63,13 +63,7 @@ class Histogram:
         """The least bound that at least this part of the values (0 to 1) does not exceed; 0 where there are none."""
         if not 0 <= quantile <= 1:
             raise ValueError("a quantile is between 0 and 1")
-        wanted = max(1, -int(-quantile * self.count // 1))  # rounded up
-        seen = 0
-        for index, count in enumerate(self._counts):
-            seen += count
-            if seen >= wanted:
-                return _upper_bound(index)
-        return 0
+        return self.quantiles([quantile])[0]
 
     def quantiles(self, wanted: Sequence[float], zeros: int = 0) -> list[int]:
         """Several quantiles in one go, rising, as if that many zeros had been recorded as well."""
@@ -77,7 +71,7 @@ class Histogram:
         found: list[int] = []
         seen, index = zeros, -1
         for quantile in wanted:
-            rank = max(1, -int(-quantile * total // 1))
+            rank = max(1, -int(-quantile * total // 1))  # rounded up
             while seen < rank and index < _BUCKETS - 1:
                 index += 1
                 seen += self._counts[index]
@@ -97,6 +91,7 @@ class Histogram:
 
 def _index_of(value: int) -> int:
     """The bucket that holds the value."""
+    # A bucket excludes its lower bound and includes its upper one, so 2^n itself belongs below the power of two.
     value = max(value - 1, 0)
     shift = max(value.bit_length() - _EXACT_BITS, 0)
     return (shift << _SUB_BITS) + (value >> shift)

@@ -241,7 +241,7 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
     def when_durable(self, entry: EntryT, then: Appended) -> None:
         """Call `then` when all that was appended for this machine so far is durable, or with the error of an append.
 
-        An answer may tell of any of those records, and a crash must not revert an answer.
+        An answer may rest on any of those records, and a crash must not revert an answer.
         """
         if entry.appends_ended == entry.appends_begun:
             then(entry.failure)
@@ -251,7 +251,7 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
         entry.held.append((entry.appends_begun, then))
 
     def _release(self, entry: EntryT, error: HutongError | None) -> None:
-        # After a failure all that is held fails: any of it may tell of what is not on disk.
+        # After a failure all that is held fails: any of it may rest on what is not on disk.
         while entry.held and (error is not None or entry.held[0][0] <= entry.appends_ended):
             entry.held.popleft()[1](error)
 

@@ -1,9 +1,10 @@
 """Epoch regions: memory of the data path that lives and dies together (after Yak, OSDI '16).
 
 Strategy: one byte stream, addressed by position, is kept in regions of a fixed size. Regions are filled in order and
-dropped in order, whole, once flushed and outside the hot window; so the collector never sees the data path and nothing
-is freed piece by piece. A region is an anonymous private mapping: pages are committed as they are first written, and
-unmapping hands them back for certain, where a large `bytearray` is zeroed up front and may stay in the allocator.
+dropped in order, whole, once flushed and outside the cached window. So the collector never sees the data path, and
+nothing is freed piece by piece. A region is an anonymous private mapping: pages are committed as they are first
+written, and unmapping hands them back for certain, where a large `bytearray` is zeroed up front and may stay in the
+allocator.
 
 A mapping refuses `resize` while views of it are exported, even to its own size. This is how a region that still has a
 reader differs from one without: it *escapes*, that is, it is left to its views, which keep it alive, and is never
@@ -69,7 +70,7 @@ class RegionCache:
         self._escaped_bytes_max = hot_bytes_max if escaped_bytes_max is None else escaped_bytes_max
         self._regions: deque[Region] = deque()  # contiguous: each starts where the one before ends
         self._free: list[mmap.mmap] = []  # used from its end, so that what is never needed stays at its beginning
-        self._free_least = 0  # that were there since the last look
+        self._free_least = 0  # of those, how many were there all the time since the last check
         self._opens = 0
         self._escaped: dict[weakref.ref[mmap.mmap], int] = {}
         self.oldest_position = start_position  # the first that `view` still answers
@@ -114,6 +115,7 @@ class RegionCache:
         region = regions[-1]
         memory = region.memory
         at = region.used
+        # Many small buffers: each assignment into a mapping costs more than its bytes, so join them first.
         if total < JOIN_BELOW_BYTES * len(buffers):
             memory[at : at + total] = b"".join(buffers)
         else:
@@ -121,6 +123,7 @@ class RegionCache:
                 end = at + len(buffer)
                 memory[at:end] = buffer
                 at = end
+            # Nothing counts yet: `used` still excludes the bytes, so a wrong total leaves the stream as it was.
             if at != region.used + total:
                 raise ValueError(f"the buffers hold {at - region.used} bytes, not {total}")
         region.used += total
@@ -129,7 +132,7 @@ class RegionCache:
         return position
 
     def view(self, start: int, end: int) -> list[memoryview] | None:
-        """The bytes from position `start` up to `end` without copying, in order, or None if not all are hot.
+        """The bytes from position `start` up to `end` without copying, in order, or None if not all are in memory.
 
         A view must not outlive its use: it keeps its whole region from being used again.
         """
@@ -145,6 +148,7 @@ class RegionCache:
                 if first <= start:
                     break
         views.reverse()
+        # Readers already pin as much as they may. A copy costs its bytes once and pins no region.
         if self.escaped_bytes >= self._escaped_bytes_max:
             self.copied_views_total += len(views)
             return [memoryview(bytes(view)) for view in views]
@@ -166,6 +170,7 @@ class RegionCache:
         """Begin a region for an append of `total` bytes; an append above the usual size gets a region of its own."""
         if total > REGION_BYTES_MAX:
             raise LimitExceeded("region_bytes_max", REGION_BYTES_MAX)
+        # Free regions all have the usual size, since `_drop_oldest` keeps no other.
         if total <= self._region_bytes and self._free:
             memory = self._free.pop()
             self._free_least = min(self._free_least, len(self._free))
@@ -181,14 +186,14 @@ class RegionCache:
             self._give_back_idle()
 
     def _give_back_idle(self) -> None:
-        """Unmap the free regions that nothing needed since the last look."""
+        """Unmap the free regions that nothing needed since the last check."""
         for memory in self._free[: self._free_least]:
             memory.close()
         del self._free[: self._free_least]
         self._free_least = len(self._free)
 
     def _drop_cold(self) -> None:
-        """Drop from the old end while flushed and over the hot window, but never the region being filled."""
+        """Drop from the old end while flushed and over the cached window, but never the region being filled."""
         regions = self._regions
         while len(regions) > 1 and regions[0].end <= self.flushed_position and self.bytes_hot > self._hot_bytes_max:
             self._drop_oldest()
@@ -198,10 +203,12 @@ class RegionCache:
         self.oldest_position = region.end
         memory = region.memory
         try:
+            # A resize to its own size changes nothing, and fails exactly while a view is exported.
             memory.resize(len(memory))
         except BufferError:
             self._let_escape(memory)
             return
+        # A larger region came from one large append: kept free, it would hold that memory for ordinary ones.
         if len(memory) == self._region_bytes and len(self._free) < FREE_REGIONS_MAX:
             self._free.append(memory)
         else:

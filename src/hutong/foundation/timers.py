@@ -22,7 +22,7 @@ Callback = Callable[[], None]
 
 
 class Timer:
-    """One deadline. It fires once or is cancelled; both let go of the callback."""
+    """One deadline. It fires once or is cancelled; both release the callback."""
 
     __slots__ = ("_callback", "_slot", "_tick", "_wheel")
 
@@ -38,6 +38,7 @@ class Timer:
             return False
         self._callback = None
         self._wheel._count -= 1
+        # Without a slot it is in `_due`, which skips timers that have no callback. Searching the queue would cost more.
         if self._slot is not None:
             del self._slot[self]
             self._slot = None
@@ -73,7 +74,7 @@ class TimerWheel:
         return self._start_ms + self._tick * self._tick_ms
 
     def drive(self, wake: Callable[[int], None]) -> None:
-        """Name the driver: `wake(at_ms)` says when `advance` is needed next, and replaces what was said before.
+        """Name the driver: `wake(at_ms)` gets the time at which `advance` is needed next; it replaces the time before.
 
         It is called after each `advance` that leaves timers waiting, and when an earlier timer is added.
         """
@@ -83,10 +84,12 @@ class TimerWheel:
     def add(self, deadline_ms: int, callback: Callback) -> Timer:
         """Call back in the first `advance` to `deadline_ms` (absolute) or later; a past deadline one tick from now."""
         tick = (deadline_ms - self._start_ms + self._tick_ms - 1) // self._tick_ms
+        # The slots up to the current tick have been entered: no level would ever fire the timer from there.
         if tick <= self._tick:
             tick = self._tick + 1
         elif tick > HORIZON_TICKS:
             tick = HORIZON_TICKS
+        # Rounded up above: a timer may fire a tick late, and never early.
         timer = Timer(self, tick, callback)
         self._count += 1
         self._place(timer)
@@ -97,7 +100,7 @@ class TimerWheel:
     def advance(self, now_ms: int) -> int:
         """Fire what is due, earlier ticks first; returns how many fired.
 
-        A callback that raises ends the turn; the others of its tick fire in the next one.
+        A callback that raises ends the call; the others of its tick fire in the next one.
         """
         target = max(self._tick, min((now_ms - self._start_ms) // self._tick_ms, HORIZON_TICKS))
         try:
@@ -106,6 +109,7 @@ class TimerWheel:
                 self._enter(*step)
                 fired += self._fire_due()
             self._tick = target
+        # Also after a callback that raised: the driver must still learn when to come back.
         finally:
             self._announce()
         return fired
@@ -132,6 +136,7 @@ class TimerWheel:
 
     def _place(self, timer: Timer) -> None:
         tick = timer._tick
+        # The highest bit that differs names the level: below it the wheel has yet to turn, above it both agree.
         level = ((tick ^ self._tick).bit_length() - 1) // SLOT_BITS
         position = tick >> level * SLOT_BITS & SLOT_MASK
         index = (level << SLOT_BITS) + position
@@ -153,8 +158,10 @@ class TimerWheel:
 
     def _next_step(self) -> tuple[int, int]:
         """The first tick whose slot must be entered, and its level: a lower level always comes before a higher one."""
+        # Levels in rising order: each slot of a level is nearer than any of the next, since it differs in a lower bit.
         for level, occupied in enumerate(self._occupied):
             if occupied:
+                # The lowest set bit is the next slot: those behind the current position have been emptied already.
                 position = (occupied & -occupied).bit_length() - 1
                 shift = level * SLOT_BITS
                 return (self._tick >> shift + SLOT_BITS << SLOT_BITS | position) << shift, level
@@ -170,6 +177,7 @@ class TimerWheel:
         self._tick = tick
         for timer in slot:
             timer._slot = None
+            # At level 0 a slot is one tick. At higher ones most timers move to a lower level, once for each level.
             if timer._tick <= tick:
                 self._due.append(timer)
             else:
@@ -179,6 +187,7 @@ class TimerWheel:
         fired = 0
         while self._due:
             timer = self._due.popleft()
+            # Cleared before the call: a callback that cancels its own timer finds nothing to cancel.
             callback, timer._callback = timer._callback, None
             if callback is not None:
                 self._count -= 1

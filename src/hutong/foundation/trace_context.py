@@ -1,7 +1,7 @@
-"""W3C Trace Context: which trace a message or call belongs to, as the headers `traceparent` and `tracestate` say it.
+"""W3C Trace Context: which trace a message or call belongs to, as the headers `traceparent` and `tracestate` have it.
 
-Strategy: strict and bounded. A `traceparent` that is not exactly what the recommendation says counts as absent, and so
-does one of two; a `tracestate` with a bad member is dropped as a whole, and one that is too long loses members from its
+Strategy: strict and bounded. A `traceparent` that breaks the recommendation counts as absent, and so does one of
+two; a `tracestate` with a bad member is dropped as a whole, and one that is too long loses members from its
 end. Nothing here ever raises for what a stranger has sent.
 
 Knows no tracer: it has numbers and text. (https://www.w3.org/TR/trace-context-2/)
@@ -19,9 +19,8 @@ TRACE_NAMES: Final = frozenset({TRACEPARENT, TRACESTATE})
 TRACEPARENT_CHARACTERS_MAX: Final = 256
 MEMBERS_MAX: Final = 32  # of a tracestate
 TRACESTATE_CHARACTERS_MAX: Final = 512  # what everybody has to pass on; we pass on no more
-TRACESTATE_GIVEN_MAX: Final = 16_384  # what is longer is not looked at
+TRACESTATE_GIVEN_MAX: Final = 16_384  # a longer one is ignored
 FLAGS_KNOWN: Final = 0x03  # sampled, and random trace id: others must not be passed on
-SAMPLED: Final = 0x01
 
 _PARENT: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[ -~]*)?")
 _KEY: Final = re.compile(r"[a-z0-9][a-z0-9_\-*/]{0,255}|[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13}")
@@ -38,10 +37,6 @@ class TraceContext:
     span_id: int  # 64 bits
     flags: int = 0
     state: tuple[tuple[str, str], ...] = ()  # newest first, at most MEMBERS_MAX
-
-    @property
-    def is_sampled(self) -> bool:
-        return bool(self.flags & SAMPLED)
 
     @property
     def traceparent(self) -> str:
@@ -70,6 +65,7 @@ def read_trace(pairs: Iterable[tuple[str, HeaderValue]]) -> TraceContext | None:
                 parents.append(value)
             elif lowered == TRACESTATE:
                 states.append(value)
+    # Two contradict each other, and nothing shows which one is right.
     if len(parents) != 1:
         return None
     ids = parse_traceparent(parents[0])
@@ -83,6 +79,7 @@ def parse_traceparent(value: HeaderValue) -> tuple[int, int, int] | None:
     if match is None:
         return None
     version, trace_id, span_id, flags, more = match.groups()
+    # Version ff is forbidden. Version 00 has four fields exactly; later versions may append more, which are skipped.
     if version == "ff" or (version == "00" and more is not None):
         return None
     ids = int(trace_id, 16), int(span_id, 16)
@@ -100,9 +97,11 @@ def parse_tracestate(values: Iterable[HeaderValue]) -> tuple[tuple[str, str], ..
         given_max -= len(text)
         for member in text.split(","):
             stripped = member.strip(" \t")
+            # The recommendation allows empty members: they appear where several headers are joined.
             if not stripped:
                 continue
             key, equals, content = stripped.partition("=")
+            # A list with one bad member, or with a key twice, does not parse, so it is discarded as a whole.
             if not equals or key in members or not _KEY.fullmatch(key) or not _VALUE.fullmatch(content):
                 return ()
             members[key] = content
@@ -118,6 +117,7 @@ def format_state(members: Iterable[tuple[str, str]]) -> str:
     for key, value in members:
         member = f"{key}={value}"
         left -= len(member) + 1
+        # Members are left out whole and from the end, where the oldest are: a cut value would be another value.
         if left < 0:
             break
         shown.append(member)
@@ -125,7 +125,7 @@ def format_state(members: Iterable[tuple[str, str]]) -> str:
 
 
 def without_trace(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The headers that tell of no trace."""
+    """The headers without those of a trace."""
     return tuple([pair for pair in pairs if pair[0].lower() not in TRACE_NAMES])
 
 

@@ -14,7 +14,7 @@ class Scene:
         self.clock = ManualClock()
         self.told: list[str] = []
         known_ms = None if known_before_ms is None else self.clock.wall_ms() - known_before_ms
-        self.time = DeletionClock(self.clock, hold_ms=hold_ms, known_ms=known_ms, tell=self.told.append)
+        self.time = DeletionClock(self.clock, hold_ms=hold_ms, known_ms=known_ms, notify=self.told.append)
         self.begun_ms = self.clock.wall_ms()
 
     def passed_ms(self) -> int:

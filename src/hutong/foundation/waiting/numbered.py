@@ -148,6 +148,7 @@ class ShortNumbers(Numbers):
         self._last = 0
 
     def _new_generation(self) -> int:
+        # A generation may be alive for a whole timeout, so numbers in use are skipped; all in use is a bound reached.
         for _ in range(SHORT_GENERATIONS):
             self._last = self._last % SHORT_GENERATIONS + 1
             if self._last not in self._generations:
@@ -290,6 +291,7 @@ class NumberedWaitTable(Generic[V]):
 
     def _forget(self, generation: "_Generation[V]", checked_max: int) -> None:
         for wait in list(islice(generation.waiting.values(), checked_max)):
+            # A cancelled asyncio task calls nothing of ours: only its future shows it, so the waits are asked.
             if wait.is_abandoned and generation.waiting.pop(wait._number, None) is not None:
                 self.abandoned_total += 1
 
@@ -311,10 +313,12 @@ class NumberedWaitTable(Generic[V]):
             else:
                 self._refused_total += 1
                 self.failed_total += 1
+        # Ended outside the lock, as every wait is: the continuation may park another one.
         if self._ended is not None:
             wait._number, wait._generation = -1, self._idle
             wait.end(self._ended)
             return False
+        # The wheel belongs to its loop, and this may be any thread. Only the first wait of a generation posts.
         if opened and queue.timeout_ms != NEVER:
             self._post(lambda: self._arm(queue))
         return True
@@ -324,6 +328,7 @@ class NumberedWaitTable(Generic[V]):
         generation = queue._open
         if length_hint(generation.numbers):
             return False  # another thread supplied it while this one waited for the lock
+        # Numbers that a generation holds ready count as taken, because a thread takes one of them without the lock.
         room = self._capacity - len(self) - sum([length_hint(other._open.numbers) for other in self._queues.values()])
         if room < 1:  # other queues may hold unused numbers, up to BLOCK_MAX each
             room += self._reclaim_numbers(queue)
@@ -361,6 +366,7 @@ class NumberedWaitTable(Generic[V]):
     def _close_generation(self, queue: WaitQueue[V], due_ms: int) -> None:
         """Close the open generation; without waits it is dropped at once."""
         generation = queue._open
+        # The table's own empty generation stands in for "none", so that `park` needs no test for it.
         if generation is self._idle:
             return
         queue._open = self._idle
@@ -380,6 +386,7 @@ class NumberedWaitTable(Generic[V]):
         times_ms = [generation.due_ms for generation in islice(queue._closed, 1)]
         if queue._open is not self._idle:
             times_ms.append(queue._open.closes_ms)
+        # Nothing to expire, or the table has ended, which stops the timers for good.
         if not times_ms or self._ended is not None:
             return
         at_ms = min(times_ms)
@@ -397,6 +404,7 @@ class NumberedWaitTable(Generic[V]):
             queue._timer = None
         now_ms = self._clock.monotonic_ms()
         with self._lock:
+            # The timer may be early (see `_arm`): then nothing is due, and it is set again below.
             if queue._open is not self._idle and queue._open.closes_ms <= now_ms:
                 # From the close on, so that the youngest wait has its whole timeout; the oldest waits a sixteenth
                 # longer.
@@ -416,12 +424,14 @@ class NumberedWaitTable(Generic[V]):
             waiting = queue._closed[0].waiting
             for number in list(islice(waiting, left)):
                 wait = waiting.pop(number, None)
+                # None: another thread ended it between the snapshot and here.
                 if wait is not None:
                     left -= 1
                     self.expired_total += 1
                     wait.end(error)
             if waiting:
                 return  # `_check_queue` posts the rest, so that a mass expiry does not block the loop
+            # Under the lock, since `ShortNumbers` reuses a generation's number once it is gone from here.
             with self._lock:
                 self.numbers._generations.pop(queue._closed.popleft().number, None)
 

@@ -86,8 +86,10 @@ class OrderedWaitTable(Generic[V]):
         `now_ms` is monotonic time; it and the position never decrease. Raises LimitExceeded, with nothing parked, when
         there are too many, and ValueError for a position before the last one.
         """
+        # Plain queues need rising positions: an earlier one would wait behind a later one.
         if position < self._last_position:
             raise ValueError(f"position {position} is before {self._last_position}, where some were parked already")
+        # All or nothing, so that a caller need not find out which waits of its batch are parked.
         if len(self) + len(waits) > self._capacity:
             raise LimitExceeded(self.name, self._capacity)
         self._last_position = position
@@ -98,6 +100,7 @@ class OrderedWaitTable(Generic[V]):
             queue = self._queues[timeout_ms] = _TimeoutQueue(timeout_ms)
         queue.batches.append((position, 0 if timeout_ms == NEVER else now_ms + timeout_ms, iter(waits)))
         self.parked_total += len(waits)
+        # Positions never decrease: what is parked later never becomes the foremost while another waits.
         if self._foremost is None:
             self._foremost = queue
         if queue.timer is None and timeout_ms != NEVER:
@@ -165,6 +168,7 @@ class OrderedWaitTable(Generic[V]):
                 self._drop_ended(queue)
         finally:  # also after a continuation that raised: the waits behind it must still expire
             if queue.batches:
+                # An empty queue would cost each `_drop_ended` a comparison, and its timer would fire for nothing.
                 self._arm(queue)
             else:
                 del self._queues[queue.timeout_ms]

@@ -203,6 +203,7 @@ class WaitTable(Generic[V]):
         if deadline_ms is not None:
             ticket._timer = self._wheel.add(deadline_ms, ticket._expire)  # a wheel's timer: constant cost to cancel
         if owner is not None:
+            # A dict keeps the order in which waits were parked, so an ending owner fails the oldest first.
             if owner._parked is None:
                 owner._parked = {}
             owner._parked[ticket] = None
@@ -225,6 +226,7 @@ class WaitTable(Generic[V]):
 
     def close(self, error: HutongError) -> int:
         """Fail every wait of the table, and from now on each new one at once. Returns the number failed."""
+        # Set before the first continuation runs: what that parks fails at once instead of waiting for ever.
         self._closed = error
         return sum(self.fail_all(key, error) for key in list(self._waiting))
 

@@ -30,7 +30,7 @@ class Upkeep:
         self._data_dir = data_dir
         hold_ms = environment.settings.log.clock_jump_hold_ms
         known_ms = data_dir.last_used_ms
-        self.deletion_clock = DeletionClock(environment.clock, hold_ms=hold_ms, known_ms=known_ms, tell=_warn)
+        self.deletion_clock = DeletionClock(environment.clock, hold_ms=hold_ms, known_ms=known_ms, notify=_warn)
         environment.sources.deletion_clock = self.deletion_clock
         self._retention: Retention | None = None
         self._compaction: Compaction | None = None
