@@ -68,7 +68,7 @@ class PieceCache(RegionCache):
         piece.used = total
         self._regions.append(piece)
         self.end_position += total
-        self._drop_cold()
+        self._drop_unneeded()
         return piece.start
 
     def _drop_oldest(self) -> None:

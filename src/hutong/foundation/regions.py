@@ -48,17 +48,17 @@ class Region:
 class RegionCache:
     """The newest part of a byte stream that begins at `start_position`.
 
-    At most `hot_bytes_max` bytes are kept, apart from unflushed bytes and the region being filled; readers hold at
+    At most `cached_bytes_max` bytes are kept, apart from unflushed bytes and the region being filled; readers hold at
     most `escaped_bytes_max` (as much again by default) on top, and the regions that were live when that was reached.
 
-    Figures: regions_live, regions_free, regions_escaped, regions_reused, regions_mapped, bytes_hot, bytes_unflushed,
+    Figures: regions_live, regions_free, regions_escaped, regions_reused, regions_mapped, cached_bytes, bytes_unflushed,
     escapes_total, escaped_bytes, copied_views_total.
     """
 
     def __init__(
         self,
         region_bytes: int = REGION_BYTES,
-        hot_bytes_max: int = 16 * REGION_BYTES,
+        cached_bytes_max: int = 16 * REGION_BYTES,
         *,
         start_position: int = 0,
         escaped_bytes_max: int | None = None,
@@ -66,8 +66,8 @@ class RegionCache:
         if not 0 < region_bytes <= REGION_BYTES_MAX:
             raise ValueError(f"a region has 1 to {REGION_BYTES_MAX} bytes")
         self._region_bytes = region_bytes
-        self._hot_bytes_max = hot_bytes_max
-        self._escaped_bytes_max = hot_bytes_max if escaped_bytes_max is None else escaped_bytes_max
+        self._cached_bytes_max = cached_bytes_max
+        self._escaped_bytes_max = cached_bytes_max if escaped_bytes_max is None else escaped_bytes_max
         self._regions: deque[Region] = deque()  # contiguous: each starts where the one before ends
         self._free: list[mmap.mmap] = []  # used from its end, so that what is never needed stays at its beginning
         self._free_least = 0  # of those, how many were there all the time since the last check
@@ -97,7 +97,7 @@ class RegionCache:
         return len(self._escaped)
 
     @property
-    def bytes_hot(self) -> int:
+    def cached_bytes(self) -> int:
         return self.end_position - self.oldest_position
 
     @property
@@ -157,7 +157,7 @@ class RegionCache:
     def flushed(self, position: int) -> None:
         """Everything before `position` is on disk; drops the regions that nobody needs any more."""
         self.flushed_position = max(self.flushed_position, position)
-        self._drop_cold()
+        self._drop_unneeded()
 
     def close(self) -> None:
         """Drop everything. Views that are still held stay valid."""
@@ -180,7 +180,7 @@ class RegionCache:
             memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             self.regions_mapped += 1
         self._regions.append(Region(self.end_position, memory))
-        self._drop_cold()
+        self._drop_unneeded()
         self._opens += 1
         if self._opens % IDLE_OPENS == 0:
             self._give_back_idle()
@@ -192,10 +192,12 @@ class RegionCache:
         del self._free[: self._free_least]
         self._free_least = len(self._free)
 
-    def _drop_cold(self) -> None:
+    def _drop_unneeded(self) -> None:
         """Drop from the old end while flushed and over the cached window, but never the region being filled."""
         regions = self._regions
-        while len(regions) > 1 and regions[0].end <= self.flushed_position and self.bytes_hot > self._hot_bytes_max:
+        while (
+            len(regions) > 1 and regions[0].end <= self.flushed_position and self.cached_bytes > self._cached_bytes_max
+        ):
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:

@@ -73,7 +73,7 @@ class JournalParts:
         self.segments = Segments(directory, settings, events)
         for segment in recovered.segments:
             self.segments.add(segment)
-        self.cache = RegionCache(settings.region_bytes, settings.hot_bytes_max, start_position=position)
+        self.cache = RegionCache(settings.region_bytes, settings.cached_bytes_max, start_position=position)
         self.figures = JournalFigures()
         self.jobs = Jobs(host.offload, host.read_offload or host.offload, host.flush_offload or host.offload)
         self.deletion_ms = host.deletion_ms or host.clock.wall_ms

@@ -14,7 +14,7 @@ class JournalSettings:
     segment_bytes: int = 128 * MEBIBYTE  # a segment is closed before the chunk that would pass this
     preallocate_bytes: int = 16 * MEBIBYTE  # how far ahead of the writer a segment's blocks are reserved
     region_bytes: int = 4 * MEBIBYTE  # one region of the cache
-    hot_bytes_max: int = 32 * MEBIBYTE  # flushed bytes that stay readable without the disk
+    cached_bytes_max: int = 32 * MEBIBYTE  # flushed bytes that stay readable without the disk
     dirty_bytes_max: int = 16 * MEBIBYTE  # unflushed bytes at which the journal is congested; twice that is refused
     noted_batches_max: int = 64  # that nobody waits for, before they become a chunk
     lazy_flush_interval_ms: int = 50  # how long bytes that nobody waits for may stay unflushed

@@ -19,7 +19,7 @@ def append(cache: RegionCache, data: bytes) -> int:
 
 
 def test_a_chunk_never_spans_two_regions() -> None:
-    cache = RegionCache(region_bytes=PAGE, hot_bytes_max=10 * PAGE)
+    cache = RegionCache(region_bytes=PAGE, cached_bytes_max=10 * PAGE)
     assert append(cache, b"a" * 3000) == 0
     assert append(cache, b"b" * 3000) == 3000
     assert cache.regions_live == 2
@@ -30,7 +30,7 @@ def test_a_chunk_never_spans_two_regions() -> None:
 
 
 def test_a_chunk_above_the_region_size_gets_its_own_region() -> None:
-    cache = RegionCache(region_bytes=PAGE, hot_bytes_max=PAGE)
+    cache = RegionCache(region_bytes=PAGE, cached_bytes_max=PAGE)
     append(cache, b"a")
     append(cache, b"b" * 3 * PAGE)
     append(cache, b"c")
@@ -59,7 +59,7 @@ def test_a_wrong_total_is_our_fault_and_leaves_the_stream_as_it_was(size: int) -
 
 
 def test_only_what_is_flushed_and_outside_the_hot_window_is_dropped() -> None:
-    cache = RegionCache(region_bytes=PAGE, hot_bytes_max=2 * PAGE)
+    cache = RegionCache(region_bytes=PAGE, cached_bytes_max=2 * PAGE)
     for _ in range(4):
         append(cache, bytes(PAGE))
     assert cache.oldest_position == 0
@@ -68,14 +68,14 @@ def test_only_what_is_flushed_and_outside_the_hot_window_is_dropped() -> None:
     assert cache.oldest_position == PAGE
     cache.flushed(4 * PAGE)
     assert cache.oldest_position == 2 * PAGE
-    assert cache.bytes_hot == 2 * PAGE
+    assert cache.cached_bytes == 2 * PAGE
     assert cache.view(2 * PAGE - 1, 3 * PAGE) is None
     assert cache.view(3 * PAGE, 4 * PAGE + 1) is None
     assert cache.view(4 * PAGE, 4 * PAGE) == []
 
 
 def test_a_stream_in_balance_maps_no_new_memory() -> None:
-    cache = RegionCache(region_bytes=PAGE, hot_bytes_max=2 * PAGE)
+    cache = RegionCache(region_bytes=PAGE, cached_bytes_max=2 * PAGE)
     for _ in range(100):
         append(cache, bytes(PAGE))
         cache.flushed(cache.end_position)
@@ -85,7 +85,7 @@ def test_a_stream_in_balance_maps_no_new_memory() -> None:
 
 
 def test_a_region_with_a_reader_escapes_and_is_not_written_again() -> None:
-    cache = RegionCache(region_bytes=PAGE, hot_bytes_max=0, escaped_bytes_max=2 * PAGE)
+    cache = RegionCache(region_bytes=PAGE, cached_bytes_max=0, escaped_bytes_max=2 * PAGE)
     append(cache, b"kept" + bytes(PAGE - 4))
     views = cache.view(0, 4)
     assert views is not None
@@ -99,7 +99,7 @@ def test_a_region_with_a_reader_escapes_and_is_not_written_again() -> None:
 
 
 def test_readers_get_copies_once_too_much_has_escaped() -> None:
-    cache = RegionCache(region_bytes=PAGE, hot_bytes_max=0, escaped_bytes_max=2 * PAGE)
+    cache = RegionCache(region_bytes=PAGE, cached_bytes_max=0, escaped_bytes_max=2 * PAGE)
     held = []
     for number in range(10):
         position = append(cache, bytes([number]) * PAGE)
@@ -113,7 +113,7 @@ def test_readers_get_copies_once_too_much_has_escaped() -> None:
 
 
 def test_free_memory_is_bounded_and_the_rest_goes_back() -> None:
-    cache = RegionCache(region_bytes=PAGE, hot_bytes_max=0)
+    cache = RegionCache(region_bytes=PAGE, cached_bytes_max=0)
     for _ in range(10):
         append(cache, bytes(PAGE))
     cache.flushed(cache.end_position)
@@ -125,7 +125,7 @@ def test_free_memory_is_bounded_and_the_rest_goes_back() -> None:
 
 
 def test_what_a_burst_needed_is_given_back_and_what_is_in_use_is_kept() -> None:
-    cache = RegionCache(region_bytes=PAGE, hot_bytes_max=2 * PAGE)
+    cache = RegionCache(region_bytes=PAGE, cached_bytes_max=2 * PAGE)
     for _ in range(10):
         append(cache, bytes(PAGE))
     cache.flushed(cache.end_position)
@@ -171,9 +171,9 @@ steps = st.lists(
 
 @given(steps, st.integers(1, 100), st.integers(0, 200), st.integers(0, 1000))
 def test_views_always_show_the_stream(
-    script: list[tuple[str, list[bytes] | int]], region_bytes: int, hot_bytes_max: int, start: int
+    script: list[tuple[str, list[bytes] | int]], region_bytes: int, cached_bytes_max: int, start: int
 ) -> None:
-    cache = RegionCache(region_bytes, hot_bytes_max, start_position=start)
+    cache = RegionCache(region_bytes, cached_bytes_max, start_position=start)
     stream = b""
     held: list[tuple[int, int, list[memoryview]]] = []
     for kind, value in script:
@@ -184,7 +184,7 @@ def test_views_always_show_the_stream(
         elif kind == "flush":
             cache.flushed(start + len(stream) * value // 100)
         elif kind == "read":
-            position = cache.oldest_position + cache.bytes_hot * value // 100
+            position = cache.oldest_position + cache.cached_bytes * value // 100
             views = cache.view(position, cache.end_position)
             assert views is not None
             held.append((position, cache.end_position, views))

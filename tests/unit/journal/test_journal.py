@@ -191,7 +191,7 @@ def test_limits_are_kept_by_whole_batches_but_at_least_one_comes() -> None:
 @pytest.mark.parametrize("max_bytes", range(60, 1000, 60))
 def test_no_limit_makes_a_reader_skip_a_batch(is_hot: bool, max_bytes: int) -> None:
     """A large batch that does not fit any more must not be passed over for a small one behind it."""
-    stage = Stage(replace(SMALL, chunk_bytes_max=1024, region_bytes=4096, hot_bytes_max=8192))
+    stage = Stage(replace(SMALL, chunk_bytes_max=1024, region_bytes=4096, cached_bytes_max=8192))
     for turn in range(5):
         for size in (1, 150, 20):
             stage.append(1, b"%d" % turn + bytes(size))
@@ -405,7 +405,7 @@ def test_aborting_fails_what_waits_and_hears_nothing_more() -> None:
 
 
 def test_quiet_logs_keep_no_entries_for_bytes_that_left_the_cache() -> None:
-    stage = Stage(JournalSettings(region_bytes=1024, hot_bytes_max=2048, chunk_bytes_max=256))
+    stage = Stage(JournalSettings(region_bytes=1024, cached_bytes_max=2048, chunk_bytes_max=256))
     quiet = [stage.journal.log(number) for number in range(1, 9)]
     for log in quiet:
         for _ in range(4):

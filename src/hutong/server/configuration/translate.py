@@ -55,7 +55,7 @@ _STATE_JOURNAL: Final = JournalSettings(
     segment_bytes=16 * _MEBIBYTE,
     preallocate_bytes=1 * _MEBIBYTE,
     region_bytes=256 * 1024,
-    hot_bytes_max=1 * _MEBIBYTE,
+    cached_bytes_max=1 * _MEBIBYTE,
     batch_bytes_max=8 * _MEBIBYTE,
 )
 
@@ -81,7 +81,7 @@ def journal_settings(
     return JournalSettings(
         segment_bytes=log.segment_bytes,
         region_bytes=log.cache_region_bytes,
-        hot_bytes_max=log.cache_bytes,
+        cached_bytes_max=log.cache_bytes,
         segments_open_max=segments_open_max,
         batch_bytes_max=min(log.segment_bytes, JournalSettings().batch_bytes_max),
         producer_expiry_ms=log.producer_id_expiration_ms,

@@ -24,7 +24,7 @@ from hutong.runtime.threads.offload import InlineOffload
 from hutong.testing.disks.simulated import SimDisk
 from hutong.wire.kafka.error_codes import ErrorCode
 
-SETTINGS = JournalSettings(segment_bytes=1 << 20, preallocate_bytes=4096, region_bytes=65536, hot_bytes_max=65536)
+SETTINGS = JournalSettings(segment_bytes=1 << 20, preallocate_bytes=4096, region_bytes=65536, cached_bytes_max=65536)
 
 
 class Node:

@@ -175,7 +175,7 @@ def test_a_lagging_majority_congests_and_keeps_its_bytes_in_memory() -> None:
         stage.append(1, bytes(200))
         stage.settle()
     assert stage.journal.flushed_position == stage.journal.position
-    assert stage.journal.position >= SMALL.dirty_bytes_max > SMALL.hot_bytes_max
+    assert stage.journal.position >= SMALL.dirty_bytes_max > SMALL.cached_bytes_max
     followers.commit()  # asserts that all of it can still be shipped
     assert heard == [True, False]
 
@@ -187,7 +187,7 @@ def test_without_a_majority_its_lag_neither_congests_nor_keeps_memory() -> None:
         stage.append(1, bytes(200))
         stage.settle()
     assert not stage.journal.is_congested
-    assert stage.journal.cache.bytes_hot <= SMALL.hot_bytes_max + 2 * SMALL.region_bytes
+    assert stage.journal.cache.cached_bytes <= SMALL.cached_bytes_max + 2 * SMALL.region_bytes
     assert stage.journal.log(1).end_offset == 100
 
 

@@ -175,7 +175,7 @@ METRICS: Final = (
         "hutong_region_hot_bytes",
         GAUGE,
         "Newest bytes that readers find in memory.",
-        _each_cache(lambda cache: cache.bytes_hot),
+        _each_cache(lambda cache: cache.cached_bytes),
         "group",
     ),
     metric(
