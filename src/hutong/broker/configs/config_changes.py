@@ -1,7 +1,7 @@
 """Changes of settings, whichever resource has them: single ones (KIP-339), or all of a resource at once (KIP-133).
 
 Strategy: both kinds come down to the whole of what a resource has set, old and new together, which the resource's own
-room then checks and keeps. What is asked for twice, or of no resource that is here, is refused before that.
+module then checks and keeps. What is asked for twice, or of no resource that is here, is refused before that.
 
 Knows nothing of request bodies: changes are (name, operation, value).
 """
@@ -9,7 +9,8 @@ Knows nothing of request bodies: changes are (name, operation, value).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.configs import loggers
 from hutong.broker.configs.metrics_configs import METRICS_KEYS
@@ -37,6 +38,8 @@ SUBTRACT: Final = 3
 
 Change = tuple[str, int, str | None]
 Then = Callable[[HutongError | None], None]
+Check = Callable[[Any], object]  # of all overrides of a resource; raises Refused
+Alter = Callable[[Any, Then], None]  # keeps them, and calls back once that is durable
 
 
 def alter_single(
@@ -44,31 +47,35 @@ def alter_single(
 ) -> None:
     """Change what is named, leave the rest. Raises Refused."""
     check_once([change[0] for change in changes])
+    if kind == GROUP:
+        _put(*_keeper_of(kind, name, broker), _changed_group(name, changes, broker), validate_only, then)
+        return
     if any(operation == SET and value is None for _, operation, value in changes):
         raise Refused(ErrorCode.INVALID_REQUEST, "A setting is set to something.")
     if kind == TOPIC:
-        topic = _topic(name, broker)
-        overrides = _changed(topic.overrides, changes, KEYS.get, broker.topics.defaults)
-        _put_topic(topic, overrides, validate_only, broker, then)
+        overrides = _changed(_topic(name, broker).overrides, changes, KEYS.get, broker.topics.defaults)
     elif kind == BROKER:
         configs = broker.admin.node_configs
         configs.check_name(name)
+        # APPEND and SUBTRACT begin at what holds now, which for a node's list is the topics' default.
         now = {KEYS[key].node_name: value for key, value in broker.topics.defaults.items()}
-        _put_node(name, _changed(configs.of(name), changes, configs.key, now), validate_only, broker, then)
-    elif kind == LOGGER:
-        _change_loggers(name, changes, validate_only, broker)
-        then(None)
+        overrides = _changed(configs.of(name), changes, configs.key, now)
     elif kind == METRICS:
         overrides = _changed(broker.admin.metrics_configs.of(name), changes, METRICS_KEYS.get, {})
-        _put_metrics(name, overrides, validate_only, broker, then)
     else:
-        raise _unknown(kind)
+        # KIP-412: levels of loggers live in this process alone, so nothing is written and nothing is waited for.
+        if kind != LOGGER:
+            raise _unknown(kind)
+        _change_loggers(name, changes, validate_only, broker)
+        then(None)
+        return
+    _put(*_keeper_of(kind, name, broker), overrides, validate_only, then)
 
 
 def alter_whole(
     kind: int, name: str, values: Iterable[tuple[str, str | None]], validate_only: bool, broker: AdminParts, then: Then
 ) -> None:
-    """Set what is named, take all else back. Raises Refused."""
+    """Set what is named, revert all else to its default. Raises Refused."""
     named = list(values)
     check_once([key for key, _ in named])
     overrides: dict[str, str] = {}
@@ -76,20 +83,9 @@ def alter_whole(
         if value is None:
             raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for {key[:100]}")
         overrides[key] = value
-    if kind == TOPIC:
-        _put_topic(_topic(name, broker), overrides, validate_only, broker, then)
-    elif kind == BROKER:
+    if kind == BROKER:
         broker.admin.node_configs.check_name(name)
-        _put_node(name, overrides, validate_only, broker, then)
-    elif kind == METRICS:
-        _put_metrics(name, overrides, validate_only, broker, then)
-    elif kind == GROUP and validate_only:
-        broker.group_configs.check(overrides)
-        then(None)
-    elif kind == GROUP:
-        broker.group_configs.alter(name, overrides, then)
-    else:
-        raise _unknown(kind)
+    _put(*_keeper_of(kind, name, broker), overrides, validate_only, then)
 
 
 def check_configs(context: RequestContext[AdminParts], operation: Operation, kind: int, name: str) -> None:
@@ -145,30 +141,45 @@ def _topic(name: str, broker: AdminParts) -> Topic:
     return topic
 
 
-def _put_topic(topic: Topic, overrides: dict[str, str], validate_only: bool, broker: AdminParts, then: Then) -> None:
-    if validate_only:
-        check_overrides(overrides)
-        then(None)
-    else:
-        broker.topics.alter(topic, overrides, then)
-
-
-def _put_node(name: str, overrides: dict[str, str], validate_only: bool, broker: AdminParts, then: Then) -> None:
-    if validate_only:
-        broker.admin.node_configs.check(name, overrides)
-        then(None)
-    else:
-        broker.admin.node_configs.alter(name, overrides, then)
-
-
-def _put_metrics(name: str, overrides: dict[str, str], validate_only: bool, broker: AdminParts, then: Then) -> None:
+def _keeper_of(kind: int, name: str, broker: AdminParts) -> tuple[Check, Alter]:
+    """The functions that check and keep the settings of a resource. Raises Refused."""
+    if kind == TOPIC:
+        return check_overrides, partial(broker.topics.alter, _topic(name, broker))
+    if kind == BROKER:
+        return partial(broker.admin.node_configs.check, name), partial(broker.admin.node_configs.alter, name)
+    if kind == GROUP:
+        return broker.group_configs.check, partial(broker.group_configs.alter, name)
+    if kind != METRICS:
+        raise _unknown(kind)
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "A subscription has a name.")
+    return broker.admin.metrics_configs.check, partial(broker.admin.metrics_configs.alter, name)
+
+
+def _put(check: Check, alter: Alter, overrides: dict[str, Any], validate_only: bool, then: Then) -> None:
     if validate_only:
-        broker.admin.metrics_configs.check(overrides)
+        check(overrides)
         then(None)
     else:
-        broker.admin.metrics_configs.alter(name, overrides, then)
+        alter(overrides, then)
+
+
+def _changed_group(name: str, changes: Iterable[Change], broker: AdminParts) -> dict[str, str | None]:
+    """The settings of a group after the changes. No setting of a group is a list."""
+    configs = broker.group_configs
+    overrides: dict[str, str | None] = dict(configs.of(name))
+    for key, operation, value in changes:
+        if key not in configs.keys:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {key[:100]}")
+        if operation == SET:
+            overrides[key] = value
+        elif operation == DELETE:
+            overrides.pop(key, None)
+        else:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"{key} is not a list")
+    if not name:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    return overrides
 
 
 def _change_loggers(name: str, changes: Sequence[Change], validate_only: bool, broker: AdminParts) -> None:

@@ -166,7 +166,7 @@ class IncrementalFetch:
         topics: list[FetchTopic] = []
         before: str | bytes | None = None
         for entry, _ in self._looked:
-            # A topic comes several times where turns interleave; the response repeats it, as Kafka's does.
+            # A topic comes several times where turns interleave; the response has one entry for each run.
             if entry.topic != before:
                 before = entry.topic
                 topics.append(FetchTopic(topic_id=before) if isinstance(before, bytes) else FetchTopic(topic=before))
@@ -214,7 +214,7 @@ class IncrementalFetch:
         if entry.is_known(data):
             return False
         entry.note_sent(data)
-        # Partitions with data go behind the others, so that a busy one cannot starve them (KIP-74's rotation).
+        # Partitions with data go behind the others, so that a busy one cannot starve them (KIP-227).
         if data.records:
             self._session.put_last(entry)
         return True

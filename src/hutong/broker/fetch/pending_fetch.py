@@ -211,7 +211,7 @@ class PendingFetch:
             return
         self._has_woken = True
         found = self._read()
-        # KIP-74's `min_bytes` counts over all partitions, so news in one may not be enough.
+        # `min_bytes` counts over all partitions, so news in one may not be enough.
         if found.is_enough or self._is_hopeless(found):
             self._end_wait()
             self._answer(found.answer())

@@ -7,9 +7,8 @@ The client needs ALTER_CONFIGS of the topic, the group, or for all else of the c
 
 from __future__ import annotations
 
-from hutong.broker.configs.config_changes import GROUP, alter_single, check_once
+from hutong.broker.configs.config_changes import alter_single
 from hutong.broker.configs.config_requests import Then, alter_each
-from hutong.broker.configs.group_config_changes import alter_group
 from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
 from hutong.foundation.waiting.pending import Pending
@@ -27,13 +26,8 @@ def handle(
     request: IncrementalAlterConfigsRequest, context: RequestContext[AdminParts]
 ) -> IncrementalAlterConfigsResponse | Pending[IncrementalAlterConfigsResponse]:
     def alter(asked: AlterConfigsResource, then: Then) -> None:
-        kind, name, broker = asked.resource_type, asked.resource_name, context.broker
-        if kind == GROUP:
-            check_once([change.name for change in asked.configs])
-            alter_group(broker.group_configs, name, asked.configs, request.validate_only, then)
-            return
         changes = [(change.name, change.config_operation, change.value) for change in asked.configs]
-        alter_single(kind, name, changes, request.validate_only, broker, then)
+        alter_single(asked.resource_type, asked.resource_name, changes, request.validate_only, context.broker, then)
 
     return alter_each(
         request.resources, IncrementalAlterConfigsResponse(), AlterConfigsResourceResponse, alter, context

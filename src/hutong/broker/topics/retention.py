@@ -48,11 +48,16 @@ def compaction_policy(config: TopicConfig) -> CompactionPolicy:
     )
 
 
-class Retention:
-    """Applies the topics' retention each `interval_ms`, from `start` to `stop`."""
+class _PeriodicCheck:
+    """Calls `apply` after each interval, from `start` to `stop`. The interval is asked for after each call."""
 
     def __init__(
-        self, topics: Topics, journals: Mapping[str, Journal], wheel: TimerWheel, clock: Clock, interval_ms: int
+        self,
+        topics: Topics,
+        journals: Mapping[str, Journal],
+        wheel: TimerWheel,
+        clock: Clock,
+        interval_ms: Callable[[], int],
     ) -> None:
         self._topics = topics
         self._journals = journals
@@ -62,11 +67,28 @@ class Retention:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        self._timer = self._wheel.add(self._clock.monotonic_ms() + self._interval_ms, self._run)
+        self._timer = self._wheel.add(self._clock.monotonic_ms() + self._interval_ms(), self._run)
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
+
+    def apply(self) -> None:
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        self.apply()
+        self.start()
+
+
+class Retention(_PeriodicCheck):
+    """Applies the topics' retention each `interval_ms`, from `start` to `stop`."""
+
+    def __init__(
+        self, topics: Topics, journals: Mapping[str, Journal], wheel: TimerWheel, clock: Clock, interval_ms: int
+    ) -> None:
+        super().__init__(topics, journals, wheel, clock, lambda: interval_ms)
 
     def apply(self) -> None:
         """Tell every partition group what its logs keep. Those without a wish still drop what is dead already."""
@@ -77,16 +99,11 @@ class Retention:
         for group, journal in self._journals.items():
             journal.enforce_retention(policies.get(group, {}))
 
-    def _run(self) -> None:
-        self.apply()
-        self.start()
 
+class Compaction(_PeriodicCheck):
+    """Has compacted topics cleaned where that is due, with a check each `interval_ms`, from `start` to `stop`.
 
-class Compaction:
-    """Has compacted topics cleaned where that is due, looking each `interval_ms`, from `start` to `stop`.
-
-    The interval is asked for after each look; `interval_changed` lets a new one count at once. `report` gets a sentence
-    about each obstacle to cleaning, once.
+    `interval_changed` lets a new interval count at once. `report` gets a sentence about each obstacle, once.
     """
 
     def __init__(
@@ -98,25 +115,12 @@ class Compaction:
         interval_ms: Callable[[], int],
         report: Callable[[str], None],
     ) -> None:
-        self._topics = topics
-        self._journals = journals
-        self._wheel = wheel
-        self._clock = clock
-        self._interval_ms = interval_ms
+        super().__init__(topics, journals, wheel, clock, interval_ms)
         self._report = report
         self._reported: set[str] = set()
-        self._timer: Timer | None = None
-
-    def start(self) -> None:
-        self._timer = self._wheel.add(self._clock.monotonic_ms() + self._interval_ms(), self._run)
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def interval_changed(self) -> None:
-        """Count the new interval from now on, if looks are taken."""
+        """Count the new interval from now on, if the checks have started."""
         if self._timer is not None:
             self.stop()
             self.start()
@@ -149,7 +153,3 @@ class Compaction:
             if sentence not in self._reported:
                 self._reported.add(sentence)
                 self._report(sentence)
-
-    def _run(self) -> None:
-        self.apply()
-        self.start()
