@@ -1,9 +1,9 @@
-"""Carries out turns on a loop: one actor in each turn of the loop, so that all else that the loop serves goes on.
+"""Run actors on a loop: one actor in each loop iteration, so that everything else on the loop makes progress.
 
 Strategy: the sender of a message parks its continuation under the message's number, with a deadline and an owner; it
 ends exactly once: with the result, with the error of the work, with Expired, with OwnerGone, or with LimitExceeded
-where the message was refused. Work that has to wait for something says so and is called again once that has come; the
-time between is not its actor's.
+where the message was refused. Work that has to wait for something returns UNFINISHED and is called again once that has
+come; the time between does not count as its actor's.
 
 Decides nothing (`machine.py`). Knows nothing of what the work is.
 """
@@ -56,7 +56,7 @@ class _ParkedMessage(Generic[T]):
 
 
 class FairExecutor:
-    """Actors on one loop. `call_soon` runs a callback in the loop's next turn."""
+    """Actors on one loop. `call_soon` runs a callback in the next loop iteration."""
 
     def __init__(
         self,
@@ -102,6 +102,7 @@ class FairExecutor:
             self.refused_total += 1
             then(error)
             return
+        # Not so if the owner or the table has ended: then `park` has called `then` already.
         if message.ticket.is_waiting:
             self._messages[number] = message
             self._follow(self._machine.handle(Sent(key, number, cost)))
@@ -115,7 +116,7 @@ class FairExecutor:
         self._follow(self._machine.handle(TurnBegun()))
 
     def _follow(self, instructions: list[Instruction]) -> None:
-        """Carry out what the machine says, up to the end of the turn if there is one."""
+        """Carry out the machine's instructions, up to the end of the turn if there is one."""
         while instructions:
             process: Process | None = None
             for instruction in instructions:
@@ -149,7 +150,7 @@ class FairExecutor:
         begun_us = self._clock.monotonic_us()
         is_done = is_fault = True
         try:
-            if ticket.is_waiting:  # else its continuation has ended, and only its place is given back
+            if ticket.is_waiting:  # else its continuation has ended: only its cost is given back
                 is_done = self._work(message, ticket)
             is_fault = False
         finally:  # also when a fault of ours passes through here, the others go on
@@ -162,11 +163,12 @@ class FairExecutor:
         return instructions
 
     def _work(self, message: _ParkedMessage[T], ticket: ParkedWait[T]) -> bool:
-        """One step of the work; whether it is done."""
+        """Do one step of the work. Returns True when it is done."""
         is_woken = False
 
         def wake() -> None:
             nonlocal is_woken
+            # Work may pass `wake` on to several events: a second resume would cancel a later suspend.
             if not is_woken:
                 is_woken = True
                 self._follow(self._machine.handle(Resumed(message.key)))
@@ -176,6 +178,7 @@ class FairExecutor:
         except HutongError as error:
             ticket.fail(error)
             return True
+        # A `wake` before this line was a resume ahead of its suspend, which the machine allows.
         if result is UNFINISHED:
             self._machine.handle(Suspended(message.key))
             return False

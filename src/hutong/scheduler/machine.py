@@ -5,7 +5,7 @@ Rules kept:
 - A message leaves its mailbox only once it is done, so an actor keeps its order.
 - A turn ends with its quota, which is checked after each message: at least one is processed.
 - The actor that ran or woke longest ago is next; among those of the same turn, the one that has used less time. By time
-  used alone a newcomer, or one that slept for long, would have the executor to itself until it had caught up; by last
+  used alone a newcomer, or one that was idle for long, would have the executor to itself until it caught up; by last
   execution alone a stream of newcomers would always be first. Here an actor that wakes goes behind all that wait, so
   an actor waits for each other at most once.
 - A suspended actor has no turn until it was resumed as often as suspended. A resume that comes while its actor runs is
@@ -13,7 +13,7 @@ Rules kept:
 - Messages begun and not done occupy their cost. While the next new one does not fit, none is begun, so a large one is
   not passed over for ever. Begun messages continue, and one is always admitted.
 
-Knows nothing of clocks, loops or what messages are: time used arrives with events, what must be done leaves as
+Knows nothing of clocks, loops or the content of messages: time used arrives with events, and work leaves as
 instructions.
 """
 
@@ -75,7 +75,7 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Process the first message of an actor, and say so with Processed before anything else is begun."""
+    """Process the first message of an actor, and report it with Processed before anything else is begun."""
 
     key: Key
     message: int
@@ -133,7 +133,7 @@ class Scheduler:
         self._cost_max = cost_max
         self._actors: dict[Key, _Actor] = {}  # with messages, or suspended
         self._idle_used_us: OrderedDict[Key, int] = OrderedDict()  # of those without, by when they became so
-        self._going_on: list[_Place] = []  # heaps; an entry counts only while it is its actor's place
+        self._continuing: list[_Place] = []  # heaps; an entry counts only while it is its actor's place
         self._beginning: list[_Place] = []
         self._running: _Actor | None = None
         self._turn_used_us = 0
@@ -175,6 +175,7 @@ class Scheduler:
         if sent.key not in self._actors and len(self._actors) >= self._actors_max:
             return [Refuse(sent.message, "actors_max", self._actors_max)]
         actor = self._actor(sent.key)
+        # The bound of one actor: the node's memory must not depend on how fast one client sends.
         if len(actor.mailbox) >= self._mailbox_max:
             return [Refuse(sent.message, "mailbox_max", self._mailbox_max)]
         actor.mailbox[sent.message] = sent.cost
@@ -190,6 +191,7 @@ class Scheduler:
     def _begin_turn(self) -> list[Instruction]:
         assert self._running is None, "one turn at a time"
         actor = self._next()
+        # The actors that were ready may have been suspended or withdrawn since the wake-up.
         if actor is None:
             return []
         actor.place = None
@@ -200,7 +202,7 @@ class Scheduler:
 
     def _process_first(self, actor: _Actor) -> Process:
         message, cost = next(iter(actor.mailbox.items()))
-        # A message that goes on in a later turn holds its cost already.
+        # A message that continues in a later turn holds its cost already.
         if not actor.is_begun:
             actor.is_begun = True
             self.cost_begun += cost
@@ -216,21 +218,24 @@ class Scheduler:
             actor.is_begun = False
             # The quota is checked between messages alone: a message is not interrupted.
             is_over = processed.ends_turn or self._turn_used_us >= self._quota_us
-            if not is_over and self._may_go_on(actor):
+            if not is_over and self._may_continue(actor):
                 return [self._process_first(actor)]
         self._running = None
+        # A resume whose suspend never came is used up with the turn.
         actor.suspends = max(0, actor.suspends)
         self._enqueue(actor)
         self._forget_if_idle(actor)
         return self._wake()
 
-    def _may_go_on(self, actor: _Actor) -> bool:
+    def _may_continue(self, actor: _Actor) -> bool:
         """True when the running actor may begin another message without the room that the head of the queue needs."""
         if not actor.mailbox or actor.suspends > 0:
             return False
         waiting = _first(self._beginning)
+        # No other actor waits to begin: the bound alone decides.
         if waiting is None:
             return self._fits(_first_cost(actor))
+        # Leave room for the head of the queue too: a busy actor must not delay a large message for its whole turn.
         return self.cost_begun + _first_cost(actor) + _first_cost(waiting[3]) <= self._cost_max
 
     def _suspend(self, actor: _Actor) -> None:
@@ -243,6 +248,7 @@ class Scheduler:
         # A resume without a suspend; while the actor runs it may come before its suspend.
         if actor is None or (actor.suspends <= 0 and actor is not self._running):
             return []
+        # Below zero while it runs: a resume that comes before its suspend cancels that one (see the rules).
         actor.suspends -= 1
         if actor is self._running:
             return []
@@ -258,6 +264,7 @@ class Scheduler:
         if is_first and actor.is_begun:
             return []
         del actor.mailbox[message]
+        # A running actor is forgotten at the end of its turn.
         if not actor.mailbox and actor is not self._running:
             actor.place = None
             self._forget_if_idle(actor)
@@ -270,7 +277,7 @@ class Scheduler:
             actor.place = (self.turns_total, actor.used_us, self._arrivals, actor)
             # Begun messages hold their cost, so they never need room: two queues keep them from waiting behind one that
             # does.
-            heapq.heappush(self._going_on if actor.is_begun else self._beginning, actor.place)
+            heapq.heappush(self._continuing if actor.is_begun else self._beginning, actor.place)
         return self._wake()
 
     def _forget_if_idle(self, actor: _Actor) -> None:
@@ -286,11 +293,11 @@ class Scheduler:
 
     def _next(self) -> _Actor | None:
         """The actor that runs next, or None when none can run."""
-        going_on, beginning = _first(self._going_on), _first(self._beginning)
+        continuing, beginning = _first(self._continuing), _first(self._beginning)
         # The head waits for room, and nothing overtakes it: small messages would starve a large one.
         if beginning is not None and not self._fits(_first_cost(beginning[3])):
             beginning = None
-        ready = [place for place in (going_on, beginning) if place is not None]
+        ready = [place for place in (continuing, beginning) if place is not None]
         return min(ready)[3] if ready else None
 
     def _fits(self, cost: int) -> bool:
@@ -304,6 +311,7 @@ def _first_cost(actor: _Actor) -> int:
 
 def _first(queue: list[_Place]) -> _Place | None:
     """Return the head of a queue, after dropping places that their actors have left."""
+    # A heap removes from its head alone, so a place that was left stays until it is the head.
     while queue and queue[0][3].place is not queue[0]:
         heapq.heappop(queue)
     return queue[0] if queue else None

@@ -366,7 +366,7 @@ class NumberedWaitTable(Generic[V]):
     def _close_generation(self, queue: WaitQueue[V], due_ms: int) -> None:
         """Close the open generation; without waits it is dropped at once."""
         generation = queue._open
-        # The table's own empty generation stands in for "none", so that `park` needs no test for it.
+        # The table's own empty generation serves as "none", so that `park` needs no test for it.
         if generation is self._idle:
             return
         queue._open = self._idle
