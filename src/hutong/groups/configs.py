@@ -144,6 +144,7 @@ class GroupConfigs:
             checked[name] = value
         for greater, less in self._greater:
             numbers = [int(checked.get(name, self.keys[name].default)) for name in (greater, less)]
+            # Only if the request sets one of the two: defaults that do not fit each other are not the caller's fault.
             if (greater in checked or less in checked) and numbers[0] <= numbers[1]:
                 raise Refused(ErrorCode.INVALID_CONFIG, f"{greater} must be greater than {less}")
         return checked
@@ -155,6 +156,7 @@ class GroupConfigs:
         checked = self.check(overrides)
         if not group_id:
             raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        # A group need not exist to have settings, so their number has a bound of its own.
         if group_id not in self._overrides and len(self._overrides) >= CONFIGURED_GROUPS_MAX:
             raise Refused(ErrorCode.POLICY_VIOLATION, f"At most {CONFIGURED_GROUPS_MAX} groups have settings here.")
         assert self._state is not None, "a group's settings are changed before they were replayed"

@@ -125,6 +125,7 @@ class Rpc(Caller):
 
     def set_tracer(self, tracer: CallTracer | None) -> None:
         """Tell it of every call from now on, of services here too. Raises UsageError where something is bound."""
+        # Dispatchers are made with or without tracing, so that untraced calls pay nothing for it.
         if self.registry.bindings:
             raise UsageError("calls are traced from the start or not at all: say so before a service is bound.")
         super().set_tracer(tracer)
@@ -149,6 +150,7 @@ class Rpc(Caller):
         """Unbind everything, and wait for calls under way for `grace` seconds at most. A second call does nothing."""
         bindings = [*self.registry.bindings, *([self._discovery] if self._discovery is not None else [])]
         if bindings:
+            # All at once, so that the grace is one for all of them.
             await asyncio.gather(*[binding.unbind(grace) for binding in bindings])
         await asyncio.sleep(0)  # what they had opened is closed on this loop
         self._timers.close()
@@ -172,6 +174,7 @@ class Rpc(Caller):
         temporaries = BindingTemporaries(self.temporaries, has_debug_info=terms.has_debug_info)
         dispatchers = [self._dispatcher(description, implementation, one, terms, temporaries) for one in contexts]
         if terms.memory is not None:
+            # Before the first call comes in: one that was answered before a restart must not run again.
             await terms.memory.open()
         binding = Binding(address, description, dispatchers, self.registry, owns_contexts=owns, memory=terms.memory)
         binding.on_unbind(temporaries.close)
@@ -186,6 +189,7 @@ class Rpc(Caller):
     async def _be_found(self) -> None:
         """Bind the discovery service, with the first service that there is to discover."""
         if not self._is_found:
+            # Set before the wait, so that a second `bind` meanwhile does not bind discovery twice.
             self._is_found = True
             discovery = RegistryDiscovery(self.registry)
             contexts = [self.runtime.context(name=DISCOVERY_ADDRESS, loop=0)]

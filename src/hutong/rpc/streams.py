@@ -89,12 +89,14 @@ class StreamSource:
         count = min(max, BATCH_MAX)
         if count < 1 or wait_ms < 1:
             raise ValueError("next asks for one item or more, and waits for a millisecond or more")
+        # Set, not added up: only the reader's latest request counts.
         self._wanted = count - len(self._items)
         if self._wanted > 0 and not self._is_done:
             self._pull()
         if not self._items and not self._is_done:
             await self._wait(min(wait_ms, WAIT_MS_MAX))
         taken = [self._items.popleft() for _ in range(min(count, len(self._items)))]
+        # Items that came before the exception are delivered first.
         if not taken and self._error is not None:
             self._finish()
             raise self._error
@@ -119,6 +121,7 @@ class StreamSource:
         _resume(self, "_reader")
         if self._task is None:
             await self._iterator.aclose()
+        # A resting puller ends by itself; one that waits inside of the iterator has to be cancelled.
         elif self._puller is not None:
             _resume(self, "_puller")
         else:

@@ -204,6 +204,7 @@ def replay(groups: dict[str, StoredGroup], key: bytes, value: bytes | None) -> N
     if value is None and kind is RecordKind.GROUP:
         groups.pop(group_id, None)
     elif value is None:
+        # Tombstones of members may follow that of their group: then there is nothing to forget.
         _forget(groups.get(group_id, StoredGroup()), kind, member_id)
     else:
         _apply(groups.setdefault(group_id, StoredGroup()), kind, member_id, value)
@@ -261,6 +262,7 @@ def _classic(decoded: ClassicMemberMetadata) -> ClassicSpeech:
 def _taken(given: Iterable[GivenPartitions], member_epoch: int) -> dict[Partition, int]:
     taken = {}
     for each in given:
+        # A record without KIP-1251's epochs: the member's own is no older than any of them.
         epochs = each.assignment_epochs or [member_epoch] * len(each.partitions)
         if len(epochs) != len(each.partitions):
             raise CorruptData("a record of the groups' topic has not an epoch for each partition")

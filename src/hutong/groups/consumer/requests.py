@@ -41,6 +41,7 @@ def heartbeat_error(
 
 def _problem(request: ConsumerGroupHeartbeatRequest, api_version: int, settings: ConsumerGroupSettings) -> str:
     epoch = request.member_epoch
+    # Before version 1 a join has no id yet, and a static member leaves for a while by its instance id.
     needs_id = api_version >= _OWN_MEMBER_ID_FROM or epoch > JOINING or epoch == LEAVING
     checks = (
         (needs_id and not request.member_id.strip(), "MemberId can't be empty."),

@@ -82,6 +82,7 @@ class OffsetStore:
         notes_left = bounds.offset_notes_bytes_max - self.notes_bytes
         if self._count + waiting + offsets <= bounds.offsets_max and notes_bytes <= notes_left:
             return True
+        # Only near the bounds is it worth looking up each offset that is replaced.
         for key, _ in changes:
             before = self.get(key.group_id, key.topic, key.partition)
             if before is not None:
@@ -116,10 +117,12 @@ class OffsetStore:
         """The offsets that may be forgotten at `now_ms` (wall time)."""
         old = []
         for topic, partitions in self.of_group(group_id).items():
+            # KIP-211: a group with members keeps the offsets of the topics it reads.
             if usage.has_members and (usage.subscribed is None or topic in usage.subscribed):
                 continue
             for partition, committed in partitions.items():
                 key = OffsetKey(group_id, topic, partition)
+                # An offset that a transaction may still replace stays until its end.
                 if _expires_at_ms(committed, usage, retention_ms) <= now_ms and not self.is_awaited(key):
                     old.append(key)
         return old

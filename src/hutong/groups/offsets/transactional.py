@@ -120,6 +120,7 @@ class TransactionalOffsets:
         def appended(error: HutongError | None) -> None:
             for key, committed in changes:
                 if committed is not None:
+                    # After a failed append the record may be on disk all the same: the end has to write its tombstone.
                     self._put(producer_id, key, committed, producer_epoch, is_doubtful=error is not None)
             self._confirmed(producer_id, group_id)
             then(error)
@@ -128,6 +129,7 @@ class TransactionalOffsets:
 
     def end(self, producer_id: int, then: Appended, *, is_commit: bool) -> None:
         """Commit or drop the offsets that wait for the end of the producer's transaction; then call back."""
+        # Nothing is on its way to disk, so all offsets of the transaction are known.
         if producer_id not in self._unconfirmed:
             self._end(producer_id, then, is_commit)
             return
@@ -183,6 +185,7 @@ class TransactionalOffsets:
         for key, waiting in slice_:
             if is_commit and _counts(waiting):
                 entries.append((encode_offset_key(key), encode_offset(waiting.committed)))
+                # Written again behind the committed offset: replay goes by the order of records.
                 entries += self._later_entries(key, waiting)
             entries.append((_encode_key(producer_id, key), None))
 
@@ -202,6 +205,7 @@ class TransactionalOffsets:
         later = [other for _, other in self._later(key, waiting)]
         self._store.apply(key, waiting.committed)
         for other in later:
+            # `apply` has just marked them, but they were committed after this one.
             other.is_overtaken = False
 
     def _later(self, key: OffsetKey, waiting: _Waiting) -> list[tuple[int, _Waiting]]:
@@ -257,6 +261,7 @@ class TransactionalOffsets:
 
     def _drop(self, producer_id: int, key: OffsetKey) -> None:
         waiting = self._by_producer.get(producer_id, {})
+        # Dropped before: by the deletion of its topic or its group.
         if waiting.pop(key, None) is None:
             return
         if not waiting:

@@ -46,6 +46,7 @@ def _share_out(
 ) -> None:
     """Share out one pool. It costs what members and partitions are together, not their product."""
     quota = -(-len(partitions) // len(members))
+    # Without this bound former assignments could keep many members on a few partitions.
     sharers_max = -(-quota * len(members) // len(partitions)) if partitions else 0
     shares: dict[str, set[TopicPartition]] = {member: set() for member in members}
     sharers: Counter[TopicPartition] = Counter(dict.fromkeys(partitions, 0))
@@ -73,6 +74,7 @@ def _fill(shares: Mapping[str, set[TopicPartition]], sharers: Counter[TopicParti
                 count += 1
                 continue
             partition = by_sharers[count].popleft()
+            # Put aside: this member has the partition already, but the next ones may not.
             if partition in share:
                 own.append((count, partition))
                 continue
@@ -96,6 +98,7 @@ def _cover(shares: Mapping[str, set[TopicPartition]], sharers: Counter[TopicPart
     donors = iter(crowded)
     for partition in uncovered:
         for _, donated, member in donors:
+            # The donated partition must keep a member, or it would be the next without one.
             if sharers[donated] > 1:
                 shares[member].remove(donated)
                 shares[member].add(partition)

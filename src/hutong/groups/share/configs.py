@@ -23,6 +23,7 @@ _DURATION: Final = re.compile(
 def duration_ms(text: str) -> int | None:
     """An ISO 8601 duration as Kafka takes it (PnDTnHnMn.nS), None if it is none, or negative."""
     match = _DURATION.fullmatch(text)
+    # `P` and `P1DT` match the expression, but are no durations.
     if match is None or not any(match.groups()) or text.upper().endswith("T"):
         return None
     days, hours, minutes, seconds = (int(number or 0) for number in match.groups()[:4])
@@ -121,6 +122,7 @@ class ShareRules:
         key = tuple(overrides.items())
         rules = self._known.get(key)
         if rules is None:
+            # Settings that no group has any more would stay for ever; the others are soon worked out again.
             if len(self._known) > 1_000:
                 self._known.clear()
             rules = self._known[key] = _rules(overrides, self._settings)

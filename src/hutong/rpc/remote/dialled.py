@@ -76,6 +76,7 @@ class DialledTransport:
         dialling = self._dialling
         if dialling is not None:
             dialling.cancel()
+            # Awaited, so that no connection is opened after the end of `close`.
             await asyncio.wait((dialling,))
         self.waiting.close(self._closed)
 
@@ -131,6 +132,7 @@ class _Held:
             self._answer.end(outcome)
             return
         self._is_sent = True
+        # The wait for the connection counts; the deadline may pass in this very loop iteration.
         left_ms = max(1, self.deadline_ms - self._now_ms())
         begin(outcome, self._answer, self._block, self._body, left_ms)
 

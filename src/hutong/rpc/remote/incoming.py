@@ -91,14 +91,18 @@ class IncomingCalls:
         """Begin a call, or say why not. For the remoting: the processor of CALL."""
         block = command.ext_block
         try:
+            # A frame with a JSON header has no ext block: it is made, so that one cache of heads serves both kinds of
+            # header.
             head = self._heads.read(encode_ext(command.ext()) if block is None else block)
         except (ProtocolError, ValueError) as error:
             return self._refusal(str(error))
+        # After `drain` no call begins, so that those under way can end within the grace.
         if self._drained is not None:
             return self._refusal("the node stops", wire.FailureKind.NO_SERVICE)
         rotation = self._find(head.address)
         if rotation is None:
             return self._refusal(f"nobody is bound at {head.address!r}", wire.FailureKind.NO_SERVICE)
+        # Counted for each connection as well, or one client could take all of `calls_max`.
         connection: ConnectionCalls | None = channel.attributes.get(CONNECTION_CALLS)
         if connection is None:
             connection = channel.attributes[CONNECTION_CALLS] = ConnectionCalls(channel)
@@ -120,6 +124,7 @@ class IncomingCalls:
         try:
             (rotation.only or rotation.next_dispatcher()).submit(call, call.finish)
         except LimitExceeded as error:
+            # The call is counted already, so it ends as any other does.
             call.finish(Outcome(failure=Failure(DISPATCH_CODE, str(error))))
         return None
 
@@ -149,6 +154,7 @@ class IncomingCalls:
         """The call is over: from any thread."""
         if _get_running_loop() is self._loop:
             self._answer(call, code, block, body, remark)
+        # A worker may finish after the node has stopped: then there is no connection to answer on.
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._answer, call, code, block, body, remark)
 
@@ -160,6 +166,7 @@ class IncomingCalls:
         if not self.calls and self._drained is not None:
             self._drained.resume_all(DRAINED, None)
         if command.serialization == BINARY:
+            # While other calls of the connection are under way, their answers may share a write with this one.
             connection.channel.answer(command.opaque, code, block, body, remark, at_once=not connection.calls)
         else:
             answer = Command(code, ext_block=block, body=body, remark=remark.decode() or None)
@@ -205,6 +212,7 @@ class RemoteCall(IncomingCall):
         failure = outcome.failure
         if failure is None:
             try:
+                # An outcome that was remembered is JSON; msgpack has types of its own for bytes and times.
                 value = self.calls.decoded(self, outcome.value) if outcome.is_encoded else outcome.value
                 body = wire.encode_body(value)
                 block = wire.checked(wire.encode_headers(outcome.headers)) if outcome.headers else b""

@@ -72,6 +72,7 @@ class Prepared:
         return ConnectionLost(f"no answer of {self} will come: {error}")
 
     def _refused(self, answer: Command) -> Outcome | HutongError:
+        # A code of the remoting itself: the call reached no service.
         if answer.code != wire.FAILURE:
             kind = REMOTING_ERRORS.get(answer.code, CallFailed)
             return kind(f"{self} was not called: {answer.remark or f'code {answer.code}'}")
@@ -114,6 +115,7 @@ class Preparations:
         prepared: Prepared | None = call.site.cache
         if prepared is None:
             prepared = call.site.cache = self._prepare(call.site)
+        # The calls of a site mostly have one timeout, so its block is encoded once.
         if prepared.timeout_ms != timeout_ms:
             prepared.set_timeout(timeout_ms)
         block = prepared.block
@@ -132,6 +134,8 @@ class Preparations:
         if prepared is None:
             prepared = Prepared(site)
             if len(self._by_name) >= BY_NAME_MAX:
+                # A program that makes addresses up would fill it without end; those in use are back with their next
+                # call.
                 self._by_name.clear()
             self._by_name[key] = prepared
         return prepared
@@ -164,4 +168,5 @@ def begin(channel: Channel, answer: AwaitedAnswer, block: bytes, body: bytes, ti
             error = Overloaded(str(full))
         else:
             return
+    # Soon and not here: the caller gets the function to abandon the call only on return.
     asyncio.get_running_loop().call_soon(answer.end, error)

@@ -83,6 +83,7 @@ class Heads:
         head = self._known.get(block)
         if head is None:
             head = decode_call(block)
+            # Heads that differ with each call would push out those that repeat; long ones would cost too much memory.
             if head.is_constant and len(block) <= REMEMBERED_BYTES_MAX:
                 if len(self._known) >= self._maximum:
                     for oldest in list(islice(self._known, (self._maximum + 1) // 2)):
@@ -129,6 +130,7 @@ def encode_failure(failure: Failure, kind: FailureKind = FailureKind.SERVICE) ->
         body = b"" if failure.debug_info is None else encode_body(failure.debug_info)
     except ValueError:
         body = b""
+    # `ignore` drops the character that the cut has split.
     remark = failure.message.encode(errors="replace")[:REMARK_BYTES_MAX].decode(errors="ignore")
     return fields, remark.encode(), body
 
@@ -137,6 +139,7 @@ def decode_failure(block: bytes, remark: str | None, body: Buffer) -> tuple[Fail
     """A failure, and whose it is. Raises ProtocolError."""
     fields = dict(decode_pairs(block))
     try:
+        # Cut before `int`, whose time grows with the square of the digits.
         code = int(fields.get("c", str(FAULT_CODE))[:CODE_DIGITS_MAX])
         if not CODE_MIN <= code <= CODE_MAX:
             raise ProtocolError(f"a failure code of more than 32 bits: {code}")
@@ -196,6 +199,7 @@ def decode_pairs(block: bytes) -> Pairs:
 def _text(block: bytes, at: int, length_as: struct.Struct) -> tuple[str, int]:
     (length,) = length_as.unpack_from(block, at)
     start = at + length_as.size
+    # Lengths are signed and the peer's: a negative one would lead back, and the loop of `decode_pairs` would not end.
     if not 0 <= length <= len(block) - start:
         raise ProtocolError(f"an ext field of {length} bytes where {len(block) - start} are left")
     return block[start : start + length].decode(), start + length
@@ -206,6 +210,7 @@ def _headers(pairs: Pairs) -> Pairs:
 
 
 def _timeout_ms(text: str) -> int:
+    # `int` alone would accept signs, underscores and digits of other scripts.
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise ProtocolError(f"a timeout of {text[:32]!r} ms")
     return min(int(text), TIMEOUT_MS_MAX)

@@ -70,6 +70,7 @@ class SimFile:
         data = b"".join(buffers)
         fault = self._disk.plan.strike("write", self._path)
         if fault is not None:
+            # A write that fails may have reached the disk in part.
             if fault.lands_bytes:
                 self._node.apply(position, data[: fault.lands_bytes])
             raise raised_by(fault, "write", self._path)
@@ -89,6 +90,7 @@ class SimFile:
 
     def read_cached_into(self, buffer: memoryview, position: int) -> int:
         self._check()
+        # As `preadv` with RWF_NOWAIT returns nothing where the page is not in memory.
         if not self._disk.is_cached or self._disk.plan.strike("read_cached", self._path) is not None:
             return 0
         content = self._node.content[position : position + len(buffer)]
@@ -264,6 +266,7 @@ def _lose_unflushed(node: _SimulatedFile, random: Random) -> None:
     sizes_kept = True
     for position, data in node.pending:
         if data is None:
+            # In order: once one change of the size is lost, later ones are lost with it.
             sizes_kept = sizes_kept and random.random() < survival
             if sizes_kept:
                 _apply(node.durable, position, None)

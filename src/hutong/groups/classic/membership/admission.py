@@ -11,6 +11,8 @@ def refusal(
     join: Join, state: GroupState, table: MemberTable, protocol_type: str, settings: GroupSettings
 ) -> ErrorCode:
     """Kafka's reason to turn this join away, or NONE. Kafka's order: room first, then protocols, then identity."""
+    # The coordinator has dropped the group. The client asks for its coordinator again, and joins a new group of that
+    # id.
     if state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if not _has_place(join, table) and len(table.members) + len(table.pending) >= settings.members_max:
@@ -59,6 +61,7 @@ def _fits_record(join: Join, table: MemberTable, metadata_bytes_max: int) -> boo
 def _fits_protocols(join: Join, table: MemberTable, protocol_type: str) -> bool:
     if not join.protocol_type or not join.protocols:
         return False
+    # An empty group takes the type of its next member.
     if table.members and join.protocol_type != protocol_type:
         return False
     return table.has_common_protocol(join.protocols)

@@ -120,6 +120,7 @@ class MemberTable:
         count = len(self.members)
         votes: Counter[str] = Counter()
         for member in self.members.values():
+            # There is one: a join without a protocol in common with all members is refused.
             votes[next(name for name, _ in member.protocols if self._speakers[name] == count)] += 1
         return votes.most_common(1)[0][0]
 

@@ -36,6 +36,7 @@ def uniform(members: Mapping[str, Subscriber], topics: Mapping[bytes, int]) -> A
     """Evenly and sticky. `topics` has the number of partitions of each; every member gets an entry."""
     if not members:
         return {}
+    # The usual case, which needs no search for the readers of each topic.
     if len({member.topics for member in members.values()}) == 1:
         return _uniform_alike(members, topics)
     return _uniform_mixed(members, topics)
@@ -44,6 +45,7 @@ def uniform(members: Mapping[str, Subscriber], topics: Mapping[bytes, int]) -> A
 def range_(members: Mapping[str, Subscriber], topics: Mapping[bytes, int]) -> Assignment:
     """Runs of adjacent partitions, topic by topic."""
     shares: dict[str, set[Partition]] = {member_id: set() for member_id in members}
+    # By instance id, so that a static member keeps its run under a new member id.
     order = sorted(members, key=lambda member_id: (members[member_id].instance_id or member_id, member_id))
     readers: dict[bytes, list[str]] = {}
     for member_id in order:
@@ -52,6 +54,7 @@ def range_(members: Mapping[str, Subscriber], topics: Mapping[bytes, int]) -> As
     for topic, readers_here in readers.items():
         start, (quota, extra) = 0, divmod(topics.get(topic, 0), len(readers_here))
         for place, member_id in enumerate(readers_here):
+            # As in Kafka's range assignor the first members get one partition more.
             end = start + quota + (place < extra)
             shares[member_id].update((topic, index) for index in range(start, end))
             start = end
@@ -69,6 +72,7 @@ def _uniform_alike(members: Mapping[str, Subscriber], topics: Mapping[bytes, int
     shares: dict[str, set[Partition]] = {}
     for member_id in sorted(members):
         kept = sorted(partition for partition in members[member_id].previous if partition in unassigned)
+        # A member that has one more keeps it while there are extras, which moves fewest.
         has_extra = len(kept) > quota and extra > 0
         extra -= has_extra
         shares[member_id] = set(kept[: quota + has_extra])
@@ -78,6 +82,7 @@ def _uniform_alike(members: Mapping[str, Subscriber], topics: Mapping[bytes, int
     for share in shares.values():
         while len(share) < quota:
             share.add(next(rest))
+    # The extras that no member had before.
     for share, partition in zip((share for share in shares.values() if len(share) == quota), rest, strict=False):
         share.add(partition)
     return _frozen(shares)
@@ -164,6 +169,7 @@ def _even_out(
             for index in range(topics.get(topic, 0)):
                 owner = owners[topic, index]
                 level, least = levels.least(readers[topic], level)
+                # A difference of one stays: moving the partition would only swap the two loads, for ever.
                 if loads[owner] - level >= 2:
                     owners[topic, index] = least
                     levels.change(owner, -1)

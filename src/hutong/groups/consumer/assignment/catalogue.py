@@ -72,12 +72,14 @@ class TopicCatalogue:
         if before == topic:
             return False
         if before is not None:
+            # A topic that was deleted and made again has another id.
             self._by_id.pop(before.topic_id, None)
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
         units_left = STRETCH_UNITS
         for regex, pattern in self._patterns.items():
             units_left -= pattern.units(topic.name)
+            # One change of a topic costs no more than a stretch; a pattern with a queue has it matched in turn.
             if units_left < 0 or pattern.waiting:
                 pattern.waiting.append(topic.name)
                 self._unfinished[regex] = None

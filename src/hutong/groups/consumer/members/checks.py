@@ -24,9 +24,11 @@ def find_member(
         if known is None and beat.epoch != JOINING:
             raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {beat.member_id} is not a member of the group.")
     if known is None:
+        # Only new members count: a static one that returns takes the place that it has.
         if len(members) >= members_max:
             message = f"The consumer group has reached its maximum capacity of {members_max} members."
             raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+    # Negative epochs leave the group. Another member id is a static member's new process, which has no epoch yet.
     elif known.member_id == beat.member_id and beat.epoch >= 0:
         _check_epoch(beat, known)
     return known
@@ -49,6 +51,7 @@ def _find_static(
     if beat.epoch != JOINING:
         message = f"Static member {beat.member_id} with instance id {instance_id} was fenced by member {member_id}."
         raise Refused(ErrorCode.FENCED_INSTANCE_ID, message)
+    # KIP-848: the old process has not left with epoch -2, so it may still be alive.
     if member.epoch != LEAVING_FOR_A_WHILE:
         message = (
             f"Static member {beat.member_id} with instance id {instance_id} cannot join the group because the "
@@ -67,6 +70,7 @@ def _check_epoch(beat: ConsumerHeartbeat, member: ConsumerMember) -> None:
     if beat.epoch > member.epoch:
         comparison = "greater"
     elif (
+        # As in Kafka only with partitions that are still its own: then it has lost nothing but a reply.
         beat.epoch == member.previous_epoch
         and beat.owned is not None
         and all(partition in member.assigned for partition in beat.owned)
@@ -94,13 +98,16 @@ def commit_error(
     member = members.get(member_id)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
+    # Up to version 8 the field is a generation, which a member of KIP-848 does not have.
     if member.classic is None and api_version < _MEMBER_EPOCHS_FROM:
         return ErrorCode.UNSUPPORTED_VERSION
+    # Each of the two protocols has an error of its own for this, and a client knows only its protocol's.
     stale = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
     if epoch == member.epoch:
         return ErrorCode.NONE
     if epoch > member.epoch:
         return stale
+    # A partition that it has no more, or got after this epoch, may have had another reader in between.
     given = [member.epoch_given(partition) for partition in partitions]
     return stale if any(given_at is None or epoch < given_at for given_at in given) else ErrorCode.NONE
 
