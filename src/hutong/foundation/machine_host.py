@@ -164,6 +164,7 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
         if entry.timer is not None:
             entry.timer.cancel()
             entry.timer = None
+        # The key may belong to a successor by now, which stays.
         if not self.hosts(entry):
             return False
         del self._entries[entry.key]
@@ -199,6 +200,7 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
     def _arm_at(self, entry: EntryT, due_ms: int) -> None:
         if entry.timer is not None and entry.timer_at_ms <= due_ms:
             return
+        # What an entry had begun may end after its removal, and feeds it once more.
         if self._is_closed or not self.hosts(entry):
             return
         if entry.timer is not None:
@@ -243,6 +245,7 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
 
         An answer may rest on any of those records, and a crash must not revert an answer.
         """
+        # Nothing is under way: no closure is held, as for most answers of a machine that only reads.
         if entry.appends_ended == entry.appends_begun:
             then(entry.failure)
             return
@@ -302,6 +305,7 @@ class ParkedCallers:
         deadline_ms: int | None = None,
     ) -> int | None:
         """Park a caller like `park`, but pass it the error that ends its wait: LimitExceeded if there is no room."""
+        # Asked before the table is: one client with many waits must not fill it for all others.
         if not self._shares.may_take(holder):
             then(LimitExceeded(self._shares.name, self._shares.maximum))
             return None

@@ -147,6 +147,7 @@ class CompactedTable:
             if claimed > end:  # somebody wrote between the look and the claim
                 self._read(end, claimed, apply)
             end = self._next_offset = claimed + 1
+            # Nobody claimed a higher epoch, or the same one, while this claim was on its way.
             if self.epoch == epoch and not self._is_contested:
                 return
 
@@ -156,17 +157,21 @@ class CompactedTable:
         try:
             admin.create_topics([wanted], request_timeout=REQUEST_S_MAX)[self.topic].result()
         except KafkaException as error:
+            # Creating comes first, as it is atomic: of two owners that start at once, one makes the topic, the other
+            # checks it.
             if cause_of(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
             self._check_topic(admin)
 
     def _check_topic(self, admin: AdminClient) -> None:
         found = admin.list_topics(self.topic, timeout=REQUEST_S_MAX).topics[self.topic]
+        # Only one partition is one order, and the claims depend on it.
         if len(found.partitions) != 1:
             raise UsageError(f"The topic {self.topic} has {len(found.partitions)} partitions; a table needs one.")
         resource = ConfigResource(ConfigResource.Type.TOPIC, self.topic)
         config = admin.describe_configs([resource], request_timeout=REQUEST_S_MAX)[resource].result()
         policy = config["cleanup.policy"].value
+        # `compact,delete` is refused as well: retention would remove keys that are never written again.
         if policy != "compact":
             raise UsageError(
                 f"The topic {self.topic} has cleanup.policy={policy}, by which it would forget; a table needs compact."
@@ -179,6 +184,7 @@ class CompactedTable:
             "group.id": f"{self.topic}-table",  # never joined: the library wants a name
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            # A position that does not exist is an error: to begin elsewhere would skip records of the table.
             "auto.offset.reset": "error",
         }
         place = TopicPartition(self.topic, 0, start or OFFSET_BEGINNING)
@@ -200,6 +206,7 @@ class CompactedTable:
             first = consumer.poll(POLL_S)  # `consume` alone would wait for its time to end
             messages = [] if first is None else [first, *consumer.consume(READ_MAX - 1, 0)]
             silent_s = 0.0 if messages else silent_s + POLL_S
+            # The client library tries for ever while no broker answers; a start must end some day.
             if silent_s > LOAD_S_MAX:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{self.topic} could not be read"))
             for message in messages:
@@ -207,11 +214,14 @@ class CompactedTable:
                 offset = message.offset()
                 assert offset is not None
                 if error is None:
+                    # The next pass reads what is behind the end, so each record is applied once.
                     if offset < end:
                         self._apply(message.key() or b"", message.value(), apply)
                     position = max(position, offset + 1)
+                # The offset of this event is the end of the log, so it also passes records that compaction has removed.
                 elif error.code() == KafkaError._PARTITION_EOF:
                     position = max(position, offset)
+                # A broker that restarts is waited for, up to LOAD_S_MAX; other errors do not go away.
                 elif not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:
                     raise KafkaException(error)
 
@@ -245,9 +255,11 @@ class CompactedTable:
     def _reported(self, outcome: Stored | PublishFailed, settled: Settled) -> None:
         """On the thread of the reports, in the order of the log."""
         failure: HutongError | None = self.failure
+        # It may be in the log all the same. The next write that is stored then meets a gap, and the gap is read.
         if failure is None and isinstance(outcome, PublishFailed):
             failure = outcome
         elif failure is None and isinstance(outcome, Stored):
+            # Another process wrote in between, or a write that was reported as failed is in the log after all.
             if outcome.offset != self._next_offset:
                 failure = self._look_into_gap(self._next_offset, outcome.offset)
             self._next_offset = max(self._next_offset, outcome.offset + 1)
@@ -260,6 +272,7 @@ class CompactedTable:
         try:
             if start < end:
                 self._read(start, end, lambda _key, _value: None)
+        # Another owner's claim cannot be ruled out now, so the table counts as lost.
         except (KafkaException, CorruptData) as error:
             self.failure = TableLost(f"the table {self.topic}: others wrote to it, and it could not be read: {error}")
         if self.epoch > epoch or self._is_contested:
@@ -271,6 +284,7 @@ class CompactedTable:
     def _tell(self, settled: Settled, failure: HutongError | None) -> None:
         with self._lock:
             self._told.append((settled, failure))
+            # One wake-up of the loop for all reports that come before it runs: it costs a system call.
             if self._is_telling:
                 return
             self._is_telling = True

@@ -78,6 +78,7 @@ class _Asker(NamedTuple):
     caller: str
 
     def run(self, handler: Callable[[Outcome], object] | Callable[[Done], object], argument: object) -> None:
+        # A binding outside of every context is called where the outcome appears.
         if self.context is None:
             handler(argument)  # type: ignore[arg-type]  # each with its own
         else:
@@ -138,6 +139,7 @@ class CallMemory:
         try:
             call_id = parse_request_id(request_id)
             acked_below = parse_acked_below(headers.get(ACKED_BELOW))
+            # Taken before any execution: an implementation may change its arguments.
             fingerprint = fingerprint_of(call)
         except (ProtocolError, BadArguments) as error:
             done(Outcome(failure=Failure(DISPATCH_CODE, str(error))))
@@ -183,10 +185,12 @@ class CallMemory:
 
     def _end(self, asker: _Asker, reply: object) -> None:
         """Call back a requester with the machine's reply, or with the error that ended its wait."""
+        # The wait table was full: nothing was asked of the machine, so the caller may ask again.
         if isinstance(reply, LimitExceeded):
             reply = CallRefusal(Reason.FULL, reply.limit, reply.maximum)
         if isinstance(reply, CallRefusal):
             outcome = refused(reply)
+        # From the store, perhaps of an earlier process. Decoded here: most kept outcomes are never asked for.
         elif isinstance(reply, bytes):
             self.replayed_total += 1
             outcome = decode_outcome(reply)

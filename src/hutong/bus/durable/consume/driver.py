@@ -110,6 +110,7 @@ class DurableConsumer:
             options.topic,
             from_latest=options.from_latest,
         )
+        # The client library lets one thread at a time use a consumer, so commits are made on the fetcher's thread.
         self._commits = CommitQueue(self._fetcher.commit)
         self._commit_timer: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
@@ -127,6 +128,7 @@ class DurableConsumer:
         if handler is not None and not callable(handler):
             raise TypeError(f"a handler is called with each message; {type(handler).__name__} is not callable")
         self._handler = handler
+        # Demand is the switch: without it, records that have arrived wait in the machine, and keep their order.
         self._ask(None if handler is not None and not self._is_paused else 0)
         return self
 
@@ -177,12 +179,14 @@ class DurableConsumer:
 
     def assigned(self, starts: Sequence[Start]) -> None:
         for partition, offset, note in starts:
+            # The last owner crashed, and the machine will search for the message that ended its process.
             if note is not None:
                 _log.warning(
                     "%s, partition %d: its last owner in group %s left no goodbye at offset %d; going on carefully",
                     self.address, partition, self.options.group, offset,
                 )  # fmt: skip
             self._feed_machine(PartitionAssigned(partition, offset, note))
+        # Also with no partition at all: a group may have more members than the topic has partitions.
         self._is_ready = True
         settle_all(self._ready, None)
 
@@ -194,6 +198,7 @@ class DurableConsumer:
         self._feed_machine(Revoked(partitions))
 
     def lost(self, partitions: Sequence[int] | None) -> None:
+        # No commit here: others may own the partitions already, and it could move their offsets back.
         partitions = self._machine.assigned if partitions is None else partitions
         self._fetcher.forget(partitions)
         self._commits.forget(partitions)
@@ -203,11 +208,13 @@ class DurableConsumer:
         self._commits.settled(error)
 
     def arrived(self, records: Mapping[int, Sequence[StoredRecord]]) -> None:
+        # Records arrive again: trouble after this is new, and is logged again.
         self._logged_troubles.clear()
         for partition, of_it in records.items():
             self._feed_machine(Arrived(partition, of_it))
 
     def troubled(self, code: str, text: str, *, is_hopeless: bool) -> None:
+        # The client library reports the same trouble with each of its own attempts.
         if code not in self._logged_troubles:
             self._logged_troubles.add(code)
             _log.warning("%s, group %s: %s", self.address, self.options.group, text)
@@ -219,6 +226,7 @@ class DurableConsumer:
         for timer in (self._grace, self._commit_timer):
             if timer is not None:
                 timer.cancel()
+        # The fetcher's thread has failed: without this, a consumer that receives nothing would look healthy.
         if error is not None and self.failure is None:
             self._stop(f"{type(error).__name__}: {error}")
         self.is_registered = False
@@ -226,8 +234,10 @@ class DurableConsumer:
         self._log.forget_consumer(self)
         self._state.consumers.pop(self, None)
         settle_all(self._ready, self._over_error())
+        # After its removal from the log and the context: a close that waits for this meets no consumer any more.
         settle_all(self._over, None)
         if self._iteration is not None:
+            # Its loop may wait for a message that never comes: awake, it ends or raises `failure`.
             self._iteration.end()
         if self.end_handler is not None:
             self.context.run(lambda handler: handler(), self.end_handler)
@@ -247,6 +257,7 @@ class DurableConsumer:
             case WriteNote(entry, note):
                 positions = {entry.partition.number: (entry.offset, str(note))}
                 self._commits.add(positions, lambda error: self._noted(entry, error), is_urgent=True)
+            # Not urgent: without it, a crash from another cause would count once too often against this message.
             case RevertNote(partition, offset, note):
                 self._commits.add({partition: (offset, str(note))}, self._warn, is_urgent=False)
             case Pause(partition):
@@ -273,6 +284,7 @@ class DurableConsumer:
             return None
         try:
             if self._handler is None:
+                # `handler(None)` came between the delivery and this call. It counts as an attempt that failed.
                 raise _Unhandled("the handler was taken away")
             tracer = self._state.bus.tracer
             if tracer is None:
@@ -284,6 +296,7 @@ class DurableConsumer:
             if not isinstance(error, Exception):
                 raise
             return None
+        # Its slot stays taken until it ends: a coroutine that awaits is still at work on the message.
         if asyncio.iscoroutine(result):
             return self._finish(entry, message, result)
         self.post_outcome(entry, message.failure, message)
@@ -316,9 +329,11 @@ class DurableConsumer:
             self.failed_total += 1
             after_ms = message.retry_after_ms if message is not None else None
             now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
+            # The body stays unreadable, however often it is tried.
             is_final = isinstance(error, UnreadableBody)
             _log.warning("%s failed attempt %d: %s", self._place(entry), entry.attempts, _error_text(error))
             self._feed_machine(Failed(entry, type(error).__name__, str(error), now_ms, wall_ms, after_ms, is_final))
+        # The consumer is leaving and the last handler has ended, so the rest of the grace period is not needed.
         if self._grace is not None and self._is_idle():
             self._depart()
 
@@ -329,15 +344,18 @@ class DurableConsumer:
                 "%s was given up after %d attempts (%s: %s); it is in %s",
                 self._place(entry), entry.attempts, entry.error_type, entry.error_text, outcome.topic,
             )  # fmt: skip
+            # Only now may the committed offset pass the message: its dead letter is acknowledged.
             self._feed_machine(DeadLetterStored(entry))
             self._commit_soon()
         else:
+            # No permission or a letter that is too large, for example: a repeat would be refused like this one.
             is_hopeless = isinstance(outcome, PublishFailed) and outcome.is_hopeless
             _log.warning("%s: its dead letter was not stored: %s", self._place(entry), outcome)
             self._feed_machine(DeadLetterNotStored(entry, str(outcome), is_hopeless, self._clock.monotonic_ms()))
 
     def _noted(self, entry: RecordEntry, error: str | None) -> None:
         self._warn(error)
+        # Also after a failure: a message must not wait for a note that is only a precaution.
         self._feed_machine(NoteWritten(entry))
 
     def _stop(self, reason: str) -> None:
@@ -346,11 +364,13 @@ class DurableConsumer:
                 f"the consumer of {self.address} in group {self.options.group} stopped: {reason}"
             )
             self.context.fail(self.failure)
+        # Later: this may be an instruction of the machine, and those behind it are to be carried out first.
         self._post(self._depart)
 
     # Timers and work
 
     def _commit_soon(self) -> None:
+        # One commit carries all that is handled in the interval; one for each message would cost a request each.
         if self._commit_timer is None and not self.is_over:
             self._commit_timer = self._loop.call_later(COMMIT_INTERVAL_MS / 1000, self._commit)
 
@@ -369,6 +389,7 @@ class DurableConsumer:
             self._commit_soon()
 
     def _warn(self, error: str | None) -> None:
+        # At the end open commits are reported as failed, although the revocation has committed their offsets.
         if error is not None and self.is_registered:
             _log.warning("%s, group %s: a commit failed: %s", self.address, self.options.group, error)
 
@@ -388,10 +409,12 @@ class DurableConsumer:
         if self._is_idle():
             self._depart()
         else:
+            # A handler cannot be stopped. The next owner handles what has not ended by then, a second time.
             self._grace = self._loop.call_later(GRACE_MS / 1000, self._depart)
 
     def _is_idle(self) -> bool:
         """True when no handler is at work that may still end."""
+        # Messages that an `async for` holds do not count: their loop may never ask for the next one.
         return self._machine.handling <= (0 if self._iteration is None else self._iteration.held)
 
     def _depart(self) -> None:
@@ -409,6 +432,7 @@ class DurableConsumer:
         promise = self.promise()
 
         def enter() -> None:
+            # It ended before it had a share, so nobody would settle this promise later.
             if self.is_over and waiting is self._ready:
                 promise.fail(self._over_error())
             elif is_so():

@@ -115,6 +115,8 @@ class Fetcher:
         """Commit, then call `committed`; one at a time."""
         with self._news:
             self._commit = positions
+            # No notify: the thread is in `poll` and not in a wait. Short polls make the next commits of a caution
+            # quick.
             if is_urgent:
                 self._restless_turns = RESTLESS_TURNS
 
@@ -129,10 +131,14 @@ class Fetcher:
             while not self._is_stopping:
                 try:
                     self._fetch_until_stopped()
+                # A client is of no use after a fatal error, such as fencing by a member with the same
+                # group.instance.id.
                 except KafkaException as error:
                     self._tell_trouble(cause_of(error))
                     with self._news:
                         self._news.wait_for(lambda: self._is_stopping, self._restart_s)
+                    # Doubled: each new client rebalances the whole group, and a cause that lasts would do so twice a
+                    # second.
                     self._restart_s = min(2 * self._restart_s, RESTART_S_MAX)
         except BaseException as error:  # noqa: BLE001  # a supervisor: the listener gets it, whatever it is
             failure = error
@@ -149,6 +155,7 @@ class Fetcher:
                 self._turn(consumer)
         finally:
             _leave(consumer)
+            # In this order: the machine drops its partitions before the waiters of a commit hear of the failure.
             self._tell(self._listener.lost, None)
             self._tell(self._listener.committed, "the consumer was closed")
 
@@ -159,26 +166,34 @@ class Fetcher:
             self._begin_commit(consumer, positions)
         first = consumer.poll(RESTLESS_POLL_S if self._paused or self._restless_turns else POLL_S)
         self._restless_turns = max(0, self._restless_turns - 1)
+        # `consume` alone would wait for a full batch or its time-out; after `poll`, it takes what is there without a
+        # wait.
         if first is not None:
             self._hand_over([first, *consumer.consume(BATCH_MAX - 1, 0)])
 
     def _begin_commit(self, consumer: Consumer, positions: Positions) -> None:
         try:
+            # Asynchronous: a synchronous commit would hold up fetching for a round trip, five times a second.
             consumer.commit(offsets=_places(self._topic, positions), asynchronous=True)
         except KafkaException as error:
             self._tell(self._listener.committed, cause_of(error).str())
 
     def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
+        # OffsetCommit has an error for each partition, and the request itself may succeed in spite of it.
         failed = error or next((place.error for place in places if place.error is not None), None)
         self._tell(self._listener.committed, None if failed is None else failed.str())
 
     def _settle_pauses(self, consumer: Consumer) -> None:
         with self._news:
+            # A loop that is busy stops the fetching here: else its queue would grow without a bound.
             self._news.wait_for(lambda: self._is_stopping or self._batches_under_way < BATCHES_UNDER_WAY_MAX)
+            # `pause` of the client library discards what it has fetched ahead, so a partition that is soon free is not
+            # paused.
             if not self._wanted_paused <= self._paused:
                 self._news.wait_for(lambda: self._is_stopping or self._wanted_paused <= self._paused, PATIENCE_S)
             wanted = self._wanted_paused
         if wanted != self._paused:
+            # The wish may be older than a rebalance: only partitions of this member can be paused.
             owned = {place.partition for place in consumer.assignment()}
             consumer.pause(self._places(owned & wanted - self._paused))
             consumer.resume(self._places(owned & self._paused - wanted))
@@ -208,10 +223,13 @@ class Fetcher:
     def _on_assign(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         starts = []
         for place in consumer.committed(places, REQUEST_S_MAX):
+            # Raised, so that a new client asks again: to begin at a guessed offset would skip or repeat messages.
             if place.error is not None:
                 raise KafkaException(place.error)
             starts.append(self._start_of(consumer, place))
         orderly = {partition: (offset, str(CautionNote())) for partition, offset, note in starts if note is None}
+        # From now on a crash leaves this note behind. Where one of a crash is there already, it stays until it is
+        # examined.
         if orderly:
             _commit(consumer, self._topic, orderly)
         consumer.incremental_assign([TopicPartition(self._topic, partition, offset) for partition, offset, _ in starts])
@@ -220,6 +238,7 @@ class Fetcher:
         self._restart_s = RESTART_S_MIN
 
     def _start_of(self, consumer: Consumer, place: TopicPartition) -> Start:
+        # The group has committed here before; `from_latest` is for partitions without an offset alone.
         if place.offset != OFFSET_INVALID:
             return place.partition, place.offset, read_note(place.metadata)
         low, high = consumer.get_watermark_offsets(place, REQUEST_S_MAX)
@@ -229,6 +248,7 @@ class Fetcher:
         answer: Future[dict[int, int]] = Future()
         self._tell(self._listener.revoked, [place.partition for place in places], answer)
         try:
+            # The loop may be blocked by a handler: then the partitions go without a commit, and messages come again.
             positions = answer.result(ANSWER_S_MAX)
             _commit(consumer, self._topic, {partition: (offset, "") for partition, offset in positions.items()})
         except (TimeoutError, KafkaException) as error:
@@ -240,6 +260,7 @@ class Fetcher:
         consumer.incremental_unassign(places)
 
     def _erred(self, error: KafkaError) -> None:
+        # Raised through `poll`, which calls this, up to the restart in `_run`.
         if error.fatal():
             raise KafkaException(error)
         self._tell_trouble(error)

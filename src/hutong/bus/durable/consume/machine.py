@@ -112,6 +112,7 @@ class DurableConsumerMachine:
     def give_back_commits(self, partitions: Iterable[int]) -> None:
         """Their commit failed: they are taken again next time."""
         for number in partitions:
+            # Another member commits for a partition that was revoked meanwhile.
             if number in self._partitions:
                 self._partitions[number].committed = -1
 
@@ -170,6 +171,7 @@ class DurableConsumerMachine:
 
     def _arrive(self, event: Arrived) -> None:
         partition = self._partitions.get(event.partition)
+        # Fetched before a rebalance that took the partition away, and delivered after it.
         if partition is None:
             return
         for record in event.records:
@@ -219,6 +221,7 @@ class DurableConsumerMachine:
                 held.append(entry)
             else:
                 self._take_slot(entry)
+        # A stopped consumer, or a partition whose old handlers still run, must not block the others.
         # Back in front, in their old order.
         self._ready.extendleft(reversed(held))
 
@@ -267,6 +270,7 @@ class DurableConsumerMachine:
         if entry.state is not RecordState.DROPPED and not self.is_stopped:
             self._deliver(entry)
             self._end_caution(entry.partition)
+        # The consumer stopped while the note was on its way: the entry waits, and a restart begins with it.
         elif self._free_slot(entry):
             entry.state = RecordState.READY
             self._ready.append(entry)
@@ -334,14 +338,17 @@ class DurableConsumerMachine:
         # 0 pauses at once: demand that was left is dropped.
         if event.count is None or event.count == 0:
             self._demand = event.count
+        # Unlimited demand stays so: `fetch` after `resume` asks for nothing more.
         elif self._demand is not None:
             self._demand += event.count
 
     def _tick(self, event: Tick) -> None:
         while self._due and self._due[0][0] <= event.now_ms:
             entry = heappop(self._due)[2]
+            # Back-off is over. It is still the first of its queue, and needs a slot like any other.
             if entry.state is RecordState.WAITING:
                 self._begin(entry)
+            # The letter was refused for a while: no slot is needed to send it again, since no handler runs.
             elif entry.state is RecordState.SENDING_DEAD_LETTER and not self.is_stopped:
                 self._out.append(SendDeadLetter(entry))
 
@@ -350,6 +357,7 @@ class DurableConsumerMachine:
         entry.state = RecordState.DONE
         partition = entry.partition
         queue = partition.queues[entry.queue_key]
+        # It is the first: only the first of a queue is ever in hand.
         queue.popleft()
         if not queue:
             del partition.queues[entry.queue_key]

@@ -195,6 +195,7 @@ class _Attempts:
         self._reliability = reliability
         self._transport = transport
         self._call = call
+        # One deadline for all attempts: each gets what is left of it.
         self._deadline_ms = reliability.clock.monotonic_ms() + timeout_ms
         self._done: Ended | None = done
         self._abandons: dict[int, Abandon] = {}  # attempts that are still listened to
