@@ -58,8 +58,8 @@ class Site:
     client_url: str = CLIENT_URL
 
 
-class _RequestQueue:
-    """One connection: as a receiver of a session while it carries a transport's response or a WebSocket."""
+class SockJsConnection:
+    """One connection, a receiver of a session while it carries a transport's response or a WebSocket."""
 
     __slots__ = ("_callback", "_is_raw", "_number", "_session", "_transport", "handler", "http", "is_working", "peer")
 
@@ -103,12 +103,14 @@ class _RequestQueue:
     def end(self, code: int, reason: str) -> None:
         self._session = None
         if self.http.websocket is not None:
+            # SockJS carries its own code in the frame "c[...]" before this; only a raw client sees the WebSocket's.
             self.http.websocket.close(*((code, reason) if self._is_raw else (1000, "")))
         else:
             self.http.end()
-        self.handler.go_on(self)
+        self.handler.continue_requests(self)
 
     def lost(self) -> None:
+        # Forgotten first: the session may end this receiver in return.
         session, self._session = self._session, None
         if session is not None:
             session.lost(self._number)
@@ -122,6 +124,7 @@ class _RequestQueue:
             self.peer.close()
 
     def _sending_changed(self, is_paused: bool) -> None:
+        # Only frames of a session can pile up: a plain answer is written once, and the next request waits for it.
         if self._session is not None:
             self._session.blocked(self._number, is_paused)
 
@@ -135,108 +138,115 @@ class SockJSHandler:
         self._prefix = site.prefix.rstrip("/")
         self._visitors = Visitors(site.origins, site.hosts, is_secure=site.is_secure)
         self._entropy = entropy
-        self._queues: dict[Peer, _RequestQueue] = {}
+        self._connections: dict[Peer, SockJsConnection] = {}
 
     # Called by the reactor.
 
     def connection_opened(self, peer: Peer) -> None:
-        self._queues[peer] = _RequestQueue(self, peer)
+        self._connections[peer] = SockJsConnection(self, peer)
 
     def connection_closed(self, peer: Peer) -> None:
-        self._queues.pop(peer).lost()
+        self._connections.pop(peer).lost()
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
-        event, queue = cast(HttpEvent, frame), self._queues[peer]
+        event, connection = cast(HttpEvent, frame), self._connections[peer]
         # Back-pressure: the connection is not read until the session takes messages again.
-        if isinstance(event, str) and queue.session is not None and queue.session.is_holding:
+        if isinstance(event, str) and connection.session is not None and connection.session.is_holding:
             return HELD
         if isinstance(event, PipelinedBytes):
-            return self._process_rest_later(queue)
-        self._work(queue, (event,))
+            return self._process_rest_later(connection)
+        self._process_events(connection, (event,))
         return []
 
-    def go_on(self, queue: _RequestQueue) -> None:
+    def continue_requests(self, connection: SockJsConnection) -> None:
         """Send a complete answer, and process requests that arrived meanwhile."""
-        self._work(queue, ())
+        self._process_events(connection, ())
 
     # Bytes that arrive faster than they are processed.
 
-    def _process_rest_later(self, queue: _RequestQueue) -> Response:
+    def _process_rest_later(self, connection: SockJsConnection) -> Response:
         """Hold the connection unread until the rest is processed."""
-        if not queue.http.is_behind or queue.http.is_finished:
+        # The first slice may have been the last one, or have ended the connection.
+        if not connection.http.is_behind or connection.http.is_finished:
             return []
-        self._soon(queue)
+        self._schedule_catch_up(connection)
         return HELD
 
-    def _soon(self, queue: _RequestQueue) -> None:
-        self.sessions.soon(lambda: self._catch_up(queue))
+    def _schedule_catch_up(self, connection: SockJsConnection) -> None:
+        self.sessions.soon(lambda: self._catch_up(connection))
 
-    def _catch_up(self, queue: _RequestQueue) -> None:
+    def _catch_up(self, connection: SockJsConnection) -> None:
         """Process one slice in each loop iteration."""
-        session, http = queue.session, queue.http
-        if queue.peer not in self._queues:
+        session, http = connection.session, connection.http
+        # It was closed since this call was scheduled.
+        if connection.peer not in self._connections:
             return
+        # Slices respect the same back-pressure as reads do.
         if session is not None and session.is_holding:
-            session.when_taken(lambda: self._soon(queue))
+            session.when_taken(lambda: self._schedule_catch_up(connection))
             return
-        self._work(queue, http.next_slice())
+        self._process_events(connection, http.next_slice())
+        # The reactor closes a framing that fails while it reads, but this slice was parsed outside of a read.
         if http.failure is not None:
-            queue.peer.close()
+            connection.peer.close()
         elif http.is_behind:
-            self._soon(queue)
+            self._schedule_catch_up(connection)
         else:
-            queue.peer.release()
+            connection.peer.release()
 
     # Processing, one event after the other.
 
-    def _work(self, queue: _RequestQueue, events: Sequence[HttpEvent]) -> None:
-        if queue.is_working:  # an answer that was complete at once: the loop below goes on
+    def _process_events(self, connection: SockJsConnection, events: Sequence[HttpEvent]) -> None:
+        # Called again by an answer that was complete at once. The loop below continues; recursion would have no bound.
+        if connection.is_working:
             return
-        queue.is_working = True
+        connection.is_working = True
         while True:
             for event in events:
-                self._take(queue, event)
-            queue.send()
-            events = queue.http.next_events()
+                self._process_event(connection, event)
+            connection.send()
+            # A pipelined request: h11 gives it out only after the answer to the one before it is complete.
+            events = connection.http.next_events()
             if not events:
                 break
-        queue.is_working = False
+        connection.is_working = False
 
-    def _take(self, queue: _RequestQueue, event: HttpEvent) -> None:
+    def _process_event(self, connection: SockJsConnection, event: HttpEvent) -> None:
         match event:
             case HttpRequest():
-                self._asked(queue, event)
+                self._answer_request(connection, event)
             case HttpFault(status, text):
-                queue.http.refuse(status, text)
+                connection.http.refuse(status, text)
             case str():
-                self._message(queue, event)
+                self._receive_message(connection, event)
             case Ready() | PipelinedBytes():
-                pass
+                pass  # `connection.send` follows in any case, and `request_received` has taken the other one
 
-    def _asked(self, queue: _RequestQueue, request: HttpRequest) -> None:
+    def _answer_request(self, connection: SockJsConnection, request: HttpRequest) -> None:
         route = find_route(request.target, self._prefix)
         # Before anything else: an unknown Host is the sign of DNS rebinding.
         if not self._visitors.knows_host(request.headers):
-            self._respond(queue, answers.text(403, _UNKNOWN_HOST))
+            self._respond(connection, answers.text(403, _UNKNOWN_HOST))
         elif route is None:
-            self._respond(queue, answers.not_found(self._prefix))
+            self._respond(connection, answers.not_found(self._prefix))
         elif request.method not in route.methods:
-            self._respond(queue, answers.not_allowed(route.methods))
+            self._respond(connection, answers.not_allowed(route.methods))
         # A page of another origin may not use the bridge with the user's cookies.
-        elif not self._may(request, route.endpoint):
-            self._respond(queue, answers.text(403, _FOREIGN_PAGE, [("Vary", "Origin")]))
+        elif not self._is_permitted(request, route.endpoint):
+            self._respond(connection, answers.text(403, _FOREIGN_PAGE, [("Vary", "Origin")]))
         elif request.method == "OPTIONS":
-            self._respond(queue, answers.preflight(route.methods, self._shared(request)))
+            self._respond(connection, answers.preflight(route.methods, self._session_fields(request)))
         elif route.endpoint in (SockJsEndpoint.WEBSOCKET, SockJsEndpoint.RAW_WEBSOCKET):
-            self._upgrade(queue, request, is_raw=route.endpoint is SockJsEndpoint.RAW_WEBSOCKET)
+            self._upgrade(connection, request, is_raw=route.endpoint is SockJsEndpoint.RAW_WEBSOCKET)
         elif route.endpoint in (SockJsEndpoint.XHR_SEND, SockJsEndpoint.JSONP_SEND):
-            self._sent(queue, request, route)
+            self._receive_post(connection, request, route)
         elif route.endpoint in TRANSPORTS:
-            self._open(queue, request, route, TRANSPORTS[route.endpoint])
+            self._open_response(connection, request, route, TRANSPORTS[route.endpoint])
         else:
-            self._respond(queue, self._page(request, route.endpoint))
+            self._respond(connection, self._page(request, route.endpoint))
 
-    def _may(self, request: HttpRequest, endpoint: SockJsEndpoint) -> bool:
+    def _is_permitted(self, request: HttpRequest, endpoint: SockJsEndpoint) -> bool:
+        # Pages carry no user's data, so a script tag of any page may load them.
         visitors, headers = self._visitors, request.headers
         return visitors.allows(headers) and (endpoint in _PAGES or visitors.allows_hidden(headers))
 
@@ -251,67 +261,74 @@ class SockJSHandler:
 
     # Transports.
 
-    def _open(
-        self, queue: _RequestQueue, request: HttpRequest, route: SockJsRoute, transport: FallbackTransport
+    def _open_response(
+        self, connection: SockJsConnection, request: HttpRequest, route: SockJsRoute, transport: FallbackTransport
     ) -> None:
         """The response of a transport: from now on a receiver of its session."""
+        # JSONP and HTMLFILE call a function of the page by name: a missing or wild name would be script injection.
         if transport.needs_callback and route.callback is None:
             wrong = 'invalid "callback" parameter' if route.has_callback else '"callback" parameter required'
-            self._respond(queue, answers.text(500, f"{wrong}\n", [NO_STORE]))
+            self._respond(connection, answers.text(500, f"{wrong}\n", [NO_STORE]))
             return
         try:
-            session = self.sessions.find_or_make(route.session, _peer(queue, request))
+            session = self.sessions.find_or_make(route.session, _peer(connection, request))
         except LimitExceeded as error:
-            self._respond(queue, answers.text(503, f"{error}\n", self._shared(request)))
+            self._respond(connection, answers.text(503, f"{error}\n", self._session_fields(request)))
             return
         callback = route.callback or ""
+        # The callback's name is the client's, so no browser may guess another type for the answer.
         nosniff = ("X-Content-Type-Options", "nosniff")
-        queue.http.begin(200, [("Content-Type", transport.content_type), NO_STORE, nosniff, *self._shared(request)])
+        connection.http.begin(
+            200, [("Content-Type", transport.content_type), NO_STORE, nosniff, *self._session_fields(request)]
+        )
         prelude = transport.prelude(callback)
         if prelude:
-            queue.http.send(prelude.encode())
+            connection.http.send(prelude.encode())
         # A poll ends with its first frame; a stream after so many bytes, so that browsers free the response's memory.
         room_bytes = self.sessions.limits.response_bytes_max if transport.is_streaming else 0
-        queue.attach(session, transport, callback, room_bytes)
+        connection.attach(session, transport, callback, room_bytes)
 
-    def _sent(self, queue: _RequestQueue, request: HttpRequest, route: SockJsRoute) -> None:
+    def _receive_post(self, connection: SockJsConnection, request: HttpRequest, route: SockJsRoute) -> None:
         """Messages of a client that has no WebSocket."""
-        shared = self._shared(request)
+        shared = self._session_fields(request)
         session = self.sessions.find(route.session)
         is_jsonp = route.endpoint is SockJsEndpoint.JSONP_SEND
+        # SockJS 0.3.4: only a receiver opens a session; a post to an unknown one is answered by 404.
         if session is None or not session.is_open:
-            self._respond(queue, answers.text(404, "There is no such session.\n", shared))
+            self._respond(connection, answers.text(404, "There is no such session.\n", shared))
             return
+        # No second array is kept: what one session holds is bounded by one request's body.
         if session.is_holding:
-            self._respond(queue, answers.text(503, "The messages before these are not taken yet.\n", shared))
+            self._respond(connection, answers.text(503, "The messages before these are not taken yet.\n", shared))
             return
         kind = request.headers.get("content-type", "")
         payload = form_payload(request.body, kind) if is_jsonp else request.body
-        # None means a form that cannot be read: answered below as broken JSON.
+        # The two texts are those of SockJS's reference server. None: a form that cannot be read, also broken JSON.
         if not payload and payload is not None:
-            self._respond(queue, answers.text(500, "Payload expected.\n", shared))
+            self._respond(connection, answers.text(500, "Payload expected.\n", shared))
             return
         texts = None if payload is None else decode_messages(payload)
         if texts is None:
-            self._respond(queue, answers.text(500, "Broken JSON encoding.\n", shared))
+            self._respond(connection, answers.text(500, "Broken JSON encoding.\n", shared))
             return
+        # JSONP posts a form to a hidden frame, which shows the body; XHR takes an empty answer.
         done = (
             HttpAnswer(200, [TEXT, NO_STORE, *shared], b"ok")
             if is_jsonp
             else HttpAnswer(204, [TEXT, NO_STORE, *shared])
         )
-        session.messages_received(texts, lambda: self._taken(queue, done))
+        session.messages_received(texts, lambda: self._taken(connection, done))
 
-    def _taken(self, queue: _RequestQueue, done: HttpAnswer) -> None:
-        if queue.peer in self._queues:  # else it has gone meanwhile
-            self._respond(queue, done)
-            self.go_on(queue)
+    def _taken(self, connection: SockJsConnection, done: HttpAnswer) -> None:
+        if connection.peer in self._connections:  # else it has gone meanwhile
+            self._respond(connection, done)
+            self.continue_requests(connection)
 
     # WebSockets.
 
-    def _upgrade(self, queue: _RequestQueue, request: HttpRequest, *, is_raw: bool) -> None:
+    def _upgrade(self, connection: SockJsConnection, request: HttpRequest, *, is_raw: bool) -> None:
         """Switch to WebSocket, or refuse with the reason (RFC 6455, section 4.2)."""
-        headers, http = request.headers, queue.http
+        headers, http = request.headers, connection.http
         wishes = [word.strip().lower() for word in headers.get("connection", "").split(",")]
         if headers.get("upgrade", "").strip().lower() != "websocket":
             http.refuse(400, 'Can "Upgrade" only to "WebSocket".\n')
@@ -328,37 +345,40 @@ class SockJSHandler:
             http.refuse(400, '"Sec-WebSocket-Key" must be 16 bytes in base64.\n')
             return
         texts = http.accept_websocket(key)
-        queue.attach_websocket(self.sessions.make_single(_peer(queue, request), is_raw=is_raw), is_raw=is_raw)
-        # Messages that a client sent right behind its handshake.
+        connection.attach_websocket(self.sessions.make_single(_peer(connection, request), is_raw=is_raw), is_raw=is_raw)
+        # Messages that came in one read with the handshake.
         for text in texts:
-            self._take(queue, text)
+            self._process_event(connection, text)
 
-    def _message(self, queue: _RequestQueue, text: str) -> None:
+    def _receive_message(self, connection: SockJsConnection, text: str) -> None:
         """A message on a WebSocket: an array of messages, or one as it is where it is raw."""
-        session = queue.session
-        assert queue.http.websocket is not None
+        session = connection.session
+        assert connection.http.websocket is not None
+        # The session is closed, or the message is empty, which SockJS ignores.
         if session is None or not text:
             return
-        texts = [text] if queue.is_raw else decode_messages(text)
+        texts = [text] if connection.is_raw else decode_messages(text)
+        # 1002 is a protocol error (RFC 6455, section 7.4.1); there is no request to refuse.
         if texts is None:
-            queue.http.websocket.close(1002, "Broken JSON encoding.")
+            connection.http.websocket.close(1002, "Broken JSON encoding.")
             return
-        session.messages_received(texts, queue.peer.release)
+        session.messages_received(texts, connection.peer.release)
 
     # Answers.
 
-    def _respond(self, queue: _RequestQueue, answer: HttpAnswer) -> None:
-        queue.http.respond(answer.status, answer.headers, answer.body)
+    def _respond(self, connection: SockJsConnection, answer: HttpAnswer) -> None:
+        connection.http.respond(answer.status, answer.headers, answer.body)
 
-    def _shared(self, request: HttpRequest) -> Fields:
+    def _session_fields(self, request: HttpRequest) -> Fields:
         """The headers of every answer of a session: who may read it, and the cookie of a balancer."""
         fields = self._visitors.cross_origin(request.headers)
+        # The value is the balancer's: it is repeated, and "dummy" is SockJS's where there is none.
         if self._site.cookie_needed:
             found = _SESSION_COOKIE.search(request.headers.get("cookie", ""))
             fields.append(("Set-Cookie", f"JSESSIONID={found.group(1) if found else 'dummy'}; Path=/"))
         return fields
 
 
-def _peer(queue: _RequestQueue, request: HttpRequest) -> BridgePeer:
-    peer = queue.peer
+def _peer(connection: SockJsConnection, request: HttpRequest) -> BridgePeer:
+    peer = connection.peer
     return BridgePeer(0, peer.address, peer.port, peer.certificate, request.headers)
