@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 PUBLISH_TIMEOUT_MS: Final = 30_000
 PUBLISH_IN_FLIGHT_MAX: Final = 10_000
 RECORD_BYTES_MAX: Final = 1_048_588  # Kafka's own default for max.message.bytes
-DEAD_LETTER_BYTES_MAX: Final = 2 * RECORD_BYTES_MAX  # what was stored must fit with what is said of its death
+DEAD_LETTER_BYTES_MAX: Final = 2 * RECORD_BYTES_MAX  # the record must fit together with the headers of its failure
 CLOSE_S_MAX: Final = 10.0
 REQUEST_S_MAX: Final = 15.0
 SESSION_TIMEOUT_MS: Final = 10_000  # until the group notices that a process is gone; no handler delays a heartbeat

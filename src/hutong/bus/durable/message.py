@@ -1,6 +1,6 @@
 """A message of a durable address, as its handler sees it: a message of the bus that also knows its place in the log.
 
-Knows no machine: what the handler says of it is read when the handler has ended.
+Knows no machine: what the handler sets on it is read when the handler has ended.
 """
 
 from typing import Any, ClassVar
@@ -35,7 +35,7 @@ class DurableMessage(Message, eq=False, gc=True):
 
     @classmethod
     def of(cls, address: str, record: StoredRecord, attempt: int) -> "DurableMessage":
-        """Raises UnreadableBody where the body is not what it is said to be."""
+        """Raises UnreadableBody where the body does not match its content type."""
         return cls(address, decode_body(record.value, record.headers), _record=record, attempt=attempt)
 
     @property

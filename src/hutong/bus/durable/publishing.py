@@ -37,18 +37,18 @@ class Publisher:
             "queue.buffering.max.messages": in_flight_max,
         }
         self._in_flight_max = in_flight_max
-        self._line: _ProducerInstance | None = None
+        self._producer: _ProducerInstance | None = None
         self._retired: list[_ProducerInstance] = []
-        self._lock = threading.Lock()  # of which line is open
+        self._lock = threading.Lock()  # over `_producer` and `_retired`
         self._is_closed = False
 
     def publish(self, record: OutgoingRecord, settle: Settle) -> None:
         """Hand a record over; `settle` is called exactly once. Raises LimitExceeded when too much is under way."""
-        line = self._line
-        if line is None or line.has_failed:
-            line = self._open()
+        producer = self._producer
+        if producer is None or producer.has_failed:
+            producer = self._open()
         try:
-            line.produce(record, settle)
+            producer.produce(record, settle)
         except BufferError:
             raise LimitExceeded("publish_in_flight_max", self._in_flight_max) from None
         except KafkaException as error:
@@ -60,20 +60,20 @@ class Publisher:
             if self._is_closed:
                 return
             self._is_closed = True
-            lines = [*self._retired, *([self._line] if self._line else [])]
-        for line in lines:
-            line.close(timeout_s)
+            producers = [*self._retired, *([self._producer] if self._producer else [])]
+        for producer in producers:
+            producer.close(timeout_s)
 
     def _open(self) -> "_ProducerInstance":
         with self._lock:
             if self._is_closed:
                 raise PublishFailed("the log has been closed", code="CLOSED")
-            if self._line is None or self._line.has_failed:
-                if self._line is not None:
-                    self._line.retire()
-                    self._retired = [line for line in self._retired if not line.is_over] + [self._line]
-                self._line = _ProducerInstance(self._settings)
-            return self._line
+            if self._producer is None or self._producer.has_failed:
+                if self._producer is not None:
+                    self._producer.retire()
+                    self._retired = [each for each in self._retired if not each.is_over] + [self._producer]
+                self._producer = _ProducerInstance(self._settings)
+            return self._producer
 
 
 class _ProducerInstance:
@@ -85,8 +85,8 @@ class _ProducerInstance:
         self._work = threading.Event()
         self._is_closing = False
         self._is_ending = False
-        self._told: set[str] = set()  # troubles since something was stored, so that each is logged once
-        self._thread = threading.Thread(target=self._hear, name="durable-reports", daemon=True)
+        self._logged: set[str] = set()  # troubles since something was stored, so that each is logged once
+        self._thread = threading.Thread(target=self._poll_reports, name="durable-reports", daemon=True)
         self._thread.start()
 
     @property
@@ -100,8 +100,8 @@ class _ProducerInstance:
             if error is not None:
                 settle(publish_failed(topic, error))
             else:
-                if self._told:
-                    self._told.clear()
+                if self._logged:
+                    self._logged.clear()
                 settle(Stored(topic, message.partition(), message.offset()))
 
         self._producer.produce(topic, record.value, record.key, headers=[*record.headers], on_delivery=reported)
@@ -125,7 +125,7 @@ class _ProducerInstance:
         self._is_ending = True
         self._work.set()
 
-    def _hear(self) -> None:
+    def _poll_reports(self) -> None:
         while True:
             self._work.clear()
             if not len(self._producer):
@@ -138,6 +138,6 @@ class _ProducerInstance:
         if error.fatal():
             self.has_failed = True
             _log.error("the producer failed for good, another takes its place: %s", cause_of(error).str())
-        elif not self._is_closing and error.name() not in self._told:
-            self._told.add(error.name())
+        elif not self._is_closing and error.name() not in self._logged:
+            self._logged.add(error.name())
             _log.warning("publishing: %s", error.str())

@@ -29,7 +29,7 @@ RawHeaders = Sequence[tuple[str, bytes | None]]
 
 
 class UnreadableBody(HutongError):
-    """A record says of itself that it is text or JSON, and is not."""
+    """The content type of a record is text or JSON, and its body is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +152,8 @@ class Death:
 
 
 def dead_letter(record: StoredRecord, topic: str, death: Death) -> OutgoingRecord:
-    """The record for the dead-letter topic. What an earlier death said of it is replaced."""
-    told = {
+    """The record for the dead-letter topic. It replaces the headers of an earlier dead letter."""
+    story = {
         "error-type": death.error_type,
         "error-message": death.error_text[:ERROR_TEXT_CHARS_MAX],
         "attempts": str(death.attempts),
@@ -166,5 +166,5 @@ def dead_letter(record: StoredRecord, topic: str, death: Death) -> OutgoingRecor
         "last-failure-ms": str(death.last_failure_ms),
     }
     headers = [(name, value) for name, value in record.headers if not name.startswith(DEAD_PREFIX)]
-    headers += [(DEAD_PREFIX + name, text.encode(errors="backslashreplace")) for name, text in told.items()]
+    headers += [(DEAD_PREFIX + name, text.encode(errors="backslashreplace")) for name, text in story.items()]
     return OutgoingRecord(topic, record.key, record.value, headers)

@@ -54,7 +54,7 @@ COMPACTED: Final = {
 Apply = Callable[[bytes, bytes | None], None]
 """Called with key and value of each record, in the order of the log; None: deleted."""
 Settled = Callable[[HutongError | None], None]
-"""Told once what became of a write: None when it is durable (acks=all)."""
+"""Called once with the outcome of a write: None when it is durable (acks=all)."""
 
 _log = logging.getLogger("hutong.bus.durable")
 
@@ -77,10 +77,10 @@ class CompactedTable:
         self._settings = dict(settings)
         self._publisher = Publisher({**publisher_settings, "linger.ms": 0}, WRITES_IN_FLIGHT_MAX)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_contested = False  # somebody else has claimed our epoch
+        self._is_contested = False  # another owner has claimed our epoch
         self._next_offset = 0  # of the next write that is reported, if nobody else writes
-        self._told: deque[tuple[Settled, HutongError | None]] = deque()
-        self._is_telling = False
+        self._reports: deque[tuple[Settled, HutongError | None]] = deque()
+        self._is_reporting = False
         self._lock = threading.Lock()  # over reports, which come on a thread
 
     async def open(self, apply: Apply) -> None:
@@ -144,7 +144,7 @@ class CompactedTable:
         while True:
             self.epoch += 1
             epoch, claimed = self.epoch, self._claim()
-            if claimed > end:  # somebody wrote between the look and the claim
+            if claimed > end:  # another process wrote between the read and the claim
                 self._read(end, claimed, apply)
             end = self._next_offset = claimed + 1
             # Nobody claimed a higher epoch, or the same one, while this claim was on its way.
@@ -261,11 +261,11 @@ class CompactedTable:
         elif failure is None and isinstance(outcome, Stored):
             # Another process wrote in between, or a write that was reported as failed is in the log after all.
             if outcome.offset != self._next_offset:
-                failure = self._look_into_gap(self._next_offset, outcome.offset)
+                failure = self._check_gap(self._next_offset, outcome.offset)
             self._next_offset = max(self._next_offset, outcome.offset + 1)
-        self._tell(settled, failure)
+        self._report(settled, failure)
 
-    def _look_into_gap(self, start: int, end: int) -> HutongError | None:
+    def _check_gap(self, start: int, end: int) -> HutongError | None:
         """Apply writes of others, and writes of ours that were given up and stored all the same."""
         epoch = self.epoch
         self._is_contested = False
@@ -281,25 +281,25 @@ class CompactedTable:
             _log.error("%s", self.failure)
         return self.failure
 
-    def _tell(self, settled: Settled, failure: HutongError | None) -> None:
+    def _report(self, settled: Settled, failure: HutongError | None) -> None:
         with self._lock:
-            self._told.append((settled, failure))
+            self._reports.append((settled, failure))
             # One wake-up of the loop for all reports that come before it runs: it costs a system call.
-            if self._is_telling:
+            if self._is_reporting:
                 return
-            self._is_telling = True
+            self._is_reporting = True
         assert self._loop is not None
         try:
-            self._loop.call_soon_threadsafe(self._tell_on_loop)
+            self._loop.call_soon_threadsafe(self._settle_on_loop)
         except RuntimeError:
             if not self._loop.is_closed():
-                raise  # else nobody waits any more
+                raise  # else no caller waits any more
 
-    def _tell_on_loop(self) -> None:
+    def _settle_on_loop(self) -> None:
         with self._lock:
-            told, self._told = self._told, deque()
-            self._is_telling = False
-        for settled, failure in told:
+            reports, self._reports = self._reports, deque()
+            self._is_reporting = False
+        for settled, failure in reports:
             settled(failure)
 
 

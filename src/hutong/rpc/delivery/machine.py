@@ -396,7 +396,7 @@ class CallMemoryMachine:
                 continue
             if session.open and min(session.open) < call_id.sequence:
                 # Acknowledging this call would acknowledge the open one before it.
-                self._age(before_ms + self.settings.keep_for_ms, call_id)  # looked at again
+                self._age(before_ms + self.settings.keep_for_ms, call_id)  # examined again
             # Else `_forget_idle` deletes the whole session.
             elif session.heard_ms > before_ms:  # else it is forgotten as a whole
                 session.acked_below = max(session.acked_below, call_id.sequence + 1)
@@ -411,7 +411,7 @@ class CallMemoryMachine:
             if session.heard_ms > before_ms and session.acked_below != CLOSED:
                 break
             if session.open or session.stores:
-                self._sessions.move_to_end(session.name)  # it is not idle; looked at again after all others
+                self._sessions.move_to_end(session.name)  # it is not idle; examined again after all others
                 continue
             forgotten.append(session)
         if forgotten:

@@ -1,11 +1,11 @@
 """Finding the message that ends its process, by notes that are committed with the offsets.
 
 A handler that raises is known by its exception; one that ends the whole process (out of memory, a fault in native
-code) tells nothing, and its message would be given to process after process. Kafka keeps a short text with every
-committed offset (`metadata` of OffsetCommit). It says here whether the partition's owner is still at work, so that
-the next owner knows that the last one ended without a goodbye, and then narrows down the message in hand: offsets
+code) leaves no exception, and its message would be given to process after process. Kafka keeps a short text with every
+committed offset (`metadata` of OffsetCommit). Here it marks a partition whose owner is at work, so that
+the next owner knows that the last one ended without a clean exit, and then narrows down the message in hand: offsets
 are committed before every `group` of messages, groups become smaller with each crash, and a message that is alone in
-its group is counted. Nothing of this costs anything while nobody crashes.
+its group is counted. Nothing of this costs anything while no process crashes.
 
 Knows nothing of brokers; a text that is not ours is that of an orderly owner.
 """

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 Positions = Mapping[int, tuple[int, str]]
 """Offset and note by partition."""
 Then = Callable[[str | None], None]
-"""Hears what went wrong, or None."""
+"""Called with the reason of a failure, or None."""
 
 
 class CommitQueue:
-    """`send` starts a commit; `settled` must be called once with its outcome. `is_urgent`: somebody waits for it."""
+    """`send` starts a commit; `settled` must be called once with its outcome. `is_urgent`: a message waits for it."""
 
     def __init__(self, send: Callable[[Positions, bool], None]) -> None:
         self._send = send
@@ -34,8 +34,8 @@ class CommitQueue:
 
     def settled(self, error: str | None) -> None:
         """The commit under way has ended; harmless where there is none."""
-        told, self._under_way = self._under_way or [], None
-        for then in told:
+        ended, self._under_way = self._under_way or [], None
+        for then in ended:
             then(error)
         self._begin()
 

@@ -1,11 +1,10 @@
 """The thread of one consumer: it polls the client library, so that nothing a handler does keeps it from its group.
 
-Strategy: the client library lets one thread at a time use a consumer, so this thread does all that is done with it:
-poll, commit, pause, rebalance. It looks for what it is to do between two polls, which are short while that is urgent.
-What it hears goes to the loop in batches, of which few may be on their way, and for what a rebalance needs to know of
-the loop it waits there. A partition that is full is paused; but since pausing throws away what was fetched ahead, it
-is waited a moment for, and only who stays full is paused. When the client library gives up, a new client takes its
-place after a while.
+Strategy: the client library lets one thread at a time use a consumer, so this thread makes all its calls: poll, commit,
+pause, rebalance. Between two polls it reads the requests of the loop; polls are short while one of them is urgent.
+Records go to the loop in batches, and few of them may be on their way. In a rebalance the thread waits for the loop to
+answer with the offsets to commit. A full partition is paused, but only after a short wait: a pause discards what was
+fetched ahead. When the client library gives up, a new client takes its place after a while.
 
 Offsets are pinned: where a partition is taken over for the first time, and wherever its last owner left in order, its
 start is committed with a note (see caution.py) before the first message is handed out.
@@ -29,7 +28,7 @@ from hutong.bus.durable.records import StoredRecord
 
 POLL_S: Final = 0.1
 RESTLESS_POLL_S: Final = 0.005  # while partitions are paused, which want to be resumed soon, or commits waited for
-RESTLESS_TURNS: Final = 200  # about a second of short polls after an urgent commit: others will follow
+RESTLESS_POLLS: Final = 200  # about a second of short polls after an urgent commit: others will follow
 BATCH_MAX: Final = 500
 BATCHES_UNDER_WAY_MAX: Final = 4
 PATIENCE_S: Final = 0.05  # with a full partition, before it is paused
@@ -41,7 +40,7 @@ RESTART_S_MIN: Final = 0.5
 RESTART_S_MAX: Final = 30.0
 
 Start = tuple[int, int, CautionNote | None]
-"""Partition, first offset, and the note of an owner that left without a goodbye."""
+"""Partition, first offset, and the note of an owner that crashed."""
 
 _log = logging.getLogger("hutong.bus.durable")
 
@@ -85,7 +84,7 @@ class Fetcher:
         self._from_latest = from_latest
         self._restart_s = RESTART_S_MIN
         self._commit: Positions | None = None  # asked for, not begun
-        self._restless_turns = 0
+        self._restless_polls = 0
         self._wanted_paused: frozenset[int] = frozenset()
         self._paused: frozenset[int] = frozenset()
         self._batches_under_way = 0
@@ -118,7 +117,7 @@ class Fetcher:
             # No notify: the thread is in `poll` and not in a wait. Short polls make the next commits of a caution
             # quick.
             if is_urgent:
-                self._restless_turns = RESTLESS_TURNS
+                self._restless_polls = RESTLESS_POLLS
 
     def _want(self, paused: frozenset[int]) -> None:
         with self._news:
@@ -134,7 +133,7 @@ class Fetcher:
                 # A client is of no use after a fatal error, such as fencing by a member with the same
                 # group.instance.id.
                 except KafkaException as error:
-                    self._tell_trouble(cause_of(error))
+                    self._report_trouble(cause_of(error))
                     with self._news:
                         self._news.wait_for(lambda: self._is_stopping, self._restart_s)
                     # Doubled: each new client rebalances the whole group, and a cause that lasts would do so twice a
@@ -142,7 +141,7 @@ class Fetcher:
                     self._restart_s = min(2 * self._restart_s, RESTART_S_MAX)
         except BaseException as error:  # noqa: BLE001  # a supervisor: the listener gets it, whatever it is
             failure = error
-        self._tell(self._listener.ended, failure)
+        self._report(self._listener.ended, failure)
 
     def _fetch_until_stopped(self) -> None:
         consumer = Consumer({**self._settings, "error_cb": self._erred, "on_commit": self._on_commit})
@@ -152,20 +151,20 @@ class Fetcher:
                 [self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
             )
             while not self._is_stopping:
-                self._turn(consumer)
+                self._poll_once(consumer)
         finally:
             _leave(consumer)
             # In this order: the machine drops its partitions before the waiters of a commit hear of the failure.
-            self._tell(self._listener.lost, None)
-            self._tell(self._listener.committed, "the consumer was closed")
+            self._report(self._listener.lost, None)
+            self._report(self._listener.committed, "the consumer was closed")
 
-    def _turn(self, consumer: Consumer) -> None:
+    def _poll_once(self, consumer: Consumer) -> None:
         self._settle_pauses(consumer)
         positions, self._commit = self._commit, None
         if positions is not None:
             self._begin_commit(consumer, positions)
-        first = consumer.poll(RESTLESS_POLL_S if self._paused or self._restless_turns else POLL_S)
-        self._restless_turns = max(0, self._restless_turns - 1)
+        first = consumer.poll(RESTLESS_POLL_S if self._paused or self._restless_polls else POLL_S)
+        self._restless_polls = max(0, self._restless_polls - 1)
         # `consume` alone would wait for a full batch or its time-out; after `poll`, it takes what is there without a
         # wait.
         if first is not None:
@@ -176,12 +175,12 @@ class Fetcher:
             # Asynchronous: a synchronous commit would hold up fetching for a round trip, five times a second.
             consumer.commit(offsets=_places(self._topic, positions), asynchronous=True)
         except KafkaException as error:
-            self._tell(self._listener.committed, cause_of(error).str())
+            self._report(self._listener.committed, cause_of(error).str())
 
     def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
         # OffsetCommit has an error for each partition, and the request itself may succeed in spite of it.
         failed = error or next((place.error for place in places if place.error is not None), None)
-        self._tell(self._listener.committed, None if failed is None else failed.str())
+        self._report(self._listener.committed, None if failed is None else failed.str())
 
     def _settle_pauses(self, consumer: Consumer) -> None:
         with self._news:
@@ -211,7 +210,7 @@ class Fetcher:
         if records:
             with self._news:
                 self._batches_under_way += 1
-            self._tell(self._take_over, records)
+            self._report(self._take_over, records)
 
     def _take_over(self, records: Mapping[int, Sequence[StoredRecord]]) -> None:
         """On the loop."""
@@ -234,7 +233,7 @@ class Fetcher:
             _commit(consumer, self._topic, orderly)
         consumer.incremental_assign([TopicPartition(self._topic, partition, offset) for partition, offset, _ in starts])
         consumer.resume(places)  # one that was paused when it was taken away would stay so
-        self._tell(self._listener.assigned, starts)
+        self._report(self._listener.assigned, starts)
         self._restart_s = RESTART_S_MIN
 
     def _start_of(self, consumer: Consumer, place: TopicPartition) -> Start:
@@ -246,7 +245,7 @@ class Fetcher:
 
     def _on_revoke(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         answer: Future[dict[int, int]] = Future()
-        self._tell(self._listener.revoked, [place.partition for place in places], answer)
+        self._report(self._listener.revoked, [place.partition for place in places], answer)
         try:
             # The loop may be blocked by a handler: then the partitions go without a commit, and messages come again.
             positions = answer.result(ANSWER_S_MAX)
@@ -256,24 +255,24 @@ class Fetcher:
         consumer.incremental_unassign(places)
 
     def _on_lost(self, consumer: Consumer, places: list[TopicPartition]) -> None:
-        self._tell(self._listener.lost, [place.partition for place in places])
+        self._report(self._listener.lost, [place.partition for place in places])
         consumer.incremental_unassign(places)
 
     def _erred(self, error: KafkaError) -> None:
         # Raised through `poll`, which calls this, up to the restart in `_run`.
         if error.fatal():
             raise KafkaException(error)
-        self._tell_trouble(error)
+        self._report_trouble(error)
 
-    def _tell_trouble(self, error: KafkaError) -> None:
+    def _report_trouble(self, error: KafkaError) -> None:
         """A topic that is not there may still be made; what else is hopeless stays so."""
         hopeless = is_hopeless(error) and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART
-        self._tell(self._listener.troubled, error.name(), error.str(), is_hopeless=hopeless)
+        self._report(self._listener.troubled, error.name(), error.str(), is_hopeless=hopeless)
 
-    def _tell(self, listener: Callable[..., None], *arguments: Any, **more: Any) -> None:
+    def _report(self, listener: Callable[..., None], *arguments: Any, **more: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(lambda: listener(*arguments, **more))
-        except RuntimeError:  # the loop has been closed: nobody waits any more
+        except RuntimeError:  # the loop has been closed: no listener waits any more
             self._is_stopping = True
 
     def _places(self, partitions: set[int] | frozenset[int]) -> list[TopicPartition]:
@@ -288,9 +287,9 @@ def _leave(consumer: Consumer) -> None:
     """
     try:
         consumer.unsubscribe()
-        for turn in range(LEAVE_POLLS_MAX):
+        for polls in range(LEAVE_POLLS_MAX):
             consumer.poll(RESTLESS_POLL_S)
-            if turn >= LEAVE_POLLS_MIN and not consumer.assignment():
+            if polls >= LEAVE_POLLS_MIN and not consumer.assignment():
                 break
     except KafkaException as error:
         _log.warning("left a group that may still count this consumer: %s", error)

@@ -1,7 +1,7 @@
 """The machine of a consumer of a durable address: events in, instructions out.
 
 Strategy: each partition holds its records in the order of the log until they are handled or given up. The offset that
-may be committed is that of the oldest record not yet done, so nothing unfinished is ever passed. Records stand in
+may be committed is that of the oldest record not yet done, so nothing unfinished is ever passed. Records wait in
 queues: one queue for the whole partition, or one for each key; only the first of a queue is in hand, and what failed
 keeps its queue waiting until its next attempt, so order is kept by construction. A slot is taken before a handler
 begins and freed with its outcome, even if the partition was revoked meanwhile; a partition that comes back while an old

@@ -29,7 +29,7 @@ class FetchedRecord(Protocol):
 
 
 class RecordState(enum.Enum):
-    QUEUED = "queued"  # somebody in its queue is before it
+    QUEUED = "queued"  # another one of its queue is before it
     READY = "ready"  # first of its queue, no slot yet
     NOTING = "noting"  # has a slot; a note is written before it begins
     HANDLING = "handling"  # has a slot; the handler has it
@@ -75,7 +75,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class PartitionAssigned:
-    """A partition is ours, from `offset`. `note`: its last owner ended without a goodbye and left this."""
+    """A partition is ours, from `offset`. `note`: its last owner crashed and left this."""
 
     partition: int
     offset: int
@@ -158,7 +158,7 @@ class WriteNote:
 
 @dataclass(frozen=True, slots=True)
 class RevertNote:
-    """Commit the offset with this note some time soon; nobody waits for it."""
+    """Commit the offset with this note some time soon; no message waits for it."""
 
     partition: int
     offset: int
