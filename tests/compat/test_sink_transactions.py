@@ -22,6 +22,7 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import Refused
 from hutong.pipelines.client.cluster import Cluster, ClusterSettings, TopicPartition, parse_bootstrap
 from hutong.pipelines.client.clusters import open_cluster
+from hutong.pipelines.client.coordinators import Coordinators
 from hutong.pipelines.client.group_offsets import OffsetAndMetadata, commit_offsets, fetch_offsets
 from hutong.pipelines.client.identities import Identity, TransactionOutcome
 from hutong.pipelines.client.transactions import IMPLICIT_PRODUCE, OpenTransaction, TransactionClient
@@ -264,7 +265,7 @@ def test_a_broker_refuses_a_transaction_that_may_last_too_long(topic: str, worke
 
 def test_offsets_of_a_group_without_members(cluster: Cluster, topic: str) -> None:
     where = TopicPartition(topic, 1)
-    commit_offsets(cluster, f"{topic}-group", {where: 42})
+    commit_offsets(Coordinators(cluster), f"{topic}-group", {where: 42})
     found = fetch_offsets(TransactionClient(cluster).coordinators, f"{topic}-group")
     assert {place: committed.offset for place, committed in found.items()} == {where: 42}
     assert fetch_offsets(TransactionClient(cluster).coordinators, f"{topic}-nobody") == {}

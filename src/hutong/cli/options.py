@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from hutong.foundation.errors import UsageError
+
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
 Bootstrap = Annotated[
@@ -15,3 +17,12 @@ AsDocument = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def assigned(option: str, texts: list[str] | None) -> list[tuple[str, str]]:
+    """Return the names and values of a repeatable option. Raises UsageError."""
+    pairs = [text.partition("=") for text in texts or []]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise UsageError(f"{option} {name} has no value; write {option} name=value.")
+    return [(name, value) for name, _, value in pairs]

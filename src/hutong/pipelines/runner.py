@@ -5,10 +5,9 @@ Every failure that is the world's leaves here as a UsageError of one sentence.
 
 import io
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from collections.abc import Mapping
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import PeerError, UsageError
 from hutong.pipelines.client.cluster import EARLIEST, LATEST, TopicMetadata, parse_bootstrap
 from hutong.pipelines.client.clusters import open_cluster
-from hutong.pipelines.engine.failures import EXIT_CODES, translate
+from hutong.pipelines.engine.failures import EXIT_CODES, plain_errors
 from hutong.pipelines.engine.interrupts import as_event
 from hutong.pipelines.engine.progress import Show, stream_line, watched
 from hutong.pipelines.engine.stages import job_group, lineage_text, shuffles, stages_of, stages_text
@@ -109,7 +108,7 @@ def run_pagerank(
         counted.add(1)
         return link
 
-    with _told():
+    with plain_errors():
         records = session.read.format("hutong").options(**source.options).load()
         ranks = pagerank.page_rank(pagerank.links_of(records).map(count), iterations)
         with job_group(context, "pagerank") as group, watched(context, show):
@@ -136,7 +135,7 @@ def run_access_log(
         not checkpoint.exists()
     ):  # an existing one belongs to another topic; this topic may have nothing to replace it with
         _write_counts(output, [])
-    with _told(), nullcontext(threading.Event()) if once else as_event() as ended:
+    with plain_errors(), nullcontext(threading.Event()) if once else as_event() as ended:
         queries = _start_access_log(session, source, output, checkpoint, once)
         record_count = _follow(queries, ended, show, clock)
     seconds = (clock.monotonic_ms() - began_ms) / 1000
@@ -145,7 +144,7 @@ def run_access_log(
 
 def explain_pagerank(session: "SparkSession") -> str:
     """Lineage and stages of two iterations over a graph of four pages."""
-    with _told():
+    with plain_errors():
         ranks = pagerank.page_rank(pagerank.links_of(_sample(session, pagerank.SAMPLE)), 2)
         with job_group(session.sparkContext, "pagerank") as group:
             pagerank.ranking(ranks)
@@ -155,7 +154,7 @@ def explain_pagerank(session: "SparkSession") -> str:
 
 def explain_access_log(session: "SparkSession") -> str:
     """Plan and stages of the aggregation over a log of three lines."""
-    with _told():
+    with plain_errors():
         counts = access_log.statistics(access_log.parsed(_sample(session, access_log.SAMPLE)))
         plan = io.StringIO()
         with redirect_stdout(plan):
@@ -221,14 +220,3 @@ def _note_progress(query: "StreamingQuery", rows_of_batch: dict[int, int]) -> No
 def _sample(session: "SparkSession", lines: tuple[str, ...]) -> "DataFrame":
     rows = [(None, bytearray(line.encode()), "sample", 0, offset) for offset, line in enumerate(lines)]
     return session.createDataFrame(rows, "key binary, value binary, topic string, partition int, offset bigint")
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Turn what Spark raises into a UsageError of one sentence."""
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, import_module("py4j.protocol").Py4JError) as error:
-        raise translate(error) from error

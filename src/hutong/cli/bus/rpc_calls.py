@@ -10,12 +10,11 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
-from hutong.cli.bus import bridge_client
+from hutong.cli.bus.bridge_client import tls_of
 from hutong.cli.bus.bus import Headers, Tls, TlsCa, TlsCertificate, headers_of
 from hutong.cli.options import AsDocument, AsJson
 from hutong.cli.output import print_json, print_rows, printable, remark
@@ -42,7 +41,7 @@ def list_services(
     tls_certificate: TlsCertificate = None,
 ) -> None:
     """Show the services that are bound at a node."""
-    found = _asked(node, _tls(tls, tls_ca, tls_certificate), lambda client: client.call(DISCOVERY, "services"))
+    found = _discovered(node, tls_of(tls_ca, tls_certificate, wanted=tls), "services")
     print_rows(found, ("address", "name", "version", "instances", "actions"), as_json=as_json)
 
 
@@ -55,11 +54,7 @@ def describe(
     tls_certificate: TlsCertificate = None,
 ) -> None:
     """Show what a service can: its methods as they are declared, and its errors."""
-    found = _asked(
-        node,
-        _tls(tls, tls_ca, tls_certificate),
-        lambda client: client.call(DISCOVERY, "describe", {"address": address}),
-    )
+    found = _discovered(node, tls_of(tls_ca, tls_certificate, wanted=tls), "describe", address=address)
     if as_json:
         print_json(found)
         return
@@ -82,11 +77,7 @@ def stats(
     tls_certificate: TlsCertificate = None,
 ) -> None:
     """Show how often each method was called, with what success and in what time."""
-    found = _asked(
-        node,
-        _tls(tls, tls_ca, tls_certificate),
-        lambda client: client.call(DISCOVERY, "statistics", {"address": address}),
-    )
+    found = _discovered(node, tls_of(tls_ca, tls_certificate, wanted=tls), "statistics", address=address)
     if address is not None and not found:
         raise UsageError(f"No service is bound at {address}; `hutong rpc list` shows those that are.", ExitCode.NOINPUT)
     rows = [
@@ -146,7 +137,7 @@ def call(
             remark("the result is another service, which ends with this connection")
         _print_value(outcome.value)
 
-    _asked(node, _tls(tls, tls_ca, tls_certificate), carry_out, of=method)
+    _asked(node, tls_of(tls_ca, tls_certificate, wanted=tls), carry_out, of=method)
 
 
 async def _print_stream(client: Any, address: str, timeout_ms: int) -> None:
@@ -158,6 +149,11 @@ async def _print_stream(client: Any, address: str, timeout_ms: int) -> None:
         sys.stdout.flush()
         if batch["done"]:
             return
+
+
+def _discovered(node: str, tls: Any, action: str, **arguments: object) -> Any:
+    """Ask the node's own service for services."""
+    return _asked(node, tls, lambda client: client.call(DISCOVERY, action, arguments))
 
 
 def _asked(node: str, tls: Any, ask: Callable[[Any], Awaitable[A]], of: str = "") -> A:
@@ -231,7 +227,3 @@ def _print_value(value: Any) -> None:
 def _print_text(text: str) -> None:
     for line in text.splitlines():
         sys.stdout.write(f"  {printable(line)}\n" if line.strip() else "\n")
-
-
-def _tls(wanted: bool, ca: Path | None, certificate: Path | None) -> Any:
-    return bridge_client.tls_of(ca, certificate, wanted=wanted)

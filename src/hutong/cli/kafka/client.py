@@ -11,14 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from confluent_kafka import (
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from hutong.cli.kafka import client_config
@@ -26,7 +19,7 @@ from hutong.foundation.errors import ExitCode, UsageError
 
 CONNECT_TIMEOUT_SECONDS = 3.0
 REQUEST_TIMEOUT_SECONDS = 15.0
-LOOK_SECONDS = 1.0  # between two looks whether we were refused, while an answer is awaited
+CHECK_SECONDS = 1.0  # between two checks for a refusal, while an answer is awaited
 
 T = TypeVar("T")
 
@@ -37,10 +30,7 @@ UNREACHABLE = {
     KafkaError._RESOLVE,
     KafkaError.REQUEST_TIMED_OUT,
 }
-UNKNOWN_TOPIC = {
-    KafkaError._UNKNOWN_TOPIC,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-}
+UNKNOWN_TOPIC = {KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART}
 REFUSED_ACCESS = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL}
 UNSUPPORTED = {KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION}
 
@@ -115,9 +105,9 @@ def reach(bootstrap: str) -> None:
 
 def result(future: "Future[T]", subject: str) -> T:
     """The value of an admin call about `subject`. Raises UsageError in its place."""
-    for _ in range(int(REQUEST_TIMEOUT_SECONDS / LOOK_SECONDS)):
+    for _ in range(int(REQUEST_TIMEOUT_SECONDS / CHECK_SECONDS)):
         try:
-            return future.result(LOOK_SECONDS)
+            return future.result(CHECK_SECONDS)
         except KafkaException as error:
             raise failure(error, subject) from None
         except TimeoutError:
@@ -162,9 +152,9 @@ def failure(error: KafkaException | KafkaError, subject: str) -> UsageError:
 def topics(client: AdminClient) -> dict[str, Any]:
     """Name → metadata of every topic. Asking for all creates none, as asking by name may do."""
     last: KafkaException | None = None
-    for _ in range(int(REQUEST_TIMEOUT_SECONDS / LOOK_SECONDS)):
+    for _ in range(int(REQUEST_TIMEOUT_SECONDS / CHECK_SECONDS)):
         try:
-            found: dict[str, Any] = client.list_topics(timeout=LOOK_SECONDS).topics
+            found: dict[str, Any] = client.list_topics(timeout=CHECK_SECONDS).topics
         except KafkaException as error:
             last = error
             if error.args[0].code() not in UNREACHABLE:
@@ -177,12 +167,14 @@ def topics(client: AdminClient) -> dict[str, Any]:
     raise failure(last, "list of topics") from None
 
 
-def partitions_of(client: AdminClient, topic: str) -> list[int]:
-    """The topic's partition numbers; never creates it. Raises UsageError when it does not exist."""
+def partitions_of(client: AdminClient, topic: str, only: int | None = None) -> list[int]:
+    """The topic's partition numbers, or `only` this one. Creates nothing. Raises UsageError for what is not there."""
     found = topics(client).get(topic)
     if found is None:
         raise failure(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), f"topic {topic}")
-    return sorted(found.partitions)
+    if only is not None and only not in found.partitions:
+        raise UsageError(f"The topic {topic} has no partition {only}.", ExitCode.NOINPUT)
+    return sorted(found.partitions) if only is None else [only]
 
 
 def offsets(client: AdminClient, partitions: Iterable[tuple[str, int]], spec: OffsetSpec) -> dict[tuple[str, int], int]:

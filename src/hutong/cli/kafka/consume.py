@@ -80,10 +80,7 @@ def read_records(
 
     position = parse_position(start)
     admin = client.admin(bootstrap)
-    numbers = client.partitions_of(admin, topic)
-    if partition is not None and partition not in numbers:
-        raise UsageError(f"The topic {topic} has no partition {partition}.", ExitCode.NOINPUT)
-    wanted = [(topic, number) for number in numbers if partition in (None, number)]
+    wanted = [(topic, number) for number in client.partitions_of(admin, topic, partition)]
     spans = {at[1]: span for at, span in resolve(admin, wanted, position).items()}
     # Without --follow the ends at the start are the goal: records that arrive meanwhile must not keep it running.
     if follow:

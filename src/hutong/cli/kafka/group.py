@@ -70,10 +70,7 @@ def reset(
 
     position = parse_position(to)
     admin = client.admin(bootstrap)
-    numbers = client.partitions_of(admin, topic)
-    wanted = [(topic, number) for number in numbers if partition in (None, number)]
-    if not wanted:
-        raise UsageError(f"The topic {topic} has no partition {partition}.", ExitCode.NOINPUT)
+    wanted = [(topic, number) for number in client.partitions_of(admin, topic, partition)]
     spans = resolve(admin, wanted, position)
     committed = _committed(admin, group)
     rows = [

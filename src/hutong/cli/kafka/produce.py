@@ -18,7 +18,7 @@ from typing import IO, Annotated, Any, Literal, cast
 
 import typer
 
-from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, Bootstrap, TopicName
+from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, Bootstrap, TopicName, assigned
 from hutong.cli.output import print_json, progress, remark
 from hutong.foundation.errors import ExitCode, UsageError
 
@@ -56,7 +56,8 @@ def produce(
     for path in files or []:
         if path.is_dir() or not os.access(path, os.R_OK):
             raise UsageError(f"{path} is no file that you may read.", ExitCode.NOINPUT)
-    shared = {"headers": _headers(headers), **({} if partition is None else {"partition": partition})}
+    sent_headers = [(name, value.encode()) for name, value in assigned("--header", headers)]
+    shared = {"headers": sent_headers, **({} if partition is None else {"partition": partition})}
     settings = {"acks": acks, "compression_type": compression, "linger_ms": linger_ms}
     sending = Sending(client.producer(bootstrap, enable_idempotence=acks == "all", **settings), topic, shared)
     started = time.perf_counter()
@@ -100,8 +101,8 @@ class Sending:
         """Wait for every acknowledgement. Raises UsageError when one is missing."""
         from hutong.cli.kafka import client
 
-        for _ in range(int(FLUSH_TIMEOUT_SECONDS / client.LOOK_SECONDS)):
-            unsent = self.producer.flush(client.LOOK_SECONDS)
+        for _ in range(int(FLUSH_TIMEOUT_SECONDS / client.CHECK_SECONDS)):
+            unsent = self.producer.flush(client.CHECK_SECONDS)
             if not unsent:
                 break
             client.check_access()
@@ -170,14 +171,6 @@ def _lines(stream: IO[bytes], source: str) -> Iterator[bytes]:
             yield line.removesuffix(b"\n")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UsageError(f"{source} is not a whole gzip file: {error}.", ExitCode.DATAERR) from None
-
-
-def _headers(pairs: list[str] | None) -> list[tuple[str, bytes]]:
-    split = [pair.partition("=") for pair in pairs or []]
-    for name, equals, _ in split:
-        if not equals:
-            raise UsageError(f"--header {name} has no value; write --header name=value.")
-    return [(name, value.encode()) for name, _, value in split]
 
 
 def _report(sending: Sending, topic: str, seconds: float, *, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, AsJson, Bootstrap, TopicName, Yes
+from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, AsJson, Bootstrap, TopicName, Yes, assigned
 from hutong.cli.output import print_json, print_rows, remark
 from hutong.foundation.errors import ExitCode, UsageError
 
@@ -53,7 +53,7 @@ def create(
 
     from hutong.cli.kafka import client
 
-    wanted = NewTopic(topic, partitions, 1, config=dict(_assignments(configs)))
+    wanted = NewTopic(topic, partitions, 1, config=dict(assigned("--config", configs)))
     admin = client.admin(bootstrap)
     try:
         client.result(admin.create_topics([wanted])[topic], f"topic {topic}")
@@ -95,7 +95,8 @@ def alter(
     from hutong.cli.kafka import client
 
     changes = [
-        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in _assignments(configs)
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in assigned("--config", configs)
     ]
     changes += [ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE) for name in unset or []]
     if not changes and partitions is None:
@@ -133,14 +134,6 @@ def confirm(question: str, *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise UsageError("This cannot be undone; repeat the command with --yes.")
     typer.confirm(question, abort=True, err=True)
-
-
-def _assignments(configs: list[str] | None) -> list[tuple[str, str]]:
-    pairs = [(name, equals, value) for name, equals, value in (config.partition("=") for config in configs or [])]
-    for name, equals, _ in pairs:
-        if not equals:
-            raise UsageError(f"--config {name} has no value; write --config name=value.")
-    return [(name, value) for name, _, value in pairs]
 
 
 def _spans(admin: Any, partitions: list[tuple[str, int]]) -> dict[tuple[str, int], tuple[int, int]]:

@@ -6,14 +6,12 @@ Knows nothing of how they are made: `hutong.security.development` does.
 import shlex
 import socket
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from hutong.cli.output import print_json, remark
 from hutong.security.development import DAYS, DAYS_MAX, SERVER_NAMES, DevelopmentAuthority
-
-FOLDER: Final = Path("hutong-certs")
 
 app = typer.Typer(name="cert", help="Certificates for TLS.", no_args_is_help=True)
 

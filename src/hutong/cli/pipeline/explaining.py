@@ -13,6 +13,7 @@ from hutong.cli.pipeline.options import (
     MasterOption,
     PipelineArgument,
     check_log_level,
+    checked_pipeline,
     settings_of,
 )
 from hutong.foundation.errors import ExitCode, PeerError, UsageError
@@ -64,11 +65,8 @@ def _explain_job(job: "Job", master: str, conf: list[str] | None, spark_log: str
 
 
 def _explain_pipeline(name: str | None, svg: Path | None, master: str, conf: list[str] | None, log_level: str) -> None:
-    from hutong.pipelines.declared.check.checking import read_and_check
-    from hutong.pipelines.declared.check.reaching import check_topics
     from hutong.pipelines.declared.parts.explaining import SETTINGS
     from hutong.pipelines.declared.parts.explaining import explain as explain_on
-    from hutong.pipelines.declared.run.finding import find
     from hutong.pipelines.engine.failures import plain_errors
     from hutong.pipelines.engine.masters import is_connect
     from hutong.pipelines.engine.progress import live_line
@@ -78,10 +76,7 @@ def _explain_pipeline(name: str | None, svg: Path | None, master: str, conf: lis
     check_log_level(log_level)
     if is_connect(master):
         raise UsageError("explain looks into Spark's own process: leave out --master sc://...")
-    pipeline, problems = read_and_check(find(name, Path()))
-    if not problems.grave:
-        check_topics(pipeline, problems)
-    problems.raise_grave(pipeline.name)
+    _file, pipeline = checked_pipeline(name)
     settings = {**SETTINGS, **pipeline.spark, **settings_of(conf)}
     with (
         live_line("starting Spark"),

@@ -1,11 +1,14 @@
 """Arguments that several commands of `hutong pipeline` share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hutong.foundation.errors import UsageError
+
+if TYPE_CHECKING:
+    from hutong.pipelines.declared.declare.definition import Pipeline
 
 PipelineArgument = Annotated[
     str | None,
@@ -60,3 +63,18 @@ def _setting(option: str, text: str) -> tuple[str, str]:
     if not key or not separator:
         raise UsageError(f"{option} {text.partition('=')[0]} is not of the form KEY=VALUE")  # a value may be a secret
     return key, value
+
+
+def checked_pipeline(name: str | None, *, offline: bool = False) -> "tuple[Path, Pipeline]":
+    """Return the file and the pipeline that a user names. Raises UsageError with all that keeps it from running."""
+    from hutong.pipelines.declared.check.checking import read_and_check
+    from hutong.pipelines.declared.check.reaching import check_topics
+    from hutong.pipelines.declared.run.finding import find
+
+    file = find(name, Path())
+    pipeline, problems = read_and_check(file)
+    # A file with mistakes may name the wrong brokers, so those are asked last.
+    if not offline and not problems.grave:
+        check_topics(pipeline, problems)
+    problems.raise_grave(pipeline.name)
+    return file, pipeline

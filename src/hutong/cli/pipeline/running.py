@@ -5,7 +5,6 @@ import signal
 import time
 from contextlib import suppress
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +20,7 @@ from hutong.cli.pipeline.options import (
     PipelineArgument,
     StateOption,
     check_log_level,
+    checked_pipeline,
     settings_of,
 )
 from hutong.foundation.errors import ExitCode, UsageError
@@ -64,20 +64,14 @@ def run_declared(
     Ctrl-C stops after the batch at work. `run access-log` and `run pagerank` run jobs that need no file.
     """
     from hutong.foundation.clock import SystemClock
-    from hutong.pipelines.declared.check.checking import read_and_check
-    from hutong.pipelines.declared.check.reaching import check_topics
     from hutong.pipelines.declared.process.request import Request
     from hutong.pipelines.declared.process.supervisor import Supervisor
-    from hutong.pipelines.declared.run.finding import find, folder_of
+    from hutong.pipelines.declared.run.finding import folder_of
     from hutong.pipelines.engine.session import MISSING_EXTRA
 
     check_log_level(spark_log)
     settings = settings_of(conf)
-    file = find(name, Path())
-    pipeline, problems = read_and_check(file)
-    if not offline and not problems.grave:
-        check_topics(pipeline, problems)
-    problems.raise_grave(pipeline.name)
+    file, pipeline = checked_pipeline(name, offline=offline)
     if find_spec("pyspark") is None:
         raise UsageError(MISSING_EXTRA, ExitCode.UNAVAILABLE)
     request = Request(

@@ -14,6 +14,7 @@ from typing import Any
 
 from hutong.cli.output import print_json, print_rows, utc
 from hutong.examples.demo.flow import DemoStream
+from hutong.pipelines.report.render.tables import percentile
 
 MODULES_SHOWN = 15
 PATHS_SHOWN = 5
@@ -40,14 +41,6 @@ class Findings:
     paths: list[Row] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     seconds: float = 0.0
-
-
-def percentile(values: Sequence[float], share: float) -> float | None:
-    """The nearest-rank percentile; None of nothing."""
-    if not values:
-        return None
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def module_rows(findings: Findings, edges: Sequence[tuple[str, str]]) -> list[Row]:
@@ -159,5 +152,4 @@ def _rate(count: int, seconds: float) -> int | None:
 
 
 def _milliseconds(seconds: Sequence[float], share: float) -> float | None:
-    value = percentile(seconds, share)
-    return None if value is None else round(value * 1000, 3)
+    return round(percentile(seconds, share) * 1000, 3) if seconds else None

@@ -151,11 +151,19 @@ class Cluster:
         node = self._leaders.get(partition, -1)
         if node not in self._brokers:
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {partition} has no leader")
-        return self._connection(self._brokers[node])
+        return self.connection_to(self._brokers[node])
 
     def connection_to(self, address: BrokerAddress) -> BrokerConnection:
-        """An idle connection to one broker. One attempt: use it inside `retrying`."""
-        return self._connection(address)
+        """An idle connection to one broker, new or reused. One attempt: use it inside `retrying`."""
+        connection = self._connections.get(address)
+        if connection is not None and connection.is_idle:
+            return connection
+        if connection is not None:
+            # Left in the middle of an answer: the rest of it would be taken for the next one.
+            connection.close()
+            del self._connections[address]
+        connection = self._connections[address] = self._connect(*address, self.settings)
+        return connection
 
     def brokers(self) -> list[BrokerAddress]:
         """The addresses of all brokers."""
@@ -171,7 +179,7 @@ class Cluster:
         refusal: Unavailable | None = None
         for address in dict.fromkeys([*self._connections, *self._brokers.values(), *self.settings.bootstrap]):
             try:
-                return self._connection(address)
+                return self.connection_to(address)
             except Unavailable as error:
                 refusal = error
         assert refusal is not None  # there is at least one bootstrap address
@@ -195,17 +203,6 @@ class Cluster:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
-
-    def _connection(self, address: BrokerAddress) -> BrokerConnection:
-        """Open or reuse. One that is not idle was left in the middle of an answer: it cannot be used again."""
-        connection = self._connections.get(address)
-        if connection is not None and connection.is_idle:
-            return connection
-        if connection is not None:
-            connection.close()
-            del self._connections[address]
-        connection = self._connections[address] = self._connect(*address, self.settings)
-        return connection
 
     def _topics(self, names: list[str] | None, create: bool) -> dict[str, TopicMetadata]:
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]

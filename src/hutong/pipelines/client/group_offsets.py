@@ -7,7 +7,7 @@ Spark's checkpoint. The sink keeps notes in the metadata of offsets.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from hutong.pipelines.client.cluster import Cluster, TopicPartition, raise_refusal
+from hutong.pipelines.client.cluster import TopicPartition, raise_refusal
 from hutong.pipelines.client.connection import OFFSET_FETCH
 from hutong.pipelines.client.coordinators import CoordinatorKind, Coordinators
 from hutong.wire.kafka.apis.k08_offset_commit import (
@@ -35,15 +35,10 @@ class OffsetAndMetadata(NamedTuple):
     metadata: str = ""
 
 
-def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Commit positions for a group. Raises Refused, for one when the group has members."""
-    commit_through(Coordinators(cluster), group, offsets)
-
-
-def commit_through(
+def commit_offsets(
     coordinators: Coordinators, group: str, offsets: Mapping[TopicPartition, int], retry_ms: int | None = None
 ) -> None:
-    """Commit repeatedly: the coordinator is looked up once."""
+    """Commit positions for a group. Raises Refused, for one when the group has members."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (name, index), offset in offsets.items():
         topic = topics.setdefault(name, OffsetCommitRequestTopic(name))

@@ -28,6 +28,9 @@ EXIT_CODES = {
     Refused.__name__: ExitCode.PROTOCOL,
     AccessDenied.__name__: ExitCode.NOPERM,
 }
+CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
+STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
+POSITION = re.compile(r"line (\d+),? pos(?:ition)? (\d+)")
 WORKER_LOST = ("Python worker failed to connect back", "Python worker exited unexpectedly")
 """Spark's words for a Python worker that was killed, or that a busy machine did not start in time."""
 
@@ -64,3 +67,14 @@ def first_cause(error: Exception) -> str:
     text = str(error)
     causes = list(CAUSE.finditer(text))
     return causes[-1]["message"] if causes else text.strip().partition("\n")[0]
+
+
+def analysis_sentence(error: Exception) -> str:
+    """Return an analysis error in one line, without codes and plans: Spark's sentence, and its place in the query."""
+    text = str(error).strip()
+    if not CONDITION.match(text):
+        return str(translate(error))
+    position = POSITION.search(text)
+    message = " ".join(STATE.sub("", CONDITION.sub("", text)).split())
+    place = f" (line {position[1]}, column {int(position[2]) + 1})" if position else ""
+    return f"{message}{place}"

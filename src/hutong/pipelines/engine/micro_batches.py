@@ -42,13 +42,10 @@ class MicroBatch:
     duration_ms: int
     phases_ms: Mapping[str, int]
     row_count: int = 0
-    output_row_count: int | None = None
     arrived_per_s: float | None = None
-    processed_per_s: float | None = None
     lag_of_topic: Mapping[str, int] | None = None
     """Rows, or None where no source tells."""
     watermark_ms: int | None = None
-    event_time_max_ms: int | None = None
     state_row_count: int | None = None
     state_bytes: int | None = None
     late_row_count: int = 0
@@ -68,7 +65,6 @@ def micro_batch(progress: Mapping[str, Any]) -> MicroBatch:
         raise ValueError("this is not the progress of a streaming query") from error
     durations = _whole_numbers(progress.get("durationMs"))
     states = [state for state in _list(progress.get("stateOperators")) if isinstance(state, dict)]
-    event_time = _dict(progress.get("eventTime"))
     return MicroBatch(
         query_id=query_id,
         run_id=str(progress.get("runId", "")),
@@ -78,12 +74,9 @@ def micro_batch(progress: Mapping[str, Any]) -> MicroBatch:
         duration_ms=durations.get(WHOLE) or _whole(progress.get("batchDuration")),
         phases_ms=_phases(durations),
         row_count=_rows(progress),
-        output_row_count=_output(progress),
-        arrived_per_s=_rate(progress, "inputRowsPerSecond"),
-        processed_per_s=_rate(progress, "processedRowsPerSecond"),
+        arrived_per_s=_arrival_rate(progress),
         lag_of_topic=lag_of_topic(progress),
-        watermark_ms=_optional_time_ms(event_time.get("watermark")),
-        event_time_max_ms=_optional_time_ms(event_time.get("max")),
+        watermark_ms=_optional_time_ms(_dict(progress.get("eventTime")).get("watermark")),
         state_row_count=sum(_whole(state.get("numRowsTotal")) for state in states) if states else None,
         state_bytes=sum(_whole(state.get("memoryUsedBytes")) for state in states) if states else None,
         late_row_count=sum(_whole(state.get("numRowsDroppedByWatermark")) for state in states),
@@ -103,17 +96,6 @@ def lag_of_topic(progress: Mapping[str, Any]) -> dict[str, int] | None:
     return lags or None
 
 
-def batch_line(batch: MicroBatch) -> str:
-    """A micro-batch in one line, for a person who watches."""
-    parts = [f"batch {batch.batch_id}", f"{batch.row_count:,} records"]
-    if batch.processed_per_s is not None:
-        parts.append(f"{batch.processed_per_s:,.0f} records/s")
-    parts.append(f"{batch.duration_ms:,} ms")
-    if batch.lag is not None:
-        parts.append(f"{batch.lag:,} behind" if batch.lag else "nothing behind")
-    return f"{batch.query}: {', '.join(parts)}"
-
-
 def _phases(durations: Mapping[str, int]) -> dict[str, int]:
     """Return Spark's phases under our names, and the unmeasured rest."""
     phases: dict[str, int] = {}
@@ -131,16 +113,11 @@ def _rows(progress: Mapping[str, Any]) -> int:
     return sum(_whole(_dict(source).get("numInputRows")) for source in _list(progress.get("sources")))
 
 
-def _output(progress: Mapping[str, Any]) -> int | None:
-    entry = _dict(progress.get("sink")).get("numOutputRows")
-    return entry if isinstance(entry, int) and entry >= 0 else None  # -1 where the sink does not count
-
-
-def _rate(progress: Mapping[str, Any], name: str) -> float | None:
+def _arrival_rate(progress: Mapping[str, Any]) -> float | None:
     """None where Spark could not divide: it gives NaN, text, or leaves it out."""
-    entry = progress.get(name)
+    entry = progress.get("inputRowsPerSecond")
     if entry is None:
-        rates = [_dict(source).get(name) for source in _list(progress.get("sources"))]
+        rates = [_dict(source).get("inputRowsPerSecond") for source in _list(progress.get("sources"))]
         numbers = [float(rate) for rate in rates if isinstance(rate, int | float)]
         entry = sum(numbers) if numbers else None
     return float(entry) if isinstance(entry, int | float) and 0 <= entry < float("inf") else None

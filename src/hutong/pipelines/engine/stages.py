@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 60
 ATTEMPTS_MAX = 3  # Spark's server drops a connection after 30 s, and the first answer of a busy driver may take longer
-UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,6 @@ class Stage:
     longest_task_ms: int = 0
     failed_task_count: int = 0
     input_row_count: int = 0
-    output_row_count: int = 0
     spilled_bytes: int = 0
 
 
@@ -101,7 +100,7 @@ def stages_text(stages: Iterable[Stage]) -> str:
     """One line per stage; `◀ 0, 1` names the stages whose output it reads."""
     lines = ["stage  tasks   seconds   shuffle in  shuffle out  what"]
     for stage in stages:
-        read, written = _size(stage.shuffle_read_bytes), _size(stage.shuffle_write_bytes)
+        read, written = size(stage.shuffle_read_bytes), size(stage.shuffle_write_bytes)
         waits = f"  ◀ {', '.join(map(str, stage.waits_for))}" if stage.waits_for else ""
         skipped = "  (skipped: kept from before)" if stage.status == "SKIPPED" else ""
         figures = f"{stage.stage_id:>5}  {stage.task_count:>5}  {stage.run_time_ms / 1000:>8.2f}"
@@ -135,7 +134,6 @@ def stage_of_entry(entry: Mapping[str, Any]) -> Stage:
         rdd_ids=frozenset(entry["rddIds"]),
         failed_task_count=entry.get("numFailedTasks", 0),
         input_row_count=entry.get("inputRecords", 0),
-        output_row_count=entry.get("outputRecords", 0),
         spilled_bytes=entry.get("diskBytesSpilled", 0),
     )
 
@@ -151,12 +149,12 @@ def short_name(text: str) -> str:
     return re.sub(r"(?<= at )/\S*/", "", text)
 
 
-def _size(byte_count: int) -> str:
+def size(byte_count: float) -> str:
+    """Bytes for people; a dash for none."""
     if not byte_count:
         return "-"
-    size = float(byte_count)
     for unit in UNITS:
-        if size < 1024 or unit == UNITS[-1]:
-            break
-        size /= 1024
-    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        if byte_count < 1024 or unit == UNITS[-1]:
+            return f"{byte_count:.0f} {unit}" if unit == "B" else f"{byte_count:.1f} {unit}"
+        byte_count /= 1024
+    raise AssertionError("the last unit returns")

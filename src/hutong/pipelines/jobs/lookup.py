@@ -13,6 +13,7 @@ from hutong.foundation.errors import UsageError
 from hutong.pipelines.jobs.events import Frames, Parameters, choice
 from hutong.pipelines.jobs.job import Job, JobParameter
 from hutong.pipelines.jobs.join import chosen, joined_sides
+from hutong.pipelines.jobs.tables import is_log, latest_per_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,8 +89,6 @@ def transform(frames: Frames, parameters: Parameters) -> "DataFrame":
 
 def table_of(rows: "DataFrame", kept: str, name: str) -> "DataFrame":
     """Return the latest row of each key for a topic, all rows for other sources, unless configured otherwise."""
-    from hutong.pipelines.jobs.tables import is_log, latest_per_key
-
     if kept == "all" or (kept == "auto" and not is_log(rows)):
         return rows
     if not is_log(rows):

@@ -7,16 +7,16 @@ resumes at the offset reached.
 Knows nothing of records inside batches.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hutong.foundation.errors import ProtocolError, Refused
 from hutong.pipelines.client.cluster import EARLIEST, LATEST, Cluster, TopicPartition, raise_refusal
 from hutong.pipelines.client.connection import BrokerConnection
 from hutong.pipelines.errors import DataLost, Unavailable
-from hutong.pipelines.source.record_sets import RecordSet
 from hutong.wire.kafka.apis.k01_fetch import (
+    AbortedTransaction,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -39,6 +39,14 @@ class FetchSettings:
     fetch_bytes: int = 2 * 2**20
     wait_ms_max: int = 500
     fail_on_data_loss: bool = True
+
+
+class RecordSet(NamedTuple):
+    """Whole batches of one fetch, and the transactions that were aborted there. `records` holds until the next one."""
+
+    records: memoryview
+    batches: "BatchIndex"
+    aborted: Sequence[AbortedTransaction]
 
 
 class PartitionReader:

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 from hutong.foundation.errors import UsageError
 
-OF_SPARKS_SOURCE = (
+READING_OPTIONS = (
+    # Those of Spark's own Kafka source.
     "subscribe",
     "subscribePattern",
     "assign",
@@ -33,8 +34,7 @@ OF_SPARKS_SOURCE = (
     "minPartitions",
     "kafka.bootstrap.servers",
     "kafka.isolation.level",
-)
-OF_OURS = (
+    # Ours.
     "columns",
     "keyFormat",
     "keyFraming",
@@ -52,7 +52,7 @@ LIKENESS_MIN = 0.85
 
 def refuse_misspelt(given: Iterable[str]) -> None:
     """Raises UsageError for a name that is nearly one of ours."""
-    known = {name.lower(): name for name in (*OF_SPARKS_SOURCE, *OF_OURS)}
+    known = {name.lower(): name for name in READING_OPTIONS}
     for name in given:
         near = difflib.get_close_matches(name.lower(), known, 1, LIKENESS_MIN)
         if near and name.lower() not in known:

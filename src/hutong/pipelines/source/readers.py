@@ -19,7 +19,7 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import PeerError, ProtocolError, UsageError
 from hutong.pipelines.client.cluster import LATEST, Cluster, TopicPartition
 from hutong.pipelines.client.clusters import shared_cluster, shared_transactions
-from hutong.pipelines.client.group_offsets import commit_through
+from hutong.pipelines.client.group_offsets import commit_offsets
 from hutong.pipelines.engine.failure_reports import failures_reported
 from hutong.pipelines.source.admission import Admission
 from hutong.pipelines.source.fetching import PartitionReader
@@ -180,7 +180,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         coordinators = shared_transactions(self._options.cluster).coordinators
         with suppress(PeerError):
-            commit_through(coordinators, self._options.group_id, from_json(end), PROGRESS_MS_MAX)
+            commit_offsets(coordinators, self._options.group_id, from_json(end), PROGRESS_MS_MAX)
 
     def stop(self) -> None:
         self._cluster().close()

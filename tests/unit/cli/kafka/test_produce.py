@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from hutong.cli.kafka.produce import LINE_BYTES_MAX, Sending, _headers, _lines, _pairs
+from hutong.cli.kafka.produce import LINE_BYTES_MAX, Sending, _lines, _pairs
+from hutong.cli.options import assigned
 from hutong.foundation.errors import UsageError
 
 
@@ -100,4 +101,4 @@ def test_a_lost_acknowledgement_is_an_error() -> None:
 
 
 def test_headers() -> None:
-    assert _headers(["a=b=c", "empty="]) == [("a", b"b=c"), ("empty", b"")]
+    assert assigned("--header", ["a=b=c", "empty="]) == [("a", "b=c"), ("empty", "")]

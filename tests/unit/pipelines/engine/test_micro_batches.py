@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hutong.pipelines.engine.micro_batches import batch_line, lag_of_topic, micro_batch
+from hutong.pipelines.engine.micro_batches import lag_of_topic, micro_batch
 
 PROGRESS: dict[str, Any] = {
     "id": "9e8e9e33-efdd-40c0-a2f4-40e9ff27386a",
@@ -53,8 +53,7 @@ def test_a_batch_as_a_listener_tells_it() -> None:
         "noting the end": 61,
         "other": 2,
     }
-    assert (batch.row_count, batch.output_row_count, batch.processed_per_s) == (19999, None, 25061.4)
-    assert (batch.watermark_ms, batch.event_time_max_ms) == (None, 1795337346445)
+    assert (batch.row_count, batch.watermark_ms) == (19999, None)
     assert (batch.state_row_count, batch.state_bytes, batch.late_row_count) == (4, 2088, 3)
 
 
@@ -75,13 +74,6 @@ def test_an_event_log_counts_rows_by_source_alone() -> None:
 
 def test_a_source_without_newest_offsets_has_no_lag() -> None:
     assert micro_batch(PROGRESS | {"sources": PROGRESS["sources"][1:]}).lag is None
-
-
-def test_one_line_for_who_watches() -> None:
-    batch = micro_batch(PROGRESS)
-    assert batch_line(batch) == "hours: batch 8, 19,999 records, 25,061 records/s, 797 ms, 45,429 behind"
-    nameless = micro_batch(PROGRESS | {"id": "0123456789", "name": None, "sources": [], "processedRowsPerSecond": None})
-    assert batch_line(nameless) == "01234567: batch 8, 19,999 records, 797 ms"
 
 
 @pytest.mark.parametrize("missing", ["id", "batchId", "timestamp"])
@@ -105,7 +97,6 @@ def test_damaged_progress_is_read_or_refused(damage: dict[str, Any]) -> None:
     except ValueError:
         return
     assert batch.row_count >= 0
-    assert batch_line(batch)
 
 
 @settings(deadline=None, max_examples=25)

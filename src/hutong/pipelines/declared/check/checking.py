@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.declared.check.option_names import READING, WRITING, check_names
+from hutong.pipelines.declared.check.option_names import WRITING, check_names
 from hutong.pipelines.declared.check.options import is_streaming, reader_options, writer_options
 from hutong.pipelines.declared.declare.definition import (
     AT_LEAST_ONCE,
@@ -37,6 +37,7 @@ from hutong.pipelines.declared.declare.reading import read_pipeline
 from hutong.pipelines.jobs import JOBS
 from hutong.pipelines.jobs.job import Job
 from hutong.pipelines.sink.options import sink_options
+from hutong.pipelines.source.option_names import READING_OPTIONS
 from hutong.pipelines.source.options import schema_of, source_options
 
 SINK_NAME_LENGTH_MAX = 100
@@ -211,7 +212,7 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
         # The other formats have a fixed type.
         if value in ("json", "avro") and getattr(source, schema_key) is None and schema_key not in source.options:
             problems.add(f"{where}.{schema_key}", f'is missing: {key} = "{value}" needs to know the fields')
-    check_names(where, source.options, READING, problems)
+    check_names(where, source.options, READING_OPTIONS, problems)
     try:
         options = reader_options(pipeline, source)
         # The readers' own checks, so that both give the same sentences.

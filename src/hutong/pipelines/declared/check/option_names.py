@@ -8,35 +8,6 @@ from collections.abc import Mapping
 from hutong.pipelines.declared.check.options import KAFKA_PREFIX
 from hutong.pipelines.declared.declare.problems import Problems, suggestion
 
-STARTS_AND_ENDS = tuple(
-    f"{side}{what}" for side in ("starting", "ending") for what in ("Offsets", "Timestamp", "OffsetsByTimestamp")
-)
-READING = (
-    "subscribe",
-    "subscribePattern",
-    "assign",
-    *STARTS_AND_ENDS,
-    "startingOffsetsByTimestampStrategy",
-    "maxOffsetsPerTrigger",
-    "minOffsetsPerTrigger",
-    "maxTriggerDelay",
-    "minPartitions",
-    "maxRecordsPerPartition",
-    "failOnDataLoss",
-    "includeHeaders",
-    "columns",
-    "keyFormat",
-    "valueFormat",
-    "keySchema",
-    "valueSchema",
-    "onUndecodable",
-    "pushFilters",
-    "refresh",
-    "groupIdPrefix",
-    "kafkaConsumer.pollTimeoutMs",
-    "fetchOffset.numRetries",
-    "fetchOffset.retryIntervalMs",
-)
 WRITING = ("topic", "delivery", "includeHeaders", "checkpointLocation", "queryName")
 
 

@@ -26,41 +26,22 @@ WATERMARK, QUERIES = "watermark", "queries"
 Kinds = Mapping[str, str]
 
 PIPELINE_KEYS: Kinds = {
-    "name": TEXT,
-    "bootstrap": TEXT,
-    "trigger": TEXT,
+    **dict.fromkeys(("name", "bootstrap", "trigger", "group"), TEXT),
     "restarts": NUMBER,
-    "group": TEXT,
     "event_log": FLAG,
 }
 SOURCE_KEYS: Kinds = {
-    "kind": TEXT,
-    "topic": TEXT,
+    **dict.fromkeys(("kind", "topic", "pattern", "path", "schema", "bootstrap", "starting"), TEXT),
+    **dict.fromkeys(("key_format", "value_format", "key_schema", "value_schema"), TEXT),
     "topics": TEXTS,
-    "pattern": TEXT,
-    "path": TEXT,
-    "schema": TEXT,
-    "bootstrap": TEXT,
-    "starting": TEXT,
-    "key_format": TEXT,
-    "value_format": TEXT,
-    "key_schema": TEXT,
-    "value_schema": TEXT,
     "static": FLAG,
     "watermark": WATERMARK,
     "options": SETTINGS,
 }
 TRANSFORM_KEYS: Kinds = {"sql": QUERIES, "function": TEXT, "job": TEXT, "parameters": SETTINGS}
 SINK_KEYS: Kinds = {
-    "kind": TEXT,
-    "from": TEXT,
-    "topic": TEXT,
-    "path": TEXT,
-    "bootstrap": TEXT,
-    "delivery": TEXT,
-    "output_mode": TEXT,
-    "key": TEXT,
-    "value_format": TEXT,
+    **dict.fromkeys(("kind", "from", "topic", "path", "bootstrap", "delivery"), TEXT),
+    **dict.fromkeys(("output_mode", "key", "value_format"), TEXT),
     "partition_by": TEXTS,
     "options": SETTINGS,
 }

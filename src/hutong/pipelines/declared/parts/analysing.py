@@ -12,7 +12,7 @@ from hutong.pipelines.declared.check.checking import runs_by_itself
 from hutong.pipelines.declared.declare.definition import Pipeline
 from hutong.pipelines.declared.declare.problems import Problems
 from hutong.pipelines.declared.parts.building import Misbuilt, frames_of, output_of, transformed
-from hutong.pipelines.declared.parts.spark_words import analysis_sentence
+from hutong.pipelines.engine.failures import analysis_sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,7 +16,7 @@ from hutong.pipelines.declared.check.options import format_of, is_streaming, rea
 from hutong.pipelines.declared.declare.definition import TOPIC, Pipeline, Sink, Source
 from hutong.pipelines.declared.declare.problems import suggestion
 from hutong.pipelines.declared.declare.reading import load_module
-from hutong.pipelines.engine.failures import translate
+from hutong.pipelines.engine.failures import analysis_sentence, translate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -185,8 +185,6 @@ def _require(where: str, key: str, wanted: "list[str] | tuple[str, ...]", frame:
 def place(where: str) -> Iterator[None]:
     """Turn Spark's analysis errors into a Misbuilt that names the place. Errors that may pass stay as they are."""
     from pyspark.errors import PySparkException
-
-    from hutong.pipelines.declared.parts.spark_words import analysis_sentence
 
     try:
         yield

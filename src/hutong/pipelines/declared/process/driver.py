@@ -2,7 +2,7 @@
 
 Standard input stays open while the supervisor lives. The line `stop`, or its end, means: finish the batch and exit. So
 a driver outlives its supervisor by one batch at most. The run's record has the outcome in words; the exit code shows
-the supervisor whether a restart may help (`driver_codes`).
+the supervisor whether a restart may help (`restarts`).
 """
 
 import os
@@ -20,8 +20,8 @@ from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import ExitCode, HutongError, UsageError
 from hutong.pipelines.declared.declare.definition import Pipeline
 from hutong.pipelines.declared.declare.reading import read_pipeline
-from hutong.pipelines.declared.process.driver_codes import EXIT_PASSING
 from hutong.pipelines.declared.process.request import Request, as_asked
+from hutong.pipelines.declared.process.restarts import EXIT_PASSING
 from hutong.pipelines.declared.run.groups import GroupOffsets
 from hutong.pipelines.declared.run.progress_log import ProgressLog
 from hutong.pipelines.declared.run.run_folder import FAILED, FINISHED, RUNNING, STARTING, STOPPED, STOPPING, RunRecord

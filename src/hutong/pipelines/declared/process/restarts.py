@@ -7,6 +7,10 @@ that the pipeline works and resets the count.
 
 from enum import Enum
 
+from hutong.foundation.errors import ExitCode
+
+EXIT_PASSING, EXIT_UNKNOWN = ExitCode.TEMPFAIL, ExitCode.SOFTWARE
+"""Exit codes of a driver process, as its supervisor reads them; any other failure is a lasting one."""
 PAUSE_S_FIRST = 1.0
 PAUSE_S_MAX = 60.0
 UNKNOWN_RESTARTS_MAX = 2
@@ -18,6 +22,13 @@ class Cause(Enum):
     PASSING = "passing"
     UNKNOWN = "unknown"
     LASTING = "lasting"
+
+
+def cause_of(code: int) -> Cause:
+    """Return the cause of a driver's exit code; a code below 0 is a signal that killed it."""
+    if code < 0 or code == EXIT_PASSING:
+        return Cause.PASSING
+    return Cause.UNKNOWN if code == EXIT_UNKNOWN else Cause.LASTING
 
 
 class Restarts:

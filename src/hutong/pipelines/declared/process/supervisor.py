@@ -20,9 +20,8 @@ from types import FrameType
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode
 from hutong.pipelines.declared.declare.definition import Pipeline
-from hutong.pipelines.declared.process.driver_codes import cause_of
 from hutong.pipelines.declared.process.request import Request
-from hutong.pipelines.declared.process.restarts import Restarts
+from hutong.pipelines.declared.process.restarts import Restarts, cause_of
 from hutong.pipelines.declared.run.run_folder import ENDED, FAILED, STARTING, RunFolder, RunRecord, run_id_at
 
 KILL_S = 30

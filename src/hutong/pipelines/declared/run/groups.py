@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hutong.foundation.errors import PeerError, UsageError
-from hutong.pipelines.client.cluster import Cluster, ClusterSettings, TopicPartition
+from hutong.pipelines.client.cluster import ClusterSettings, TopicPartition
 from hutong.pipelines.client.clusters import open_cluster
+from hutong.pipelines.client.coordinators import Coordinators
 from hutong.pipelines.client.group_offsets import commit_offsets
 from hutong.pipelines.declared.check.options import GROUP_OPTION, is_streaming, reader_options, topics_of
 from hutong.pipelines.declared.declare.definition import TOPIC, Pipeline, Source
@@ -26,7 +27,7 @@ class GroupOffsets:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._clusters: dict[ClusterSettings, Cluster] = {}
+        self._coordinators: dict[ClusterSettings, Coordinators] = {}
         self._reached: dict[str, dict[TopicPartition, int]] = {}
         """By query."""
         self._committed: dict[TopicPartition, int] = {}
@@ -43,9 +44,9 @@ class GroupOffsets:
                 self._try(source, mine)
 
     def close(self) -> None:
-        for cluster in self._clusters.values():
-            cluster.close()
-        self._clusters.clear()
+        for coordinators in self._coordinators.values():
+            coordinators.cluster.close()
+        self._coordinators.clear()
 
     def _slowest(self) -> dict[TopicPartition, int]:
         offsets: dict[TopicPartition, int] = {}
@@ -58,9 +59,9 @@ class GroupOffsets:
         options = reader_options(self._pipeline, source)
         try:
             settings = cluster_of({**options, "kafka.default.api.timeout.ms": str(COMMIT_MS_MAX)})
-            if settings not in self._clusters:
-                self._clusters[settings] = open_cluster(settings)
-            commit_offsets(self._clusters[settings], options[GROUP_OPTION], offsets)
+            if settings not in self._coordinators:
+                self._coordinators[settings] = Coordinators(open_cluster(settings))
+            commit_offsets(self._coordinators[settings], options[GROUP_OPTION], offsets)
         except (PeerError, UsageError):
             return  # tried again with the next batch
         self._committed |= offsets

@@ -32,7 +32,6 @@ METRICS = {
     "internal.metrics.shuffle.read.remoteBytesRead": "shuffle_read_bytes",
     "internal.metrics.shuffle.write.bytesWritten": "shuffle_write_bytes",
     "internal.metrics.input.recordsRead": "input_row_count",
-    "internal.metrics.output.recordsWritten": "output_row_count",
 }
 """Spark's sums over the tasks of a stage, and where they go; several of one name are added."""
 STOPPED_BY_HAND = "SPARK_JOB_CANCELLED"

@@ -9,11 +9,10 @@ Knows nothing of queries.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TypeVar
 
-from hutong.pipelines.report.render.markup import SERIES_COLOUR_COUNT, element, escaped, number, svg
+from hutong.pipelines.report.render.markup import SERIES_COLOUR_COUNT, element, escaped, number, svg, utc
 
 WIDTH, HEIGHT = 1100.0, 210.0
 LEFT, RIGHT, TOP, BOTTOM = 76.0, 12.0, 28.0, 24.0
@@ -67,7 +66,7 @@ def lines_over_time(label: str, times_ms: Sequence[int], series: Sequence[Series
             parts += _dots(places, line.values, top, colour)
     edges = [LEFT, *((left + right) / 2 for left, right in pairwise(places)), LEFT + INNER_WIDTH]
     for index, time_ms in enumerate(times_ms):
-        tooltip = _tooltip(_clock(time_ms), series, index, words)
+        tooltip = _tooltip(utc(time_ms), series, index, words)
         parts.append(_touch(edges[index], edges[index + 1], tooltip))
     return f"<div class='chart'>{svg(WIDTH, HEIGHT, label, ''.join(parts))}</div>"
 
@@ -169,15 +168,4 @@ def _time_ticks(begin_ms: int, end_ms: int) -> list[tuple[int, str]]:
     step_ms = step_s * 1000
     first = -(-begin_ms // step_ms) * step_ms
     form = "%Y-%m-%d" if step_s >= 86_400 else "%m-%d %H:%M" if span_s > 86_400 else "%H:%M:%S"
-    return [(time_ms, _moment(time_ms, form)) for time_ms in range(first, end_ms + 1, step_ms)]
-
-
-def _clock(time_ms: int) -> str:
-    return _moment(time_ms, "%Y-%m-%d %H:%M:%S UTC")
-
-
-def _moment(time_ms: int, form: str) -> str:
-    try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).strftime(form)
-    except (ValueError, OverflowError, OSError):
-        return f"{time_ms} ms"
+    return [(time_ms, utc(time_ms, form)) for time_ms in range(first, end_ms + 1, step_ms)]

@@ -9,9 +9,9 @@ Knows nothing of where stages come from.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from hutong.pipelines.engine.stages import Stage
+from hutong.pipelines.engine.stages import Stage, size
 from hutong.pipelines.report.render.layers import Layout, Spot, arrange
-from hutong.pipelines.report.render.markup import duration, element, escaped, number, shortened, size, svg
+from hutong.pipelines.report.render.markup import duration, element, escaped, number, shortened, svg
 
 STAGE_COUNT_MAX = 200
 """More would be no picture any more; the last ones are drawn."""
@@ -65,7 +65,7 @@ def _box(stage: Stage, corner: tuple[float, float], longest_ms: int) -> str:
     kind = {"FAILED": "failed", "ACTIVE": "active", "SKIPPED": "skipped"}.get(stage.status, "done")
     name = shortened(stage_title(stage), NAME_COLUMNS)
     parts = [
-        element("title", {}, escaped(_told(stage))),
+        element("title", {}, escaped(_tooltip(stage))),
         element(
             "rect", {"class": f"node {kind}", "x": x, "y": y, "width": NODE_WIDTH, "height": NODE_HEIGHT, "rx": 5.0}
         ),
@@ -102,7 +102,7 @@ def _shuffled(stage: Stage) -> str:
     return " · ".join(parts)
 
 
-def _told(stage: Stage) -> str:
+def _tooltip(stage: Stage) -> str:
     lines = [f"stage {stage.stage_id}: {stage.name}", f"{stage.status.lower()}, {stage.task_count:,} tasks"]
     lines.append(f"tasks ran {duration(stage.run_time_ms)} together")
     lines += [f"operators: {', '.join(stage.operators)}"] if stage.operators else []

@@ -10,11 +10,11 @@ Knows nothing of Spark.
 import html
 import re
 import unicodedata
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 SERIES_COLOUR_COUNT = 8
 """The number of series colours in the style sheet."""
@@ -66,17 +66,6 @@ def shortened(text: str, columns_max: int) -> str:
     return f"{head}…{tail}"
 
 
-def size(byte_count: float) -> str:
-    """Bytes for people; a dash for none."""
-    if not byte_count:
-        return "-"
-    for unit in UNITS:
-        if byte_count < 1024 or unit == UNITS[-1]:
-            return f"{byte_count:.0f} {unit}" if unit == "B" else f"{byte_count:.1f} {unit}"
-        byte_count /= 1024
-    raise AssertionError("the last unit returns")
-
-
 def duration(milliseconds: float) -> str:
     if milliseconds < 1000:
         return f"{milliseconds:.0f} ms"
@@ -93,6 +82,16 @@ def duration(milliseconds: float) -> str:
 def count(value: float) -> str:
     """A number with thousands apart, whole from a hundred on."""
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}"
+
+
+def utc(time_ms: int | None, form: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
+    """A Unix time for people; a dash for none."""
+    if time_ms is None:
+        return "-"
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).strftime(form)
+    except (ValueError, OverflowError, OSError):  # an event log may hold any number
+        return f"{time_ms} ms"
 
 
 def _columns(text: str) -> int:

@@ -9,13 +9,12 @@ Knows nothing of where the figures come from.
 import base64
 import hashlib
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from hutong.pipelines.engine.failures import translate
-from hutong.pipelines.engine.stages import Stage
+from hutong.pipelines.engine.stages import Stage, size
 from hutong.pipelines.report.model import RunFailure, SparkJob, SparkRun
 from hutong.pipelines.report.render.dag import stage_dag, stage_title
-from hutong.pipelines.report.render.markup import count, duration, escaped, size, style
+from hutong.pipelines.report.render.markup import count, duration, escaped, style, utc
 from hutong.pipelines.report.render.streams import query_section
 from hutong.pipelines.report.render.tables import Column, Markup, Tile, table, tiles
 
@@ -28,15 +27,8 @@ STAGE_COLUMNS = (
     Column("stage", is_number=True),
     Column("what"),
     Column("state"),
-    Column("tasks", is_number=True),
-    Column("failed", is_number=True),
-    Column("took", is_number=True),
-    Column("tasks ran", is_number=True),
-    Column("longest task", is_number=True),
-    Column("rows in", is_number=True),
-    Column("shuffled in", is_number=True),
-    Column("shuffled out", is_number=True),
-    Column("spilled", is_number=True),
+    *(Column(title, is_number=True) for title in ("tasks", "failed", "took", "tasks ran", "longest task")),
+    *(Column(title, is_number=True) for title in ("rows in", "shuffled in", "shuffled out", "spilled")),
 )
 
 
@@ -69,7 +61,7 @@ def state_of(run: SparkRun) -> str:
 def _head(run: SparkRun) -> str:
     state = state_of(run)
     kind = "good" if state in GOOD else "bad" if state in BAD else "open"
-    about = [f"started {_utc(run.started_ms)}"] if run.started_ms is not None else []
+    about = [f"started {utc(run.started_ms)}"] if run.started_ms is not None else []
     if run.started_ms is not None and run.ended_ms is not None:
         about.append(f"lasted {duration(max(0, run.ended_ms - run.started_ms))}")
     about += [f"Spark {run.spark_version}"] if run.spark_version else []
@@ -105,7 +97,7 @@ def _failures(run: SparkRun) -> str:
             Markup(f"{escaped(sentence)}{_full_text(sentence, failures)}"),
             ", ".join(failure.where for failure in failures[:6]),
             count(max(failure.count for failure in failures)),
-            _utc(next((failure.time_ms for failure in failures if failure.time_ms is not None), None)),
+            utc(next((failure.time_ms for failure in failures if failure.time_ms is not None), None)),
         )
         for sentence, failures in found.items()
     ]
@@ -181,7 +173,7 @@ def _siblings(run: SparkRun) -> str:
     if len(run.siblings) < 2:
         return ""
     rows = [
-        (sibling.run_id, sibling.state, str(sibling.attempt), _utc(sibling.started_ms), sibling.error or "-")
+        (sibling.run_id, sibling.state, str(sibling.attempt), utc(sibling.started_ms), sibling.error or "-")
         for sibling in run.siblings[-SIBLING_ROWS_MAX:]
     ]
     columns = (Column("run"), Column("state"), Column("attempt", is_number=True), Column("started"), Column("error"))
@@ -227,12 +219,3 @@ def _what(stage: Stage) -> str:
 
 def _counted(number: int, word: str) -> str:
     return f"{number:,} {word}{'s' * (number != 1)}"
-
-
-def _utc(time_ms: int | None) -> str:
-    if time_ms is None:
-        return "-"
-    try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):
-        return f"{time_ms} ms"

@@ -6,9 +6,10 @@ Knows nothing of files or stages.
 from collections.abc import Sequence
 
 from hutong.pipelines.engine.micro_batches import MicroBatch
+from hutong.pipelines.engine.stages import size
 from hutong.pipelines.report.model import Query
 from hutong.pipelines.report.render.charts import Series, lines_over_time, stacked_bars, thinned
-from hutong.pipelines.report.render.markup import SERIES_COLOUR_COUNT, count, duration, escaped, size
+from hutong.pipelines.report.render.markup import SERIES_COLOUR_COUNT, count, duration, escaped
 from hutong.pipelines.report.render.tables import Tile, percentile, tiles
 
 PHASE_ORDER = ("asking for offsets", "planning", "noting the plan", "computing", "noting the end", "other")

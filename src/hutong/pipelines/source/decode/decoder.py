@@ -33,7 +33,7 @@ from hutong.pipelines.source.decode.index import (
 )
 from hutong.pipelines.source.decode.records import PROBLEMS, RecordWindow, decode_batches
 from hutong.pipelines.source.decode.transactions import drop_aborted
-from hutong.pipelines.source.record_sets import RecordSet
+from hutong.pipelines.source.fetching import RecordSet
 from hutong.wire.kafka.apis.k01_fetch import AbortedTransaction
 from hutong.wire.kafka.batch.compression import Compression, decompress
 

@@ -8,40 +8,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from hutong.pipelines.source.rows.kinds import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    SMALLINT,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    TINYINT,
-    ArrayOf,
-    DecimalOf,
-    Kind,
-    MapOf,
-    Scalar,
-    StructOf,
-)
+from hutong.pipelines.source.rows import kinds
+from hutong.pipelines.source.rows.kinds import ArrayOf, DecimalOf, Kind, MapOf, Scalar, StructOf
 
 SCALARS: Mapping[str, pa.DataType] = {
-    BOOLEAN: pa.bool_(),
-    TINYINT: pa.int8(),
-    SMALLINT: pa.int16(),
-    INT: pa.int32(),
-    BIGINT: pa.int64(),
-    FLOAT: pa.float32(),
-    DOUBLE: pa.float64(),
-    STRING: pa.string(),
-    BINARY: pa.binary(),
-    DATE: pa.date32(),
-    TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    TIMESTAMP_NTZ: pa.timestamp("us"),
+    kinds.BOOLEAN: pa.bool_(),
+    kinds.TINYINT: pa.int8(),
+    kinds.SMALLINT: pa.int16(),
+    kinds.INT: pa.int32(),
+    kinds.BIGINT: pa.int64(),
+    kinds.FLOAT: pa.float32(),
+    kinds.DOUBLE: pa.float64(),
+    kinds.STRING: pa.string(),
+    kinds.BINARY: pa.binary(),
+    kinds.DATE: pa.date32(),
+    kinds.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    kinds.TIMESTAMP_NTZ: pa.timestamp("us"),
 }
 
 

@@ -13,27 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from hutong.pipelines.source.rows.kinds import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DECIMAL_PRECISION_MAX,
-    DOUBLE,
-    FLOAT,
-    INT,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    TYPE_DEPTH_MAX,
-    ArrayOf,
-    DecimalOf,
-    Kind,
-    MapOf,
-    Scalar,
-    StructField,
-    StructOf,
-)
+from hutong.pipelines.source.rows import kinds
+from hutong.pipelines.source.rows.kinds import ArrayOf, DecimalOf, Kind, MapOf, Scalar, StructField, StructOf
 
 SCHEMA_CHARACTERS_MAX = 2**20
 NODES_MAX = 10_000
@@ -43,24 +24,24 @@ RECURSION_MAX = 15
 """The most that Spark's own Avro support unfolds."""
 PRIMITIVES: Mapping[str, str | None] = {
     "null": None,
-    "boolean": BOOLEAN,
-    "int": INT,
-    "long": BIGINT,
-    "float": FLOAT,
-    "double": DOUBLE,
-    "bytes": BINARY,
-    "string": STRING,
+    "boolean": kinds.BOOLEAN,
+    "int": kinds.INT,
+    "long": kinds.BIGINT,
+    "float": kinds.FLOAT,
+    "double": kinds.DOUBLE,
+    "bytes": kinds.BINARY,
+    "string": kinds.STRING,
 }
 LOGICAL_TIMES: Mapping[tuple[str, str], tuple[str, int]] = {
-    ("int", "date"): (DATE, 1),
-    ("long", "timestamp-millis"): (TIMESTAMP, 1000),
-    ("long", "timestamp-micros"): (TIMESTAMP, 1),
-    ("long", "local-timestamp-millis"): (TIMESTAMP_NTZ, 1000),
-    ("long", "local-timestamp-micros"): (TIMESTAMP_NTZ, 1),
+    ("int", "date"): (kinds.DATE, 1),
+    ("long", "timestamp-millis"): (kinds.TIMESTAMP, 1000),
+    ("long", "timestamp-micros"): (kinds.TIMESTAMP, 1),
+    ("long", "local-timestamp-millis"): (kinds.TIMESTAMP_NTZ, 1000),
+    ("long", "local-timestamp-micros"): (kinds.TIMESTAMP_NTZ, 1),
 }
 """The Spark type, and by what a number is multiplied for it."""
 
-WIDER = ((Scalar(INT), Scalar(BIGINT)), (Scalar(FLOAT), Scalar(DOUBLE)))
+WIDER = ((Scalar(kinds.INT), Scalar(kinds.BIGINT)), (Scalar(kinds.FLOAT), Scalar(kinds.DOUBLE)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +141,7 @@ def kind_of(plan: Plan) -> Kind | None:
         case Primitive(kind=kind) | FixedBytes(kind=kind) | Union(kind=kind):
             return kind
         case Enumeration():
-            return Scalar(STRING)
+            return Scalar(kinds.STRING)
         case Items(item, is_map):
             inner = _some(item)
             return MapOf(inner) if is_map else ArrayOf(inner)
@@ -189,10 +170,10 @@ class _AvroParser:
     def plan(self, schema: Any, namespace: str, depth: int) -> Plan:
         self.node_count += 1
         # Unfolding multiplies: with two self-references per record, each level doubles the nodes.
-        if depth > TYPE_DEPTH_MAX or self.node_count > NODES_MAX:
+        if depth > kinds.TYPE_DEPTH_MAX or self.node_count > NODES_MAX:
             unfolded = "" if self.recursion_max is None else ", unfolded: set recursiveFieldMaxDepth to less"
             raise ValueError(
-                f"its types are nested deeper than {TYPE_DEPTH_MAX}, or are more than {NODES_MAX}{unfolded}"
+                f"its types are nested deeper than {kinds.TYPE_DEPTH_MAX}, or are more than {NODES_MAX}{unfolded}"
             )
         if isinstance(schema, str):
             return self._by_name(schema, namespace, depth)
@@ -256,7 +237,7 @@ class _AvroParser:
                 size = _part(schema, "size")
                 if not isinstance(size, int) or not 0 <= size <= FIXED_BYTES_MAX:
                     raise ValueError(f"the size of {full} is not from 0 to {FIXED_BYTES_MAX}")
-                return FixedBytes(size, _decimal(schema) or Scalar(BINARY))
+                return FixedBytes(size, _decimal(schema) or Scalar(kinds.BINARY))
         # The count of enclosing occurrences, not of all: siblings may each unfold to the limit.
         around = self.open_counts.get(full, 0)
         self.open_counts[full] = around + 1
@@ -274,17 +255,17 @@ class _AvroParser:
 
     def _union(self, branches: Sequence[Any], namespace: str, depth: int) -> Plan:
         plans = tuple(self.plan(branch, namespace, depth + 1) for branch in branches)
-        kinds = [kind for kind in map(kind_of, plans) if kind is not None]
-        if not kinds:
+        typed = [kind for kind in map(kind_of, plans) if kind is not None]
+        if not typed:
             if any(map(is_left_out, plans)):
                 return Union(plans, None, is_struct=False)
             raise ValueError("it has a union without a type")
         # Spark's from_avro widens [int, long] to long and [float, double] to double.
-        wider = next((wide for narrow, wide in WIDER if len(kinds) == 2 and set(kinds) == {narrow, wide}), None)
-        if wider or len(kinds) == 1:
-            return Union(plans, wider or kinds[0], is_struct=False)
+        wider = next((wide for narrow, wide in WIDER if len(typed) == 2 and set(typed) == {narrow, wide}), None)
+        if wider or len(typed) == 1:
+            return Union(plans, wider or typed[0], is_struct=False)
         # Spark's name for the branches of other unions: member0, member1 and so on.
-        members = tuple(StructField(f"member{number}", kind) for number, kind in enumerate(kinds))
+        members = tuple(StructField(f"member{number}", kind) for number, kind in enumerate(typed))
         return Union(plans, StructOf(members), is_struct=True)
 
 
@@ -295,7 +276,7 @@ def _primitive(name: str, schema: Mapping[str, Any]) -> Plan:
         spark_name, factor = LOGICAL_TIMES[name, logical]
         return Primitive(name, Scalar(spark_name), factor)
     if name == "bytes":
-        return FixedBytes(-1, _decimal(schema) or Scalar(BINARY))
+        return FixedBytes(-1, _decimal(schema) or Scalar(kinds.BINARY))
     spark = PRIMITIVES[name]
     return Primitive(name, None if spark is None else Scalar(spark))
 
@@ -307,7 +288,7 @@ def _decimal(schema: Mapping[str, Any]) -> DecimalOf | None:
     if not isinstance(precision, int) or not isinstance(scale, int):
         raise ValueError("a decimal has no precision")
     # 38 digits are the most of Spark's DecimalType.
-    if not 0 < precision <= DECIMAL_PRECISION_MAX or not 0 <= scale <= precision:
+    if not 0 < precision <= kinds.DECIMAL_PRECISION_MAX or not 0 <= scale <= precision:
         raise ValueError(f"a decimal of precision {precision} and scale {scale} does not fit: take at most 38 digits")
     return DecimalOf(precision, scale)
 

@@ -57,7 +57,7 @@ class RowDecoder:
         for part, decoder in self._parts.items():
             columns[part] = self._decode_part(part, decoder, columns, problems)
         if UNDECODABLE_COLUMN in self._names:
-            columns[UNDECODABLE_COLUMN] = _told(batch, problems)
+            columns[UNDECODABLE_COLUMN] = _undecodable_column(batch, problems)
         rows = pa.RecordBatch.from_arrays([columns[name] for name in self._names], schema=self.schema)
         if not problems or self._row.undecodable != SKIP:
             return rows
@@ -140,7 +140,7 @@ def _text(content: bytes | None, number: int, failed: Callable[[int, str], None]
         return None
 
 
-def _told(batch: pa.RecordBatch, problems: Problems) -> pa.Array:
+def _undecodable_column(batch: pa.RecordBatch, problems: Problems) -> pa.Array:
     rows: list[tuple[str, str, bytes | None] | None] = [None] * batch.num_rows
     for number, (part, reason) in problems.items():
         rows[number] = part, reason, batch.column(part)[number].as_py()

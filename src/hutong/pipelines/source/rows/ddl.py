@@ -8,51 +8,19 @@ import re
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from hutong.pipelines.source.rows.kinds import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DECIMAL_PRECISION_MAX,
-    DOUBLE,
-    FLOAT,
-    INT,
-    SMALLINT,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    TINYINT,
-    TYPE_DEPTH_MAX,
-    ArrayOf,
-    DecimalOf,
-    Kind,
-    MapOf,
-    Scalar,
-    StructField,
-    StructOf,
-)
+from hutong.pipelines.source.rows import kinds
+from hutong.pipelines.source.rows.kinds import ArrayOf, DecimalOf, Kind, MapOf, Scalar, StructField, StructOf
 
 SCHEMA_CHARACTERS_MAX = 2**20
-SCALARS = {
-    "BOOLEAN": BOOLEAN,
-    "TINYINT": TINYINT,
-    "BYTE": TINYINT,
-    "SMALLINT": SMALLINT,
-    "SHORT": SMALLINT,
-    "INT": INT,
-    "INTEGER": INT,
-    "BIGINT": BIGINT,
-    "LONG": BIGINT,
-    "FLOAT": FLOAT,
-    "REAL": FLOAT,
-    "DOUBLE": DOUBLE,
-    "STRING": STRING,
-    "BINARY": BINARY,
-    "DATE": DATE,
-    "TIMESTAMP": TIMESTAMP,
-    "TIMESTAMP_LTZ": TIMESTAMP,
-    "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
+SCALARS = {name: name for name in kinds.SCALARS} | {
+    "BYTE": kinds.TINYINT,
+    "SHORT": kinds.SMALLINT,
+    "INTEGER": kinds.INT,
+    "LONG": kinds.BIGINT,
+    "REAL": kinds.FLOAT,
+    "TIMESTAMP_LTZ": kinds.TIMESTAMP,
 }
+"""Spark's names of types, its synonyms too."""
 DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 NESTED = ("ARRAY", "MAP", "STRUCT")
 TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|([A-Za-z0-9_]+)|('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|([<>(),:]))")
@@ -109,16 +77,16 @@ class _DdlParser:
         return StructOf(tuple(fields))
 
     def kind(self, depth: int) -> Kind:
-        if depth > TYPE_DEPTH_MAX:
-            raise ValueError(f"its types are nested deeper than {TYPE_DEPTH_MAX}")
+        if depth > kinds.TYPE_DEPTH_MAX:
+            raise ValueError(f"its types are nested deeper than {kinds.TYPE_DEPTH_MAX}")
         name = self._next("a type")
         match name.upper():
             case "ARRAY":
-                return ArrayOf(self._inside("<", ">", lambda: self.kind(depth + 1)))
+                return ArrayOf(self._in_brackets(lambda: self.kind(depth + 1)))
             case "MAP":
-                return MapOf(self._inside("<", ">", lambda: self._map_value(depth + 1)))
+                return MapOf(self._in_brackets(lambda: self._map_value(depth + 1)))
             case "STRUCT":
-                return self._inside("<", ">", lambda: self.fields(depth + 1))
+                return self._in_brackets(lambda: self.fields(depth + 1))
             case decimal if decimal in DECIMALS:
                 return self._decimal()
             case scalar if scalar in SCALARS:
@@ -133,17 +101,16 @@ class _DdlParser:
         self._skip(":")
         kind = self.kind(depth)
         required = self._skip("NOT")
-        if required and not self._skip("NULL"):
-            self._fail("NULL")
+        if required:
+            self._expect("NULL")
         if self._skip("COMMENT"):
             self._next("a comment")
         return StructField(name[1:-1].replace("``", "`") if name.startswith("`") else name, kind, required)
 
     def _map_value(self, depth: int) -> Kind:
-        if self.kind(depth) != Scalar(STRING):
+        if self.kind(depth) != Scalar(kinds.STRING):
             raise ValueError("the keys of a MAP must be STRING")
-        if not self._skip(","):
-            self._fail("a comma")
+        self._expect(",", "a comma")
         return self.kind(depth)
 
     def _decimal(self) -> DecimalOf:
@@ -152,10 +119,11 @@ class _DdlParser:
             precision = self._number()
             if self._skip(","):
                 scale = self._number()
-            if not self._skip(")"):
-                self._fail(")")
-        if not 0 < precision <= DECIMAL_PRECISION_MAX or scale > precision:
-            raise ValueError(f"DECIMAL({precision},{scale}) has no room: take at most {DECIMAL_PRECISION_MAX} digits")
+            self._expect(")")
+        if not 0 < precision <= kinds.DECIMAL_PRECISION_MAX or scale > precision:
+            raise ValueError(
+                f"DECIMAL({precision},{scale}) has no room: take at most {kinds.DECIMAL_PRECISION_MAX} digits"
+            )
         return DecimalOf(precision, scale)
 
     def _number(self) -> int:
@@ -164,12 +132,10 @@ class _DdlParser:
             raise ValueError(f"{text} stands where a number is expected")
         return int(text)
 
-    def _inside(self, opening: str, closing: str, read: Callable[[], T]) -> T:
-        if not self._skip(opening):
-            self._fail(opening)
+    def _in_brackets(self, read: Callable[[], T]) -> T:
+        self._expect("<")
         result = read()
-        if not self._skip(closing):
-            self._fail(closing)
+        self._expect(">")
         return result
 
     def _next(self, what: str) -> str:
@@ -183,6 +149,10 @@ class _DdlParser:
             self._position += 1
             return True
         return False
+
+    def _expect(self, token: str, name: str | None = None) -> None:
+        if not self._skip(token):
+            self._fail(name or token)
 
     def _fail(self, expected: str) -> NoReturn:
         found = self._tokens[self._position] if self._position < len(self._tokens) else "the end"

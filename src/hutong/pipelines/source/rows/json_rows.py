@@ -13,38 +13,19 @@ from typing import Annotated, Any, Required, TypeAlias, TypedDict
 
 import msgspec
 
-from hutong.pipelines.source.rows.kinds import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    SMALLINT,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    TINYINT,
-    ArrayOf,
-    DecimalOf,
-    Kind,
-    MapOf,
-    Scalar,
-    StructField,
-    StructOf,
-)
+from hutong.pipelines.source.rows import kinds
+from hutong.pipelines.source.rows.kinds import ArrayOf, DecimalOf, Kind, MapOf, Scalar, StructField, StructOf
 
-BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
+BITS = {kinds.TINYINT: 8, kinds.SMALLINT: 16, kinds.INT: 32, kinds.BIGINT: 64}
 OTHERS: dict[str, type] = {
-    BOOLEAN: bool,
-    FLOAT: float,
-    DOUBLE: float,
-    STRING: str,
-    BINARY: bytes,  # base64 in JSON, as Spark has it
-    DATE: datetime.date,
-    TIMESTAMP: datetime.datetime,
-    TIMESTAMP_NTZ: datetime.datetime,
+    kinds.BOOLEAN: bool,
+    kinds.FLOAT: float,
+    kinds.DOUBLE: float,
+    kinds.STRING: str,
+    kinds.BINARY: bytes,  # base64 in JSON, as Spark has it
+    kinds.DATE: datetime.date,
+    kinds.TIMESTAMP: datetime.datetime,
+    kinds.TIMESTAMP_NTZ: datetime.datetime,
 }
 EXPONENT_MAX = 1000
 """pyarrow 26 ends the process with a segmentation fault at 1E-999999999. A decimal has 38 digits at most."""
@@ -61,7 +42,7 @@ def json_reader(kind: Kind) -> Callable[[bytes], Any]:
         try:
             value = decoder.decode(document)
         except msgspec.ValidationError as error:
-            raise ValueError(_told(str(error))) from None
+            raise ValueError(_field_first(str(error))) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"no JSON: {error}") from None
         if check is not None and value is not None:
@@ -119,7 +100,7 @@ def _check_fields(checks: Sequence[tuple[str, Check]]) -> Check:
     return check_fields
 
 
-def _told(message: str) -> str:
+def _field_first(message: str) -> str:
     """msgspec's message with the field first, and without the null that every type here may be."""
     message = message.replace(" | null`", "`").replace("$[...]", "$.[...]")
     found = AT_FIELD.match(message)

@@ -2,8 +2,14 @@
 
 from itertools import pairwise
 
-from hutong.pipelines.declared.process.driver_codes import cause_of
-from hutong.pipelines.declared.process.restarts import PAUSE_S_FIRST, PAUSE_S_MAX, UNKNOWN_RESTARTS_MAX, Cause, Restarts
+from hutong.pipelines.declared.process.restarts import (
+    PAUSE_S_FIRST,
+    PAUSE_S_MAX,
+    UNKNOWN_RESTARTS_MAX,
+    Cause,
+    Restarts,
+    cause_of,
+)
 
 
 def pauses(restarts: Restarts, cause: Cause, count: int) -> list[float | None]:

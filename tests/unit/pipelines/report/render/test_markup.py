@@ -2,7 +2,8 @@
 
 import pytest
 
-from hutong.pipelines.report.render.markup import count, duration, escaped, shortened, size
+from hutong.pipelines.engine.stages import size
+from hutong.pipelines.report.render.markup import count, duration, escaped, shortened
 
 
 @pytest.mark.parametrize(

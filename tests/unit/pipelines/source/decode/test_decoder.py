@@ -17,8 +17,8 @@ from hutong.pipelines.source.decode import decoder as decoder_module
 from hutong.pipelines.source.decode.columns import SCHEMA
 from hutong.pipelines.source.decode.decoder import Decoder
 from hutong.pipelines.source.decode.index import index_batches
+from hutong.pipelines.source.fetching import RecordSet
 from hutong.pipelines.source.options import COLUMNS
-from hutong.pipelines.source.record_sets import RecordSet
 from hutong.wire.kafka.apis.k01_fetch import AbortedTransaction
 from hutong.wire.kafka.batch.compression import Compression, compress
 from hutong.wire.kafka.batch.records import Record, build_batch, iterate_batches, iterate_records
