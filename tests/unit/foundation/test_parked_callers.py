@@ -1,6 +1,6 @@
 """Callers that wait for replies of machines, and share their places fairly."""
 
-from hutong.foundation.errors import LimitExceeded, OwnerGone
+from hutong.foundation.errors import Expired, LimitExceeded, OwnerGone
 from hutong.foundation.machine_host import ParkedCallers
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner
@@ -55,4 +55,23 @@ def test_a_caller_gets_what_it_named_at_its_deadline_after_a_failure_and_at_the_
     assert ended == ["late", "failed", "closed"]
     callers.park(ended.append, "after")
     assert ended[-1] == "after"
+    callers.check_invariants()
+
+
+def test_a_caller_that_asks_for_errors_gets_the_one_that_ended_its_wait() -> None:
+    wheel, ended = TimerWheel(0), list[object]()
+    callers = ParkedCallers("test", wheel, 2)
+    late = callers.park_with_errors(ended.append, deadline_ms=100)
+    answered = callers.park_with_errors(ended.append)
+    assert late is not None
+    assert answered is not None
+    assert callers.park_with_errors(ended.append) is None
+    callers.answer(answered, "reply")
+    wheel.advance(110)
+    callers.park_with_errors(ended.append)
+    callers.close(OwnerGone("the node is stopping"))
+    assert [str(end) for end in ended] == [
+        "test is 2 and would be exceeded", "reply", "nothing came in time (test)", "the node is stopping",
+    ]  # fmt: skip
+    assert [type(end) for end in ended] == [LimitExceeded, str, Expired, OwnerGone]
     callers.check_invariants()
