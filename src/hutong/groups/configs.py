@@ -23,7 +23,7 @@ _INT32_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class GroupConfigKey:
-    """One setting. `default` is what the node has; numbers have bounds, words have choices or a `check` of their own.
+    """One setting. `default` is what the node has; numbers have bounds, texts have choices or a `check` of their own.
 
     `check` returns what is wrong with a value, or an empty string. The names of the bounds are for people.
     """

@@ -2,7 +2,7 @@
 
 Strategy: each group's bytes are recorded after every event, as its maker's, and makers share the bound
 (`foundation.fair_shares`). A member that needs more than there is room for is refused; one that needs no more than
-before always passes, so that groups go on at the bound.
+before always passes, so that groups continue to work at the bound.
 
 Knows nothing of protocols or times.
 """
@@ -24,7 +24,7 @@ class GroupMemory:
         return self._shares.taken
 
     def note(self, group_id: str, holder: str, now_bytes: int) -> None:
-        """Something happened to the group."""
+        """Record what the group takes up now."""
         before = self._notes.get(group_id)
         if before == (holder, now_bytes) or (before is None and not now_bytes):
             return

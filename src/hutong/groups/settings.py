@@ -12,7 +12,7 @@ class GroupSettings:
     session_timeout_ms_min: int = 6_000
     session_timeout_ms_max: int = 30 * MINUTE_MS
     # Kafka waits 3,000 ms so that a fleet starting together costs one rebalance. Here a rebalance is cheap and people
-    # run test suites against us: long enough to gather processes started by one command, short enough not to be felt.
+    # run test suites against us: long enough for processes started by one command, too short to be noticed.
     initial_rebalance_delay_ms: int = 200
     new_member_join_timeout_ms: int = 5 * MINUTE_MS
     # Kafka has no bounds on groups, members and offsets; memory does.

@@ -222,7 +222,7 @@ class TransactionCoordinator:
             return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
         entry = self._host.get(transactional_id)
         if entry is None:
-            # The id has expired (transactional.id.expiration.ms), so its producer has to begin anew.
+            # The id has expired (transactional.id.expiration.ms), so its producer has to initialise again.
             return dict.fromkeys(partitions, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         return entry.machine.verify(producer, partitions)
 
@@ -448,7 +448,7 @@ class TransactionCoordinator:
         self._carry_out(entry, instructions)
 
     def _expire_ids(self) -> None:
-        """Forget ids that nothing was heard of for long, a bounded number with each append."""
+        """Forget ids that were not used for long, a bounded number with each append."""
         now_ms = self._deletion_ms()
         old = [entry for entry in self._host if not entry.is_leaving and entry.machine.is_idle_since(now_ms)]
         # One append for many tombstones, but never one that is too large for a batch.

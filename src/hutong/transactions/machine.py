@@ -1,19 +1,19 @@
-"""One transactional id: who its producer is, what its transaction holds and how it ends (KIP-98, KIP-360, KIP-890).
+"""One transactional id: its producer, its transaction and the end of that (KIP-98, KIP-360, KIP-890).
 
     Empty ──────────────┐
     CompleteCommit ─────┼─ Add ─→ Ongoing ─ End, Tick, Init ─→ PrepareCommit ─ markers ─→ CompleteCommit
     CompleteAbort ──────┘                                      PrepareAbort  ─ markers ─→ CompleteAbort
     with version 2 an abort may end what never began: ───────→ PrepareAbort
 
-Strategy: a change is decided here, becomes a record, and holds from when that record is on disk: memory never says more
-than the disk. One change at a time: meanwhile other requests get CONCURRENT_TRANSACTIONS. A decision comes
+Strategy: a change is decided here, becomes a record, and takes effect once that record is on disk: memory is never
+ahead of the disk. One change at a time: meanwhile other requests get CONCURRENT_TRANSACTIONS. A decision comes
 before its markers and its completion after them, so that a crash between any two of these leaves something that can be
 finished. A record that could not be stored for sure is stored again until it is: something else in its place might
 contradict it after a restart.
 
 Two things differ from Kafka: the end of a transaction is answered when its markers are written, not when it is decided,
-so that its producer can go on at once and its readers see it; unless a marker cannot be written soon, when the decision
-is answer enough. And a transaction is aborted when its time is up, not at the next look.
+so that its readers see it when the producer continues; unless a marker cannot be written soon, when the decision is
+answered. And a transaction is aborted when its time-out passes, not at the next periodic check.
 
 Knows nothing of logs, clocks, threads or requests. Producer ids come with the events that might need one.
 """
@@ -135,7 +135,7 @@ class Transaction:
             error = CONCURRENT
         if error is not None:
             return dict.fromkeys(partitions, error.error)
-        # TRANSACTION_ABORTABLE lets the client abort and go on; it need not end the producer (KIP-890).
+        # TRANSACTION_ABORTABLE lets the client abort and continue; it need not close the producer (KIP-890).
         known = self.record.partitions
         return {
             partition: ErrorCode.NONE if partition in known else ErrorCode.TRANSACTION_ABORTABLE
@@ -177,7 +177,7 @@ class Transaction:
                 return self._tick(now_ms)
 
     def restored(self) -> list[Instruction]:
-        """Go on as the record says after a restart: what was decided is carried out."""
+        """Continue from the record after a restart: a decision is carried out."""
         return self._write_markers() if self.record.state.is_decided else []
 
     # ---- inside
@@ -257,7 +257,7 @@ class Transaction:
         return TransactionReply(ErrorCode.NONE) if state in _ENDS[event.is_commit] else _WRONG_STATE
 
     def _bumping_end_answer(self, event: EndTransaction) -> TransactionReply | None:
-        """The same with version 2, where the epoch tells an end that is asked for again from the next one."""
+        """The same with version 2, where the epoch distinguishes a repeated end from the next one."""
         record, producer, state = self.record, event.producer, self.record.state
         # The epoch before was the last one, so the end gave the producer a new id. It may not have received that
         # answer.
@@ -302,7 +302,7 @@ class Transaction:
         change = self._change
         if change is None or change.record is not record:
             return []  # stored twice
-        # Only now does the decision count: memory never says more than the disk.
+        # Only now does the decision count: memory is never ahead of the disk.
         self.record, self._change, self._retry_at_ms = record, None, None
         instructions: list[Instruction] = []
         if record.state.is_decided:

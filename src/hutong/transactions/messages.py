@@ -65,7 +65,7 @@ class TransactionReply:
 
 @dataclass(frozen=True, slots=True)
 class Init:
-    """InitProducerId. `expected` is what the producer had before, if it says so (KIP-360)."""
+    """InitProducerId. `expected` is what the producer had before, if it sends that (KIP-360)."""
 
     ticket: int
     now_ms: int
@@ -117,7 +117,7 @@ class MarkersWritten:
 
 @dataclass(frozen=True, slots=True)
 class MarkersFailed:
-    """Some markers could not be written: `remaining` says where."""
+    """Some markers could not be written: `remaining` are their partitions."""
 
     remaining: frozenset[TopicPartition]
     now_ms: int
@@ -140,14 +140,14 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class PersistTransaction:
-    """Store the record, then say Persisted or PersistFailed."""
+    """Store the record, then feed TransactionPersisted or TransactionPersistFailed."""
 
     record: TransactionRecord
 
 
 @dataclass(frozen=True, slots=True)
 class WriteMarkers:
-    """End the transaction in each partition, then say MarkersWritten or MarkersFailed."""
+    """End the transaction in each partition, then feed MarkersWritten or MarkersFailed."""
 
     producer: ProducerIdentity
     is_commit: bool

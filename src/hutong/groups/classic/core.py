@@ -152,7 +152,7 @@ class ClassicGroupCore:
         return self._barrier
 
     def _close_barrier_if_complete(self, barrier: JoinBarrier, now_ms: int) -> None:
-        # While the first members gather, "everyone is here" means nothing: nobody knows how many will come.
+        # During the initial delay "everyone has joined" means nothing: nobody knows how many will come.
         is_gathering = barrier.gathering_until_ms is not None and bool(self.member_table.members)
         if not is_gathering and self.member_table.has_everyone_joined:
             self._close_barrier(barrier, now_ms)
@@ -190,7 +190,7 @@ class ClassicGroupCore:
                 continue  # an absent static member: it keeps its place until its session ends
             ticket, member.join_ticket = member.join_ticket, None
             member.is_new = False
-            # From here on the member itself must be heard from: its parked request no longer replaces heartbeats.
+            # From here on the member must send heartbeats: its parked request no longer replaces them.
             self.unsynced.add(member.member_id)
             self.leases.renew(member, now_ms)
             self.answer(ticket, self.generation_reply(member))

@@ -1,7 +1,7 @@
 """The coordinator of classic groups: executes their decisions, and is the rest of the node's view of them.
 
 Strategy: each request becomes an event of one group, in a `MachineHost`. Each instruction that comes back is an answer
-to a parked request, a record to append, or a line for the log.
+to a parked request, a record to append, or a message for the log.
 
 Contains no decision about membership (`machine.py`), retention (`groups/offsets/store.py`) or input
 (`groups/requests.py`).
@@ -95,10 +95,10 @@ class GroupCoordinator:
             self._stored[decoded.group_id] = decode_group(value)
 
     def start(self) -> None:
-        """Take the groups up as replayed: members have one session time-out from now to be heard again."""
+        """Restore the groups as replayed: members have one session time-out from now to send a heartbeat."""
         now_ms = self._clock.monotonic_ms()
         for group_id, stored in self._stored.items():
-            # A group of another kind has the id by now: it started first, so this record is out of date.
+            # Another kind of groups has started first and claimed the id, so this record is out of date.
             if not self.directory.claim(group_id, GroupKind.CLASSIC):
                 continue
             group = ClassicGroup.restored(group_id, self.settings, stored, now_ms)
@@ -281,7 +281,7 @@ class GroupCoordinator:
         return len(self._host)
 
     def release_empty_group(self, group_id: str) -> bool:
-        """Let go of a group without members, which keeps its offsets, so that it can become one of another kind."""
+        """Release a group without members, which keeps its offsets, so that it can become one of another kind."""
         entry = self._host.get(group_id)
         if entry is None or entry.machine.state is not GroupState.EMPTY:
             return False

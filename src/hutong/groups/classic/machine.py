@@ -53,7 +53,7 @@ class ClassicGroup(ClassicGroupCore):
         for stored in record.members:
             member = member_from(stored, record.protocol_name or "")
             group.member_table.add(member)
-            # The time that the node was down does not count: members could not be heard.
+            # The time that the node was down does not count: members could not send heartbeats.
             group.leases.renew(member, now_ms)
         if record.members:
             group.state = GroupState.STABLE

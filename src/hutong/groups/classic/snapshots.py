@@ -35,7 +35,7 @@ def record_of(
 
 
 def member_from(stored: MemberRecord, protocol_name: str) -> ClassicMember:
-    """A stored member speaks at least what its group had agreed on."""
+    """A stored member supports at least the protocol of its generation."""
     return ClassicMember(
         member_id=stored.member_id,
         group_instance_id=stored.group_instance_id,

@@ -6,8 +6,8 @@
                                    │                                                         v
                                    └───── a member comes, goes or changes ──────────────── Stable
 
-A group that is deleted or has expired is Dead: it only answers that it is no longer here. A stable group that goes on
-under the broker's assignment (KIP-848) is Dead as a classic one, by `HandOver` alone and with nobody waiting.
+A group that is deleted or has expired is Dead: it answers every request with an error. A stable group that becomes a
+consumer group (KIP-848) is Dead as a classic one: `HandOver` alone leads there, and no request waits then.
 The names are what clients see in ListGroups and DescribeGroups.
 """
 

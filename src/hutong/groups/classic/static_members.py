@@ -75,7 +75,7 @@ def undo_replaced(
     if member is None:
         return
     member.join_ticket = None
-    # The old process may go on with its id: nothing about it was ever changed on disk.
+    # The old process keeps its id: nothing about it was ever changed on disk.
     group.member_table.rename(member, cause.old_member_id, before.client_id, before.client_host)
     group.member_table.set_protocols(member, before.protocols)
     member.session_timeout_ms = before.session_timeout_ms

@@ -106,7 +106,7 @@ class ConsumerGroupCore:
         return self._settings.members_max
 
     def may_give_more(self, member: ConsumerMember) -> bool:
-        """Return True if a partition that the member waits for is free by now."""
+        """Return True if a partition that the member waits for has become free."""
         # A partition is free once its last owner has revoked it. The member then has a reason to send another
         # heartbeat.
         missing = self.targets[member.member_id] - member.assigned.keys()
@@ -212,7 +212,7 @@ class ConsumerGroupCore:
     # ---- partitions
 
     def reconcile(self, member: ConsumerMember, owned: frozenset[Partition] | None, now_ms: int) -> None:
-        """Lead the member on, and keep the books of who holds what."""
+        """Let the member take its next step, and record the owners of its partitions."""
         held_before = list(member.held())
         target = self.targets[member.member_id]
         # Most heartbeats change nothing: then there is no record to store, and the answer leaves at once.

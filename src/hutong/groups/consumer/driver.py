@@ -123,7 +123,7 @@ class ConsumerGroupCoordinator:
         replay(self._stored, key, value)
 
     def start(self) -> None:
-        """Take the groups up as replayed: members have one session time-out from now to be heard again."""
+        """Restore the groups as replayed: members have one session time-out from now to send a heartbeat."""
         now_ms = self._clock.monotonic_ms()
         for group_id, stored in self._stored.items():
             # Consumer groups start first, so no other kind can have the id yet.
@@ -322,7 +322,7 @@ class ConsumerGroupCoordinator:
             self._end(entry, then)
 
     def release_empty_group(self, group_id: str) -> bool:
-        """Let go of a group without members, which keeps its offsets, so that it can become a classic one."""
+        """Release a group without members, which keeps its offsets, so that it can become a classic one."""
         entry = self._host.get(group_id)
         if entry is None or entry.machine.state is not ConsumerGroupState.EMPTY:
             return False
@@ -389,7 +389,7 @@ class ConsumerGroupCoordinator:
         return entry
 
     def _match_soon(self) -> None:
-        """Names wait to be matched against patterns: go on with that, with pauses for everybody else."""
+        """Schedule the next stretch of matching, if names wait for it; other work runs in between."""
         # Patterns come from clients, and a slow one may take milliseconds for each name. Pauses keep the loop free.
         if self.catalogue.has_work and self._match_timer is None:
             self._match_timer = self._timers.add(self._clock.monotonic_ms() + MATCH_PAUSE_MS, self._match)

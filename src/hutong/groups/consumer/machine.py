@@ -1,12 +1,12 @@
 """One consumer group whose partitions the broker assigns (KIP-848): events in, instructions out.
 
-Strategy: three numbers run after each other. The *group epoch* rises with every change that matters (a member comes,
-goes or subscribes otherwise; a topic comes, goes or grows). The *assignment epoch* is the group epoch for which the
-target was computed. Each *member epoch* follows when that member has taken its step (`member.step`). Nobody waits for
-anybody: each heartbeat is answered with what its member may have by now.
+Strategy: a group has three numbers. The *group epoch* rises with every change that matters (a member joins, leaves or
+changes its subscription; a topic is created, deleted or gets partitions). The *assignment epoch* is the group epoch for
+which the target assignment was computed. A *member epoch* follows when that member has taken its step (`member.step`).
+No member waits for another: each heartbeat is answered with the partitions that the member may have now.
 
-Changes take effect at once and are stored by the key of the record that they touch; the driver holds every answer back
-until what it tells of is durable. What could not be stored stays noted and is stored again with the next change.
+Changes take effect at once, and each notes the keys of the records it changes. The driver holds every answer back until
+those records are durable. A record that could not be stored is stored again with the next change.
 
 Knows nothing of sockets, clocks, disks or committed offsets. All time-outs are deadlines compared on `Tick`.
 """
@@ -73,7 +73,7 @@ class ConsumerGroup(ConsumerGroupCore):
             group._restore_subscription(member, stored_member)
             group.targets[member_id] = stored.targets.get(member_id, _NO_PARTITIONS)
             group.owners.update(dict.fromkeys(member.held(), member_id))
-            # The time that the node was down does not count: members could not be heard.
+            # The time that the node was down does not count: members could not send heartbeats.
             group.renew(member, now_ms)
             group._deadlines.watch_revocation(member, now_ms)
         group._target_count = sum(map(len, group.targets.values()))

@@ -25,7 +25,7 @@ _OWN_MEMBER_ID_FROM: Final = 1  # the client makes its id up (KIP-1082)
 def heartbeat_error(
     request: ConsumerGroupHeartbeatRequest, api_version: int, settings: ConsumerGroupSettings
 ) -> HeartbeatReply | None:
-    """The reply to a heartbeat that cannot be considered, with Kafka's words for it."""
+    """The reply to an invalid heartbeat, with Kafka's message; None for a valid one."""
     problem = _problem(request, api_version, settings)
     if problem:
         return HeartbeatReply(ErrorCode.INVALID_REQUEST, problem)
@@ -103,7 +103,7 @@ def heartbeat_event(
 
 
 def bytes_of_heartbeat(request: ConsumerGroupHeartbeatRequest) -> int:
-    """About what is kept of what a member says with this heartbeat; 0 where it says nothing new of itself."""
+    """Approximate memory of what this heartbeat declares; 0 where it declares nothing new."""
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
         return 0
     words = (request.member_id, request.instance_id, request.rack_id)

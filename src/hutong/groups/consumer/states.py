@@ -1,9 +1,9 @@
-"""The states of a consumer group, which follow from its epochs and members: nothing else can be in any of them.
+"""The states of a consumer group, which follow from its epochs and members alone.
 
     Empty        nobody is a member
     Assigning    something changed (the group epoch rose), and the target for it is not computed yet
-    Reconciling  there is a target, and some member is not there yet
-    Stable       everybody has what the target says
+    Reconciling  there is a target, and some member has not reached it yet
+    Stable       every member has its target
     Dead         the group was deleted
 
 The names are what clients see in ListGroups and ConsumerGroupDescribe.

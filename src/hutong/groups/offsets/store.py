@@ -1,7 +1,7 @@
-"""Committed offsets: how far each group has read, and which of them have grown old.
+"""Committed offsets: the position of each group in each partition, and the age of offsets for retention.
 
 Strategy: a table of group → topic → partition, changed by `apply` alone, which is called for each durable record: while
-running when the append is confirmed, at start when the topic is replayed. So memory never says more than the disk.
+running when the append is confirmed, at start when the topic is replayed. So memory is never ahead of the disk.
 
 Retention is Kafka's (KIP-211): offsets age only while nobody needs them. In a group without members they age from the
 moment it became empty, in a group that never had members (its clients assign partitions themselves) from their own

@@ -1,4 +1,4 @@
-"""The share-group coordinator: carries out what the members' machines decide, and is what the node sees of them.
+"""The coordinator of share groups: executes the decisions of their machines, and is their API for the node.
 
 Strategy: a heartbeat is an event of one group, in a `MachineHost`. Its answer waits only if the group's epoch has
 changed, until that is on disk. Members themselves are not stored: after a restart each gets UNKNOWN_MEMBER_ID, and
@@ -102,15 +102,15 @@ class ShareCoordinator:
             self._stored[decoded] = decode_group(value)
 
     def apply_late(self, key: bytes, value: bytes | None) -> None:
-        """A record whose append had failed is on disk after all. What members do needs no record to go on from."""
+        """Apply a record whose append had failed but is on disk after all. Members need none."""
         decoded = decode_key(key)
         if isinstance(decoded, PartitionKey):
             self.deliveries.replay(decoded, value)
 
     def start(self) -> None:
-        """Take the groups up as replayed; those with progress and no record of their own too."""
+        """Restore the groups as replayed; those with progress but no record of their own, too."""
         for group_id in {*self._stored, *self.deliveries.groups()}:
-            # An id that is another kind's by now keeps its progress on disk, unused.
+            # Another kind has claimed the id: its progress stays on disk, unused.
             if self._directory.claim(group_id, GroupKind.SHARE):
                 self._put(group_id, self._stored.get(group_id, 0))
         self._stored.clear()
@@ -125,7 +125,7 @@ class ShareCoordinator:
     def heartbeat(
         self, event: ShareHeartbeat, group_id: str, then: Callable[[ShareReply], None], holder: str = NOBODY
     ) -> None:
-        """Let a member be heard; epoch 0 joins, -1 leaves. `holder` is its client, as `GroupCaller.holder`."""
+        """Handle a member's heartbeat; epoch 0 joins, -1 leaves. `holder` is its client, as `GroupCaller.holder`."""
         entry = self._host.get(group_id)
         # Only a join creates a group; any other heartbeat of an unknown group gets an error.
         is_new = entry is None and event.member_epoch == 0
@@ -193,7 +193,7 @@ class ShareCoordinator:
             then(UNAVAILABLE if error is not None else ErrorCode.NONE)
 
         def forgotten(error: HutongError | None) -> None:
-            # A member joined while the progress was being deleted: the group stays, and starts anew in the partitions.
+            # A member joined while the progress was being deleted: the group stays, and starts again in the partitions.
             if error is not None or len(entry.machine):
                 then(UNAVAILABLE if error is not None else ErrorCode.NON_EMPTY_GROUP)
             else:

@@ -65,7 +65,7 @@ class Stepper:
         then(value, error)
 
     def close(self) -> None:
-        """Keep no spare any more. What runs goes on."""
+        """Keep no spare any more. Running steps continue."""
         self._is_closed = True
         spare, self._spare = self._spare, None
         if spare is not None:

@@ -58,11 +58,11 @@ class Life:
 
     @property
     def bus(self) -> "EventBus":
-        """The one that its bridges are on."""
+        """The bus of its bridges."""
         return self._node.bus
 
     async def stop(self) -> None:
-        """Answer what is under way, mark the journals as closed cleanly, let go of everything."""
+        """Answer what is under way, mark the journals as closed cleanly, release everything."""
         await self._end(self._network.send_late_answers)
 
     async def kill(self) -> None:

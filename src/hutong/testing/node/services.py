@@ -33,7 +33,7 @@ class Services:
 
     @property
     def rpc(self) -> Rpc:
-        """The `Rpc` itself, which is at home on the node's loop."""
+        """The `Rpc` itself, which belongs to the node's loop."""
         return self._rpc
 
     def bind(self, protocol: Callable[..., Any], implementation: object, **options: Any) -> Binding:

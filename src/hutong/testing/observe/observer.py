@@ -62,7 +62,7 @@ class Observer:
     # -- topics
 
     async def create(self, topic: Topic) -> None:
-        """Raises Refused, with the node's own words."""
+        """Raises Refused, with the node's own message."""
         configs = [CreatableTopicConfig(name, str(value)) for name, value in topic.config.items()]
         asked = CreatableTopic(topic.name, topic.partitions, _REPLICAS, [], configs)
         # Fixed versions of all requests: helpers talk to the node of the same package, so nothing is negotiated.

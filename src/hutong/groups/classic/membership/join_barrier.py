@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class JoinBarrier:
-    """Open until `deadline_ms`. One that gathers the first members of an empty group is extended while more arrive."""
+    """Open until `deadline_ms`. That of an empty group's first members is extended while more arrive."""
 
     deadline_ms: int
     gathering_until_ms: int | None = None  # the limit of extensions; None where absent members are known by name

@@ -2,7 +2,7 @@
 
 Strategy: keep small indexes next to the member table (instance id to member id, how many members speak each protocol)
 so that every question a join asks is O(1) in the size of the group. The table keeps the order of arrival: leadership
-passes to the longest-standing member.
+passes to the member that joined first.
 
 Knows nothing of states, generations or time; the machine decides what a change means.
 """
@@ -168,5 +168,5 @@ class MemberTable:
 
 
 def _names(protocols: Protocols) -> Iterable[str]:
-    """Each name once: a client that repeats a protocol has one voice."""
+    """Each name once: a client that repeats a protocol has one vote."""
     return dict(protocols).keys()

@@ -1,13 +1,13 @@
 """The topics as consumer groups see them: by name, by id and by pattern.
 
 Strategy: a pattern (RE2, matched against the whole name, KIP-848) is compiled when the first member that subscribes to
-it comes and looked through all names once; from then on each topic that comes or goes is matched against the patterns
+it comes and matched against all names once; from then on each topic that comes or goes is matched against the patterns
 that are held, so that no change of topics costs more than that. RE2 takes time linear in the name and in the pattern's
 program; with many names and a large program that is minutes. So matching goes in stretches of `STRETCH_UNITS`: one at
 once, which is enough for thousands of names and usual patterns, others when the driver says so (`work`). Until a new
 pattern was matched against all names it is not ready. Kafka too resolves patterns aside, and members wait for it.
 
-Internal topics are matched by no pattern: nobody means them by `.*`. They can be subscribed to by name.
+Internal topics are matched by no pattern, since `.*` is not meant for them. They can be subscribed to by name.
 
 Knows nothing of groups.
 """
@@ -121,7 +121,7 @@ class TopicCatalogue:
         return bool(self._unfinished)
 
     def work(self) -> str | None:
-        """Match one stretch of names. Returns the pattern if that was the last of it: those who hold it look anew."""
+        """Match one stretch of names. Return the pattern if none waits for it any more: its groups may be concerned."""
         regex = next(iter(self._unfinished), None)
         if regex is None:
             return None
@@ -149,7 +149,7 @@ class TopicCatalogue:
             _compile(regex)
 
     def hold(self, regex: str) -> None:
-        """One more wants to know what this pattern matches. Raises Refused(INVALID_REGULAR_EXPRESSION)."""
+        """Count one more holder of the pattern. Raises Refused(INVALID_REGULAR_EXPRESSION)."""
         pattern = self._patterns.get(regex)
         if pattern is None:
             pattern = self._patterns[regex] = _Pattern(_compile(regex), waiting=deque(self._by_name))

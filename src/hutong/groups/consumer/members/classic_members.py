@@ -1,11 +1,11 @@
 """Members that speak the classic protocol in a group whose partitions the broker assigns (KIP-848, migration).
 
-Strategy: such a member is led by the same steps as any other; only the messages differ. JoinGroup says what it reads
-and has, and takes a step; SyncGroup hands out what it may have by now; a heartbeat makes it join again as long as
-there is a step to take. Nobody leads and nobody waits at a barrier: the broker assigns. A member that has to join
-again and does not is removed after its rebalance time-out, since others may wait for its partitions.
+Strategy: such a member takes the same steps as any other; only the messages differ. JoinGroup carries its subscription
+and its partitions, and takes a step. SyncGroup returns the partitions that it may have now. A heartbeat asks it to join
+again while there is a step to take. There is no leader and no join barrier, since the broker assigns. A member that has
+to join again and does not is removed after its rebalance time-out, since others may wait for its partitions.
 
-Only members that speak of topics (protocol type `consumer`) can be understood here.
+Only members of the protocol type `consumer` are accepted: their metadata hold topics.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ _ASSIGNMENT_VERSION_MAX: Final = 3
 
 
 def join(group: ConsumerGroupCore, event: Join) -> JoinReply:
-    """JoinGroup: what the member reads and has, and its next step."""
+    """JoinGroup: take over the member's subscription and partitions, and take its next step."""
     try:
         subscription = _subscription(group, event)
         member = _find_or_create_member(group, event)
@@ -70,7 +70,7 @@ def join(group: ConsumerGroupCore, event: Join) -> JoinReply:
 
 
 def sync(group: ConsumerGroupCore, event: Sync) -> SyncReply:
-    """SyncGroup: what the member may have by now, in its own protocol's words."""
+    """SyncGroup: the partitions that the member may have now, in its protocol's encoding."""
     member, error = _known(group, event.member_id, event.group_instance_id, event.generation_id)
     if member is None or member.classic is None:
         return SyncReply(error)
@@ -104,7 +104,7 @@ def heartbeat(
 
 
 def take_over(group: ConsumerGroupCore, record: GroupRecord, now_ms: int) -> bool:
-    """Make a group of what a classic group was, members, epoch and all. False if that would lose something."""
+    """Take over the members and the epoch of a classic group. False if that would lose something."""
     try:
         described = [
             (stored, decode_subscription(stored.subscription), decode_assignment(stored.assignment))
@@ -115,7 +115,7 @@ def take_over(group: ConsumerGroupCore, record: GroupRecord, now_ms: int) -> boo
         return False
     if record.protocol_type != CONSUMER_PROTOCOL_TYPE or any(assigned.user_data for _, _, assigned in described):
         return False  # a custom assignor's own data would be lost
-    # The generation becomes the epoch, so that members go on with the number that they have.
+    # The generation becomes the epoch, so that members keep the number that they have.
     group.epoch = group.assignment_epoch = max(record.generation_id, 1)
     for stored, subscription, assigned in described:
         member = ConsumerMember(
@@ -151,9 +151,9 @@ def encoded_assignment(member: ConsumerMember, catalogue: TopicCatalogue) -> byt
         if topic is not None:
             topics.setdefault(topic.name, []).append(index)
     # The reply uses the version of the member's own subscription, but none that is unknown here.
-    spoken = int.from_bytes(member.classic.protocols[0][1][: VERSION.size], "big", signed=True)
+    version = int.from_bytes(member.classic.protocols[0][1][: VERSION.size], "big", signed=True)
     assignment = ConsumerProtocolAssignment([TopicPartition(name, indexes) for name, indexes in topics.items()])
-    return encode(assignment, min(max(spoken, 0), _ASSIGNMENT_VERSION_MAX))
+    return encode(assignment, min(max(version, 0), _ASSIGNMENT_VERSION_MAX))
 
 
 # ---- inside
@@ -206,7 +206,7 @@ def _find_or_create_member(group: ConsumerGroupCore, event: Join) -> ConsumerMem
 def _known(
     group: ConsumerGroupCore, member_id: str, instance_id: str | None, generation_id: int
 ) -> tuple[ConsumerMember | None, ErrorCode]:
-    """The classic member that speaks, or why it may not."""
+    """The classic member of a request, or the error of its id or generation."""
     # KIP-345: fencing is checked first, so that the older of two processes stops instead of joining again.
     if instance_id is not None and instance_id in group.static_ids and group.static_ids[instance_id] != member_id:
         return None, ErrorCode.FENCED_INSTANCE_ID
@@ -220,7 +220,7 @@ def _known(
 
 
 def _is_behind(group: ConsumerGroupCore, member: ConsumerMember) -> bool:
-    """There is a newer target. One that is not computed yet is nothing to join for."""
+    """Return True if there is a newer target. One that is not computed yet gives no reason to join."""
     return member.epoch < group.assignment_epoch
 
 

@@ -1,17 +1,17 @@
 """One member of a consumer group: its declaration, its partitions, and its next step towards its target.
 
-Strategy: a member is led from epoch to epoch. First it gives up what it shall not have any more, and says so in a
-heartbeat; only then it enters the target's epoch, with what it keeps and with as much of the new as nobody else still
-has. So every partition has one owner at any time, and a slow member holds up only what it has to give up.
+Strategy: a member moves from epoch to epoch. First it revokes the partitions that are not in its target, and confirms
+that in a heartbeat. Only then it enters the target's epoch, with the partitions it keeps and with those new ones that
+are free. So every partition has one owner at any time, and a slow member delays only the partitions it must revoke.
 
-      STABLE ── must give something up ──> UNREVOKED ── has confirmed ──┐
-         ^                                                                     v
-         └──── everything it shall have is free ────────────────────────── UNRELEASED
+      STABLE ── must revoke partitions ──> UNREVOKED ── has confirmed ──┐
+         ^                                                              v
+         └────────── all of its target is free ──────────────────── UNRELEASED
 
-Each partition carries the epoch in which its member got it: a commit is taken from a member that is behind by some
-epochs as long as it had the partition then (KIP-1251).
+Each partition carries the epoch in which its member got it: a member that is some epochs behind may commit a partition
+that it had then (KIP-1251).
 
-Knows nothing of time, of other members or of how targets come about.
+Knows nothing of time, of other members, or of the computation of targets.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -48,7 +48,7 @@ def declared_bytes(
     words: Iterable[str | None],
     protocols: Iterable[tuple[str, bytes]] = (),
 ) -> int:
-    """About what is kept of topic names, a pattern, other words, and what a member of the classic protocol says."""
+    """Approximate memory of topic names, a pattern, other strings, and the metadata of a classic member."""
     pattern_bytes = 2 * len(regex or "")
     names_bytes = sum(map(len, topics)) * 2 + _NAME_BYTES * len(topics)
     words_bytes = 2 * sum(len(word) for word in words if word)
@@ -77,7 +77,7 @@ class ConsumerMember:
     revoking: dict[Partition, int] = field(default_factory=dict)  # to be given up; not empty exactly in UNREVOKED
     session_deadline_ms: int | None = None
     revocation_deadline_ms: int | None = None  # set exactly in UNREVOKED
-    classic: ClassicSpeech | None = None  # None for a member that speaks the protocol of KIP-848
+    classic: ClassicSpeech | None = None  # None for a member of the protocol of KIP-848
     join_deadline_ms: int | None = None  # of a classic member that has to join again
 
     @classmethod
@@ -100,7 +100,7 @@ class ConsumerMember:
         return member
 
     def held(self) -> Iterable[Partition]:
-        """Everything that nobody else may have now."""
+        """The partitions that no other member may have now."""
         yield from self.assigned
         yield from self.revoking
 
@@ -174,7 +174,7 @@ def step(
     owned: frozenset[Partition] | None,
     is_free: Callable[[Partition], bool],
 ) -> bool:
-    """Lead a member one step on. False if nothing changed.
+    """Take a member's next step. False if nothing changed.
 
     `owned` are the partitions that it confirms, None if it sent none; `is_free` is True for a partition without another
     owner.
@@ -198,5 +198,5 @@ def step(
 
 
 def _still_has(to_revoke: Iterable[Partition], owned: frozenset[Partition] | None) -> bool:
-    """A member that does not say what it has is taken to have everything."""
+    """Return True if it has any of them. A member that sends no partitions counts as one that has them all."""
     return owned is None or any(partition in owned for partition in to_revoke)

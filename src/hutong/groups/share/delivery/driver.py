@@ -69,7 +69,7 @@ class LogPort(Protocol):
         ...
 
     def bury(self, key: PartitionKey, letter: Bury, topic: str, then: Callable[[bool], None]) -> None:
-        """Write dead letters to `topic`; `then` hears whether it is over: written, or hopeless."""
+        """Write dead letters to `topic`; `then` gets True when no further attempt is needed: written, or hopeless."""
         ...
 
 
@@ -181,7 +181,7 @@ class Deliveries:
     def acquire(
         self, key: PartitionKey, event: Acquire, then: Callable[[tuple[Acquired, ...] | HutongError], None]
     ) -> int:
-        """Take records for a member; how many, `then` comes later. The caller has the machine open in this turn."""
+        """Acquire records for a member and return their number; `then` gets them. The machine is open already."""
         handed: list[Hand] = []
 
         def safe(error: HutongError | None) -> None:
@@ -192,7 +192,7 @@ class Deliveries:
         return sum(each.last - each.first + 1 for each in handed[0].acquired)
 
     def acknowledge(self, key: PartitionKey, event: Acknowledge, then: Callable[[Settled], None]) -> None:
-        """Take a member's word on what it holds."""
+        """Apply a member's acknowledgements of records that it holds."""
         entry = self._host.get(key)
         if entry is None:
             then(Settled(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
@@ -205,7 +205,7 @@ class Deliveries:
         self._feed(entry, event, safe, settled=settled)
 
     def release_member(self, member_id: str, keys: Iterable[PartitionKey]) -> None:
-        """A member is gone: what it holds there is for others."""
+        """Make the records of a member that is gone available to others."""
         for key in keys:
             entry = self._host.get(key)
             # A partition that is not open has no locks: they end with the machine in memory.
@@ -213,7 +213,7 @@ class Deliveries:
                 self._feed(entry, ReleaseMember(member_id))
 
     def reset(self, offsets: Mapping[PartitionKey, int], then: Appended) -> None:
-        """Let a group go on from these offsets; what it knew of the partitions is forgotten."""
+        """Let a group continue at these offsets; its progress in the partitions is forgotten."""
         if not offsets:
             then(None)
             return
@@ -340,7 +340,7 @@ class Deliveries:
         handed: list[Hand] | None = None,
         settled: list[Settled] | None = None,
     ) -> None:
-        """Let a machine hear an event. `safe` is called once what came of it is on disk, at once if nothing did."""
+        """Feed an event. `safe` is called once its changes are on disk, at once if there are none."""
         instructions = self._host.handle(entry, event)
         is_changed = False
         for instruction in instructions:
@@ -404,7 +404,7 @@ class Deliveries:
     # ---- inside: dead letters
 
     def _bury(self, entry: PartitionEntry, letter: Bury) -> None:
-        """Try until it is over: a record that was given up is nowhere else."""
+        """Write a dead letter, as often as needed: nothing else keeps the record."""
         topic = self._rules_of(entry.key.group_id).dead_letter_topic
         entry.burying[letter] = None
 
@@ -416,7 +416,7 @@ class Deliveries:
                 del entry.burying[letter]
                 self._feed(entry, Buried(letter.first, letter.last))
             else:
-                # The dead-letter topic may be missing, or its log full. The record waits; its group goes on.
+                # The dead-letter topic may be missing, or its log full. The record waits; its group continues.
                 due_ms = self._clock.monotonic_ms() + BURY_AGAIN_MS
                 entry.burying[letter] = self._timers.add(due_ms, lambda: self._bury(entry, letter))
 

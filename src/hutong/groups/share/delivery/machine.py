@@ -205,7 +205,7 @@ class SharePartition:
 
     def _pass_over(self, first: int, last: int) -> None:
         """There is nothing for readers at these offsets."""
-        # A gap at the end of the window extends it: readers go on behind.
+        # A gap at the end of the window extends it: readers continue behind it.
         if first <= self.end_offset <= last:
             self._window.extend(last + 1)
         self._window.change(

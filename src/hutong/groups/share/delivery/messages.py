@@ -27,7 +27,7 @@ class DeliveryLimits:
 
     delivery_limit: int = 5
     lock_ms: int = 30_000
-    locks_max: int = 2_000  # offsets that are not done at a time
+    locks_max: int = 2_000  # unfinished offsets at a time
     may_renew: bool = True
     has_dead_letters: bool = False
 
@@ -54,7 +54,7 @@ class AcknowledgedBatch:
 class Acquire:
     """A member wants records. `spans` are what the log has from `offset` on; between them there is nothing.
 
-    `is_strict`: not one more than `records_max` (KIP-1206); otherwise a batch is not taken apart for that.
+    `is_strict`: not one more than `records_max` (KIP-1206); otherwise whole batches are acquired.
     """
 
     member_id: str
@@ -76,7 +76,7 @@ class Acknowledge:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseMember:
-    """A member is gone: what it holds is for others."""
+    """A member is gone: the records it holds become available."""
 
     member_id: str
 

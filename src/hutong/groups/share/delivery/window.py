@@ -1,7 +1,7 @@
-"""The stretch of a partition in which a share group is at work, as runs of offsets that fared alike.
+"""The window of a partition in which a share group is at work, as runs of offsets of the same state.
 
     start_offset <= ... runs, without a gap ... < end_offset
-    all before it is done              all from it on was never handed out
+    all before it is finished          none from it on was handed out yet
 
 Strategy: a sorted list of runs; adjacent offsets of the same state are one run, so what is kept is bounded by twice the
 number of offsets that are not done, however far the window reaches. A change cuts the runs at its ends and joins them
@@ -62,7 +62,7 @@ class OffsetRun:
         )
 
 
-Turn = Callable[[OffsetRun], OffsetRun]
+RunChange = Callable[[OffsetRun], OffsetRun]
 
 
 class DeliveryWindow:
@@ -86,7 +86,7 @@ class DeliveryWindow:
         return len(self._runs)
 
     def between(self, first: int, last: int) -> Iterator[OffsetRun]:
-        """The parts of runs that lie in `first` to `last`, oldest first."""
+        """The parts of runs between `first` and `last`, oldest first."""
         for index in range(self._index(first), len(self._runs)):
             run = self._runs[index]
             if run.first > last:
@@ -95,25 +95,25 @@ class DeliveryWindow:
                 yield _cut(run, first, last)
 
     def first_available(self) -> int | None:
-        """The first offset that waits for somebody, of those handed out before."""
+        """The first offset that is available again, of those handed out before."""
         return next((run.first for run in self._runs if run.state is ShareRecordState.AVAILABLE), None)
 
     def extend(self, end_offset: int) -> None:
-        """Take offsets in that nobody has had yet."""
+        """Extend the window by offsets that no member has had yet."""
         if end_offset > self.end_offset:
             _push(self._runs, OffsetRun(self.end_offset, end_offset - 1, ShareRecordState.AVAILABLE))
             self.unfinished += end_offset - self.end_offset
             self.end_offset = end_offset
 
-    def change(self, first: int, last: int, turn: Turn) -> None:
-        """Let `turn` say of each part of a run between `first` and `last` what becomes of it."""
+    def change(self, first: int, last: int, change: RunChange) -> None:
+        """Replace each part of a run between `first` and `last` by the result of `change`."""
         low = max(0, self._index(first) - 1)  # the run before may be joined
         high, pieces = low, list[OffsetRun]()
         while high < len(self._runs):
             run = self._runs[high]
             if run.first > last + 1:
                 break
-            for piece in _pieces(run, first, last, turn):
+            for piece in _pieces(run, first, last, change):
                 self.unfinished += len(piece) * (piece.state not in DONE)
                 _push(pieces, piece)
             self.unfinished -= len(run) * (run.state not in DONE)
@@ -121,7 +121,7 @@ class DeliveryWindow:
         self._runs[low:high] = pieces
 
     def trim(self) -> bool:
-        """Leave behind what is done at the start. Whether there was any."""
+        """Remove finished runs at the start. True if there were any."""
         done = 0
         while done < len(self._runs) and self._runs[done].state in DONE:
             done += 1
@@ -165,14 +165,14 @@ def _cut(run: OffsetRun, first: int, last: int) -> OffsetRun:
     return replace(run, first=max(run.first, first), last=min(run.last, last))
 
 
-def _pieces(run: OffsetRun, first: int, last: int, turn: Turn) -> Iterator[OffsetRun]:
+def _pieces(run: OffsetRun, first: int, last: int, change: RunChange) -> Iterator[OffsetRun]:
     """Split a run: the part before, the changed part between, the part after."""
     if run.last < first or run.first > last:
         yield run
         return
     if run.first < first:
         yield replace(run, last=first - 1)
-    yield turn(_cut(run, first, last))
+    yield change(_cut(run, first, last))
     if run.last > last:
         yield replace(run, first=last + 1)
 

@@ -1,11 +1,11 @@
 """The members of one share group: events in, instructions out.
 
-Strategy: each change of members, subscriptions or topics raises the group's epoch and assigns anew at once. Nothing is
-revoked first, because partitions may be shared. A member learns of it with its next heartbeat and has the group's epoch
+Strategy: each change of members, subscriptions or topics raises the group's epoch and computes a new assignment. Nothing
+is revoked first, because partitions may be shared. A member gets it with its next heartbeat, and has the group's epoch
 from then on. Leases are kept in the order of renewal, so members that are silent for too long are at the front.
 
-Topics are assigned by their ids: one that was deleted and made again is another topic, and its partitions are news to
-those who had the old one's.
+Topics are assigned by their ids: one that was deleted and made again is another topic, so
+members get its partitions as new ones.
 
 Knows nothing of sockets, clocks or records: time arrives with each event, what there is of a topic by constructor.
 """
@@ -137,7 +137,7 @@ class ShareGroup:
         return f"Member {member_id} is not a member of group {self.group_id}."
 
     def _admit(self, event: ShareHeartbeat, member: ShareMember | None) -> list[Instruction]:
-        """Take over what the heartbeat says of the member; assign anew if that matters."""
+        """Take over the member's declaration; compute a new assignment if its topics have changed."""
         topics = tuple(sorted(set(event.topics))) if event.topics is not None else None
         if member is None:
             member = ShareMember(event.member_id, event.client_id, event.client_host, topics or (), event.rack_id)

@@ -17,7 +17,7 @@ _NAME_BYTES: Final = 100
 
 
 def declared_bytes(topics: Iterable[str], words: Iterable[str | None]) -> int:
-    """About what is kept of a member's topic names and other words."""
+    """Approximate memory of a member's topic names and other strings."""
     return MEMBER_BYTES + sum(_NAME_BYTES + len(name) for name in topics) + sum(len(word) for word in words if word)
 
 
@@ -91,7 +91,7 @@ class PersistEpoch:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A member has been silent for too long: what it holds is for others."""
+    """A member's session has expired: the records it holds become available."""
 
     member_id: str
 

@@ -39,7 +39,7 @@ DEBUG_INFO_BYTES_MAX: Final = 4_096
 
 _STATUSES: Final = {
     FAULT_CODE: grpc.StatusCode.UNKNOWN,  # as gRPC itself tells of exceptions
-    OUTCOME_UNKNOWN_CODE: grpc.StatusCode.ABORTED,  # not to be sent again as it is: look, then begin anew
+    OUTCOME_UNKNOWN_CODE: grpc.StatusCode.ABORTED,  # not to be sent again as it is: its outcome is to be checked first
     REQUEST_EXPIRED_CODE: grpc.StatusCode.FAILED_PRECONDITION,
     REQUEST_ID_REUSED_CODE: grpc.StatusCode.FAILED_PRECONDITION,  # nothing happened; the call needs an id of its own
     RESULT_NOT_KEPT_CODE: grpc.StatusCode.DATA_LOSS,  # the effect happened, and its result is gone
