@@ -1,6 +1,6 @@
 """The members of one share group: events in, instructions out.
 
-Strategy: each change of members, subscriptions or topics raises the group's epoch and computes a new assignment. Nothing
+Strategy: each change of members, subscriptions or topics raises the group's epoch and computes an assignment. Nothing
 is revoked first, because partitions may be shared. A member gets it with its next heartbeat, and has the group's epoch
 from then on. Leases are kept in the order of renewal, so members that are silent for too long are at the front.
 
