@@ -53,9 +53,9 @@ class Connector:
         self._attempts: dict[ConnectionProtocol, asyncio.Task[None]] = {}
         self._memory = MemoryWatch(self.limits.memory_bytes_max, loop, clock, wheel)
         self._memory.add(self._open, self.figures)
-        shed, look = self._open.shed, self._memory.mark_passed
+        shed, check = self._open.shed, self._memory.mark_passed
         self._around = AcceptorServices(
-            loop, handler, framing, clock, wheel, self.limits, self.figures, self._admit, self._left, shed, look
+            loop, handler, framing, clock, wheel, self.limits, self.figures, self._admit, self._left, shed, check
         )
 
     async def connect(
@@ -98,7 +98,7 @@ class Connector:
     async def close(self, grace_ms: int | None = None) -> None:
         """Open and read no more, let requests in flight be answered, close; after the grace what is left is cut off.
 
-        `grace_ms` is `drain_ms_max` by default. On return every connection has been closed and the handler told.
+        `grace_ms` is `drain_ms_max` by default. On return every connection has been closed and the handler notified.
         """
         attempts = list(self._attempts.values())
         for protocol in list(self._attempts):

@@ -28,6 +28,7 @@ class ReactorFigures:
         "bytes_received_total",
         "bytes_sent_total",
         "bytes_waiting_total",
+        "check_at_bytes",
         "closed_total",
         "connections_accepted_total",
         "connections_open",
@@ -36,7 +37,6 @@ class ReactorFigures:
         "connections_refused_total",
         "handshakes_failed_total",
         "handshakes_total",
-        "look_at_bytes",
         "queue",
         "reading_pauses_total",
         "receiving_bytes",
@@ -58,8 +58,8 @@ class ReactorFigures:
         self.requests_total = 0
         self.bytes_received_total = 0
         self.bytes_sent_total = 0
-        self.bytes_waiting_total = 0  # seen waiting for something, again at each turn of a connection
-        self.look_at_bytes = 0  # the traffic at which to look what memory is held (see `memory_watch`)
+        self.bytes_waiting_total = 0  # seen waiting for something, again at each pass of a connection
+        self.check_at_bytes = 0  # the traffic at which to check the memory held (see `memory.watch`)
         self.writes_total = 0
         self.reading_pauses_total = 0
         self.receiving_bytes = 0  # of unfinished frames

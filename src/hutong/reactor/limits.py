@@ -18,11 +18,11 @@ class ReactorLimits:
     receiving_bytes_per_ip_max: int = 128 * MEBIBYTE  # the same of one address: more than the largest frame
     memory_bytes_max: int = 512 * MEBIBYTE  # held for all connections together: received, parked, unsent
     requests_in_flight_max: int = 256  # per connection: begun, and not yet handed to the kernel's side
-    requests_per_turn_max: int = 256  # per connection: begun before others have their turn
-    turn_us_max: int = 2_000  # the same, in time: a turn ends with the request that passes it
-    answer_bytes_per_turn_max: int = MEBIBYTE  # the same, of those that are answered at once
+    requests_per_pass_max: int = 256  # per connection: begun in one read pass
+    pass_us_max: int = 2_000  # the same, in time: a pass ends with the request that exceeds it
+    answer_bytes_per_pass_max: int = MEBIBYTE  # the same, of those that are answered at once
     unsent_bytes_max: int = MEBIBYTE  # response bytes per connection above which no further request is begun
-    queued_requests_max: int | None = None  # queued.max.requests: of all connections, see `request_queue`
+    queued_requests_max: int | None = None  # queued.max.requests: of all connections, see `frames.request_queue`
     queued_bytes_max: int | None = None  # queued.max.request.bytes
     idle_ms_max: int = 600_000  # connections.max.idle.ms
     frame_ms_max: int = 30_000  # from one byte of a frame to the next, and to its last, but see the next line

@@ -110,7 +110,7 @@ class RemotingClient(Endpoint):
         return asyncio.run_coroutine_threadsafe(invocation, self.loop).result()
 
     def invoke_then(self, address: str, command: Command, timeout_ms: int, then: Then) -> None:
-        """Ask, and have `then` called with the answer or with the error, in a turn of its own."""
+        """Ask, and have `then` called with the answer or with the error, in a loop iteration of its own."""
         channel = self._by_address.get(address)
         if channel is not None and channel.is_open:
             channel.invoke_then(command, timeout_ms, then)

@@ -1,7 +1,7 @@
 """The common part of server and client: a handler of the reactor that separates answers from requests.
 
-Strategy: `request_received` is the hot path, and short for what is common: an answer ends its wait, a request without
-hooks goes to its inline processor and a frame comes back. Everything else takes the longer way behind it.
+Strategy: `request_received` runs for every frame, and is short for what is common: an answer ends its wait, a request
+without hooks goes to its inline processor and a frame comes back. Everything else takes the longer way behind it.
 
 How it is used: `register(code, process)`, then `RemotingServer.listen` or `RemotingClient.invoke`. Both sides have
 processors and both can ask: a processor is given the channel the request came by, and asks back with
@@ -88,7 +88,7 @@ class Endpoint:
         self.hooks.append(hook)
 
     def add_listener(self, listener: Listener) -> None:
-        """Have channel events told to `listener`, from now on."""
+        """Report channel events to `listener`, from now on."""
         self.events.listeners.append(listener)
 
     # For the reactor.
@@ -138,7 +138,7 @@ class Endpoint:
     # For channels.
 
     def post(self, work: Callable[[], None]) -> None:
-        """In another turn of the loop."""
+        """In another iteration of the loop."""
         self.loop.call_soon(work)
 
     def hooks_before(self, channel: Channel, request: Command) -> None:

@@ -28,7 +28,7 @@ class RemotingLimits:
     unsent_answer_bytes_max: int = 16 * MEBIBYTE  # per connection: beyond it nothing such a peer asks is begun
     unanswered_max: int = 4_096  # per connection: requests that are answered later; beyond it the peer is not read
     queue_max: int = 10_000  # requests that wait for one executor, where it has no bound of its own
-    events_max: int = 10_000  # channel events not yet told; more are dropped
+    events_max: int = 10_000  # channel events not yet reported; more are dropped
     connect_ms_max: int = 3_000
     back_off_ms: int = 100  # after a failed attempt to connect, then twice that...
     back_off_ms_max: int = 5_000  # ...up to this

@@ -157,7 +157,7 @@ class Runtime:
         with self._lock:
             self._kept.add(context)
 
-    def let_go(self, context: Context) -> None:
+    def forget(self, context: Context) -> None:
         """For contexts: it has no hooks any more. One with a pool by name is kept all the same, as a user of it."""
         if context.pool is self._pool:
             with self._lock:

@@ -220,6 +220,7 @@ class Scheduler:
             is_over = processed.ends_turn or self._turn_used_us >= self._quota_us
             if not is_over and self._may_continue(actor):
                 return [self._process_first(actor)]
+        # A resume without a suspend in the same turn counts for nothing afterwards.
         self._running = None
         # A resume whose suspend never came is used up with the turn.
         actor.suspends = max(0, actor.suspends)
@@ -240,6 +241,7 @@ class Scheduler:
 
     def _suspend(self, actor: _Actor) -> None:
         actor.suspends += 1
+        # Its entry stays in the heap: removal from the middle is linear, and `_first` drops stale entries.
         if actor.suspends > 0:
             actor.place = None
 
@@ -250,6 +252,7 @@ class Scheduler:
             return []
         # Below zero while it runs: a resume that comes before its suspend cancels that one (see the rules).
         actor.suspends -= 1
+        # It is enqueued when its turn ends, at the back.
         if actor is self._running:
             return []
         self._forget_if_idle(actor)

@@ -52,15 +52,18 @@ class _Kind:
 
     def covering(self, name: str) -> Iterator[_Rules]:
         """The rules of every pattern that a resource of this name falls under."""
+        # The resource `*` itself must not yield the wildcard's rules twice.
         for literal in (name,) if name == WILDCARD else (name, WILDCARD):
             if literal in self.literal:
                 yield self.literal[literal]
+        # One lookup for each length in use, instead of a test of every prefix.
         for length in self.prefix_lengths:
             if length <= len(name) and name[:length] in self.prefixed:
                 yield self.prefixed[name[:length]]
 
     def add(self, acl: Acl) -> None:
         by_name = self.literal if acl.pattern is PatternType.LITERAL else self.prefixed
+        # Counted by names, not by ACLs: a name with ten ACLs is one prefix.
         if by_name is self.prefixed and acl.name not in by_name:
             self.prefix_lengths[len(acl.name)] += 1
         by_name.setdefault(acl.name, {}).setdefault(acl.principal, {})[acl] = None
@@ -71,6 +74,7 @@ class _Kind:
         if not self.by_principal[acl.principal]:
             del self.by_principal[acl.principal]
         by_name = self.literal if acl.pattern is PatternType.LITERAL else self.prefixed
+        # Empty tables go: an empty rule set would still count as covering the resource in `_decide`.
         rules = by_name[acl.name]
         del rules[acl.principal][acl]
         if rules[acl.principal]:
@@ -135,8 +139,10 @@ class Decisions:
 
     def candidates(self, wanted: AclFilter) -> list[Acl]:
         """Return the ACLs that a filter may match, oldest first. A filter with a name uses the index."""
+        # A filter without a name may match any ACL; the insertion order is the order of creation.
         if wanted.name is None:
             return list(self._acls)
+        # The index has no order of its own: listings keep the order of creation.
         return sorted(self._named(wanted.name, wanted), key=self._acls.__getitem__)
 
     def allows(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
@@ -147,6 +153,7 @@ class Decisions:
         known = self._kept.get(asked)
         if known is None:
             known = self._decide(principal, canonical_host(host), operation, kind, name)
+            # Names come from clients: long ones would fill the cache with megabytes.
             if len(name) <= NAME_CHARACTERS_MAX:
                 self._keep(asked, known)
         return known
@@ -185,8 +192,10 @@ class Decisions:
     def _named(self, name: str, wanted: AclFilter) -> Iterator[Acl]:
         """Yield every ACL whose pattern has this name, or covers it if the filter's pattern is MATCH."""
         for resource_type, kind in self._kinds.items():
+            # Kafka's filter type ANY searches all types.
             if wanted.resource_type not in (ResourceType.ANY, resource_type):
                 continue
+            # MATCH finds what applies to a resource of this name; the other patterns find ACLs of exactly this name.
             if wanted.pattern is PatternType.MATCH:
                 patterns: Iterable[_Rules] = kind.covering(name)
             else:
@@ -200,6 +209,7 @@ class Decisions:
         self._kept.clear()
 
     def _keep(self, asked: _Asked, answer: bool) -> None:
+        # Emptied at once: an eviction order would cost every hit, and decisions are cheap to make again.
         if len(self._kept) >= DECISIONS_MAX:
             self._kept.clear()
         self._kept[asked] = answer
@@ -212,10 +222,12 @@ class Decisions:
             for acl in _about(rules, principal, host):
                 if acl.permission is Permission.DENY:
                     # No implication here: denying READ does not deny DESCRIBE (StandardAuthorizer).
+                    # A deny is final, whatever was allowed before it in the iteration.
                     if acl.operation in (operation, Operation.ALL):
                         return False
                 elif acl.operation in (operation, Operation.ALL) or acl.operation in IMPLIED_BY.get(operation, ()):
                     is_allowed = True
+        # allow.everyone.if.no.acl.found applies only where no ACL covers the resource, not even another principal's.
         return is_allowed if is_covered else self._allows_without_acl
 
     def _decide_some(self, principal: str, host: str, operation: Operation, kind: ResourceType) -> bool:
@@ -223,6 +235,7 @@ class Decisions:
         there = self._kinds.get(kind)
         if there is None:
             return self._allows_without_acl
+        # With the permissive default any uncovered name will do, and almost every name is uncovered.
         if self._allows_without_acl and not _is_covered(_A_NAME, there):
             return True
         about = [
@@ -232,6 +245,7 @@ class Decisions:
         ]
         denied = [acl for acl in about if acl.permission is Permission.DENY]
         denied_names = {acl.name for acl in denied if acl.pattern is PatternType.LITERAL}
+        # A literal `*` denies every resource of the type.
         if WILDCARD in denied_names:
             return False
         denied_prefixes = Prefixes(acl.name for acl in denied if acl.pattern is PatternType.PREFIXED)
@@ -239,8 +253,10 @@ class Decisions:
             if acl.permission is not Permission.ALLOW:
                 continue
             is_literal = acl.pattern is PatternType.LITERAL
+            # All names are allowed and not all are denied, so some name is free.
             if is_literal and acl.name == WILDCARD:
                 return True
+            # A deny of the same literal name, or of a prefix of it, cancels this allow as a whole (KIP-679).
             if not (is_literal and acl.name in denied_names) and not denied_prefixes.cover(acl.name):
                 return True
         return False

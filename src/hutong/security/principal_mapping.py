@@ -86,9 +86,9 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        told = error.args[0] if error.args else error
-        told = told.decode(errors="replace") if isinstance(told, bytes) else told
-        raise _wrong(f"ssl.principal.mapping.rules: {pattern[:200]!r}: {told}") from None
+        reason = error.args[0] if error.args else error
+        reason = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
+        raise _wrong(f"ssl.principal.mapping.rules: {pattern[:200]!r}: {reason}") from None
 
 
 def _wrong(sentence: str) -> UsageError:

@@ -1,6 +1,6 @@
 """Spans of a broker's Produce and Fetch requests: a `RequestTracer`.
 
-Strategy: each request is the root of a trace of its own, since who sent it is said in the headers of records, which a
+Strategy: each request is the root of a trace of its own, since only the headers of records name its sender, which a
 broker would have to unpack for that. What the sampler leaves out costs its question alone.
 
 Knows no exporters.

@@ -1,6 +1,6 @@
 """OpenTelemetry's SDK for processes that are ours from the start: `hutong serve` and `hutong rpc serve`.
 
-Strategy: where spans and metrics go, and which, is said by OpenTelemetry's own variables (OTEL_EXPORTER_OTLP_ENDPOINT,
+Strategy: OpenTelemetry's own variables declare where spans and metrics go, and which (OTEL_EXPORTER_OTLP_ENDPOINT,
 OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER, ...), so that nothing of it has a second name here. Knows no bus and no calls.
 """
 

@@ -1,6 +1,6 @@
 """Tracing of calls on every transport: at the caller around the transport, at the service around the dispatcher.
 
-Knows no transport and no door.
+Knows no transport and no gateway.
 """
 
 from typing import Final
@@ -44,13 +44,13 @@ class CallTracing:
             SpanKind.SERVER, f"{service}/{action}", self._instruments.server_call_s, extract(call.header_pairs)
         )
 
-        def told(outcome: Outcome) -> None:
+        def report(outcome: Outcome) -> None:
             _end(operation, outcome)
             done(outcome)
 
         token = attach(operation.context)
         try:
-            dispatch(call, told)
+            dispatch(call, report)
         except BaseException as error:
             operation.end(error)
             raise

@@ -1,7 +1,7 @@
 """`Tracing`: what a program makes once, and hands to nodes, buses and callers.
 
 Strategy: spans and metrics go to the program's own OpenTelemetry providers, the global ones unless others are given:
-what is sampled, and where it goes, is said there. Knows no exporters.
+what is sampled, and where it goes, is declared there. Knows no exporters.
 """
 
 from collections.abc import Sequence

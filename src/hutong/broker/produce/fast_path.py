@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hutong.broker.produce.parts import ProduceParts
     from hutong.broker.topics.partition import Partition
     from hutong.journal.append.log_appends import Appended
-    from hutong.reactor.connections.handler import Train
+    from hutong.reactor.connections.handler import RequestBatch
     from hutong.wire.buffer import Buffer
     from hutong.wire.kafka.apis.k00_produce import ProduceRequest, TopicProduceData
     from hutong.wire.kafka.batch.records import BatchHeader
@@ -123,7 +123,7 @@ class ProduceFastPath:
         self._encode = encode
         self._latest_ms = 0
 
-    def take(self, data: Buffer, requests_max: int) -> Train | None:
+    def take(self, data: Buffer, requests_max: int) -> RequestBatch | None:
         """Handle the requests at the beginning of `data` that repeat the remembered one, together.
 
         Returns how many there were, how many bytes, and their answers; None if the first must go the dispatcher.

@@ -68,9 +68,9 @@ class Acceptor:
         self.memory.add(self._open, self.figures)
         if gate is not None:
             handler = gate.before(handler, self._open.cut)
-        shed, look = self._open.shed, self.memory.mark_passed
+        shed, check = self._open.shed, self.memory.mark_passed
         self._around = AcceptorServices(
-            loop, handler, framing, clock, wheel, self.limits, self.figures, self._admit, self._left, shed, look
+            loop, handler, framing, clock, wheel, self.limits, self.figures, self._admit, self._left, shed, check
         )
         own = ConnectionQuotas(ConnectionLimits(self.limits.connections_max, self.limits.connections_per_ip_max))
         self._intake = Intake(
@@ -121,7 +121,7 @@ class Acceptor:
     async def drain(self, grace_ms: int | None = None) -> None:
         """Accept and read no more, let requests in flight be answered, close; after the grace what is left is cut off.
 
-        `grace_ms` is `drain_ms_max` by default. On return every connection has been closed and the handler told.
+        `grace_ms` is `drain_ms_max` by default. On return every connection has been closed and the handler notified.
         """
         self._intake.close()
         self._handshakes.close()

@@ -1,9 +1,9 @@
 """Connection quotas: counts and rates for the node, for each listener and for each address.
 
 Strategy: pure decisions, one object for all acceptors that share a bound. Before a connection is taken from the
-kernel's queue `wait_ms` says whether there is room; who waits asks again then, or when told of room (`on_room`). Once
-it is taken `enter` decides by its address. What is bounded in total waits in the kernel, what is bounded by address
-does not hold up others (as Kafka has it, KIP-402 and KIP-612).
+kernel's queue, `wait_ms` says whether there is room; the intake asks again then, or when notified of room (`on_room`).
+Once it is taken, `enter` decides by its address. Connections above a total wait in the kernel; those above a bound of
+their address do not hold up others (as Kafka has it, KIP-402 and KIP-612).
 
 Knows nothing of sockets and clocks: times are given.
 """
@@ -133,8 +133,8 @@ class ConnectionQuotas:
             yield ("listener", listener), listener_rate
 
     def _tell(self) -> None:
-        for told in self.on_room:
-            told()
+        for listener in self.on_room:
+            listener()
 
     def check_invariants(self) -> None:
         assert self.total == sum(self._of_listener.values()) == sum(self._of_address.values())

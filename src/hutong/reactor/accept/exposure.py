@@ -1,6 +1,6 @@
 """Exposure: the rule for listeners that other machines can reach.
 
-Strategy: refused at start, not warned of, where it has no TLS and nobody has said that it may: a node that is bound to
+Strategy: refused at start, not warned of, where it has no TLS and no setting allows it: a node that is bound to
 a network by mistake is found by a scanner before it is found by its owner. A name counts as another machine's, as it
 may resolve to any address tomorrow, unless it is `localhost`.
 

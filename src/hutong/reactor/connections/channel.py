@@ -38,7 +38,7 @@ class PendingResponse(Pending[list[Buffer] | None]):
         self._is_dropped = False  # the connection ended first: completing does nothing any more
 
     def complete(self, value: list[Buffer] | None) -> None:
-        """Send the buffers, in order, when it is this request's turn; None sends nothing.
+        """Send the buffers, in order, after all earlier requests; None sends nothing.
 
         Does nothing once the connection is gone; raises RuntimeError when completed a second time.
         """

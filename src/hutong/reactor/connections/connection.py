@@ -3,10 +3,10 @@
 Strategy: the driver feeds `receive_data` (or reads into `receive_buffer`), sends `data_to_send`, and then asks
 `wants_to_read` and `is_closed`. Requests are begun until too many are in flight or too many answer bytes are unsent;
 frames received beyond that wait in the backlog and the driver stops reading, so the peer feels it through TCP. Requests
-answered at once count until the driver has taken the answers, and a turn ends with its time: what is left of the
+answered at once count until the driver has taken the answers, and a pass ends with its time: what is left of the
 backlog goes on when the other connections had theirs.
 
-Time arrives with each event; how long a turn takes is read from the clock that the constructor is given. A timer is
+Time arrives with each event; how long a pass takes is read from the clock that the constructor is given. A timer is
 only a reminder: `handle_timer` looks at what is really overdue, so that a request costs no timer. Knows nothing of
 sockets, of the loop, or of what a frame means.
 """
@@ -69,7 +69,7 @@ def _bytes_in(frames: Iterable[object]) -> int:
 
 
 class Connection:
-    """The engine of one connection. `wake` asks the driver for a turn outside of its own calls."""
+    """The engine of one connection. `wake` asks the driver for a pass outside of its own calls."""
 
     __slots__ = (
         "_backlog",
@@ -106,7 +106,7 @@ class Connection:
         wake: Callable[[], None],
         now_us: Callable[[], int] = _no_time,
     ) -> None:
-        """`now_us` is a monotonic clock; without one a turn has no bound in time."""
+        """`now_us` is a monotonic clock; without one a pass has no bound in time."""
         self.peer = peer
         self.close_reason: CloseReason | None = None
         self._framing = framing
@@ -143,18 +143,21 @@ class Connection:
         figures = self._figures
         figures.bytes_received_total += len(data)
         express = self.peer.express
+        # The fast path reads the bytes itself, so no half frame and no backlog may come before them.
         if express is not None and not self.bytes_held and not self._backlog and self._may_begin():
             channel = self._channel
             in_flight = channel.in_flight
-            train = express.take(data, self._limits.requests_in_flight_max - in_flight)
-            if train is not None:
-                requests, taken, response = train
+            batch = express.take(data, self._limits.requests_in_flight_max - in_flight)
+            if batch is not None:
+                requests, taken, response = batch
                 figures.requests_total += requests
                 self.active_at_ms = now_ms
+                # Nothing is owed before these answers, so they need no place in the channel's order.
                 if taken == len(data) and not in_flight and not isinstance(response, PendingResponse):
                     for buffer in response:
                         figures.bytes_sent_total += len(buffer)
                     return response
+                # An earlier answer is missing, this one is pending, or more bytes follow: the channel keeps the order.
                 channel.add(response, requests)
                 data = data[taken:]
                 if not data:
@@ -186,12 +189,15 @@ class Connection:
         """Begin requests of the backlog, as many as may be."""
         if self._backlog and self._may_begin():
             backlog, self._backlog = self._backlog, None
+            # What does not begin keeps the time at which it came, so that a request's queue time is not reset by each
+            # pass.
             queued_at_ms = self._queued_at_ms
             self.peer.queued_ms = max(0, now_ms - queued_at_ms)
             self._begin(backlog)
             self.peer.queued_ms = 0
             if not self._backlog:
                 self._count_queued(0, 0, now_ms)
+            # While the handler holds it, a request waits for the handler's own reason, not for the processor.
             elif not self._holds & _BY_HANDLER:
                 self._queued_at_ms = queued_at_ms
             self._close_if_broken()
@@ -207,14 +213,14 @@ class Connection:
         self.peer.sending_changed(False)
 
     def hold(self) -> None:
-        """Memory is short, and this connection is among those that hold it: begin no request until `let_go`.
+        """Memory is short, and this connection is among those that hold it: begin no request until `resume`.
 
         Where every answer is sent, all that it holds is input. That goes by being read to its end and handled, or by
         the deadline of a frame, which runs only while it is read.
         """
         self._holds |= _FOR_MEMORY
 
-    def let_go(self) -> None:
+    def resume(self) -> None:
         self._holds &= ~_FOR_MEMORY
 
     def drain(self) -> None:
@@ -234,16 +240,19 @@ class Connection:
         self._figures.closed_total[reason] += 1
         self._backlog = None
         self._count_queued(0, 0)
+        # Totals over all connections: bytes of a frame that never completes would count for ever.
         if self.bytes_held:
             self._figures.change_receiving(self.peer.address, -self.bytes_held)
         self._figures.queue.change(0, -self.bytes_held)
         self.bytes_held = 0
+        # The channel first: waits that end under the owner may complete answers, and those are dropped.
         self._channel.end()
         self.peer.owner.end()
 
     def connection_lost(self) -> None:
         """The driver's last call: the socket is gone."""
         self.close(CloseReason.PEER)
+        # A handler may keep its peer for long. Without these it would keep the driver and its buffers, too.
         self._wake = self.peer.release = self.peer.close = _nobody
         self.peer.push = self.peer.send = _push_to_nobody
         self.peer.sending_changed = _tell_nobody
@@ -286,6 +295,7 @@ class Connection:
     def data_to_send(self, now_ms: int) -> list[Buffer]:
         """The ready buffers, in order, now the driver's own. Small ones come joined, large ones as they are."""
         channel = self._channel
+        # Answers behind a pending one stay in the channel, although they count as unsent.
         held = channel.held_bytes
         total = channel.unsent_bytes - held
         if held or channel.parked_bytes:
@@ -294,6 +304,7 @@ class Connection:
         if ready:
             self.active_at_ms = now_ms
             self._figures.bytes_sent_total += total
+            # One write of a joined buffer beats a vector of many small ones; a large one is not worth the copy.
             if total < JOIN_BELOW_BYTES * len(ready):
                 ready = [b"".join(ready)]
         if self._state is _DRAINING:
@@ -303,11 +314,13 @@ class Connection:
     def wants_to_read(self, now_ms: int) -> bool:
         """True while the driver should read. Reading resumes at half the bounds at which it stopped."""
         wants = not self._backlog and self._may_begin()
+        # A half frame is read even then: its bytes leave the bound only by being completed.
         if wants and self._figures.queue.is_full and not self.bytes_held:
             wants = self._figures.queue.may_read(self._wake)
         if wants is self._is_reading:
             return wants
         channel, limits = self._channel, self._limits
+        # Hysteresis: without it a busy connection would pause and resume at every answer.
         if wants and (
             2 * channel.in_flight > limits.requests_in_flight_max or 2 * channel.unsent_bytes > limits.unsent_bytes_max
         ):
@@ -330,10 +343,12 @@ class Connection:
     def handle_timer(self, now_ms: int) -> None:
         """Close if something is overdue; otherwise nothing happens, and `get_timer` says when to look again."""
         frame_at_ms = self._frame_due_at_ms()
+        # A slow frame first: it ends a connection that sends single bytes for ever and so is never idle (slowloris).
         if frame_at_ms is not None and now_ms >= frame_at_ms:
             self.close(CloseReason.SLOW_SENDER)
         elif self._channel.in_flight and not self._sending_is_paused:
             self.active_at_ms = now_ms  # it waits for us, so it is not idle
+        # A peer that does not read its answers gets here, too: `active_at_ms` stays while nothing is taken.
         elif now_ms >= self.active_at_ms + self._limits.idle_ms_max:
             self.close(CloseReason.IDLE)
 
@@ -342,10 +357,12 @@ class Connection:
     def _received(self, frames: list[Buffer], now_ms: int) -> None:
         self.active_at_ms = now_ms
         framing = self._framing
+        # The usual read ends with a frame, and then no account changes.
         if framing.bytes_held or self.bytes_held:
             self._hold(framing.bytes_held, bool(frames), now_ms)
         if frames:
             self._figures.requests_total += len(frames)
+            # Order: nothing may overtake a request that waits.
             if self._backlog:  # the driver had read on
                 self._backlog.extend(frames)
                 self._queue(self._backlog, self._queued[1] + _bytes_in(frames))
@@ -362,6 +379,7 @@ class Connection:
         self.bytes_held = held
         if not held:
             self._frame_begun_at_ms = None
+        # Each frame has a time of its own, even where one read ends one and begins the next.
         elif is_another_frame or self._frame_begun_at_ms is None:
             self._frame_begun_at_ms = now_ms
 
@@ -369,14 +387,16 @@ class Connection:
         """Hand the frames to the handler; those that may not begin yet go to the backlog."""
         handle, peer, channel = self._handler.request_received, self.peer, self._channel
         in_flight_max, unsent_bytes_max = self._limits.requests_in_flight_max, self._limits.unsent_bytes_max
-        turn_max = self._limits.requests_per_turn_max
-        turn_unsent_bytes_max = min(unsent_bytes_max, channel.unsent_bytes + self._limits.answer_bytes_per_turn_max)
+        begun_max = self._limits.requests_per_pass_max
+        # One client's large answers end its pass early, before they fill the memory that all share.
+        pass_unsent_bytes_max = min(unsent_bytes_max, channel.unsent_bytes + self._limits.answer_bytes_per_pass_max)
         now_us = self._now_us
-        turn_ends_at_us = now_us() + self._limits.turn_us_max if len(frames) > 1 else 0
+        pass_ends_at_us = now_us() + self._limits.pass_us_max if len(frames) > 1 else 0
         begun = 0
         try:
             for frame in frames if self._may_begin() else ():
                 response = handle(frame, peer)
+                # The frame stays at the head of the backlog and is given again after `peer.release()`.
                 if response is HELD:
                     self._holds |= _BY_HANDLER
                     break
@@ -384,15 +404,18 @@ class Connection:
                 begun += 1
                 if (
                     channel.in_flight >= in_flight_max
-                    or channel.unsent_bytes >= turn_unsent_bytes_max
+                    or channel.unsent_bytes >= pass_unsent_bytes_max
+                    # The handler may have closed the connection, or drained it by stopping the node.
                     or self._state is not _OPEN
-                    or begun >= turn_max
-                    or (turn_ends_at_us and now_us() >= turn_ends_at_us)
+                    or begun >= begun_max
+                    or (pass_ends_at_us and now_us() >= pass_ends_at_us)
                 ):
                     break
+        # The answers before it are still sent: `close` keeps the ready buffers.
         except ProtocolError:
             self.close(CloseReason.PROTOCOL_ERROR)
         if begun < len(frames) and self._state is _OPEN:
+            # Popping in place: copying a long backlog at each pass would make it quadratic.
             if isinstance(frames, deque):  # the backlog itself: what is left of it costs nothing
                 begun_bytes = _bytes_in([frames.popleft() for _ in range(begun)])
                 self._queue(frames, self._queued[1] - begun_bytes)
@@ -403,6 +426,7 @@ class Connection:
     def _queue(self, backlog: deque[Buffer], size: int) -> None:
         """Keep frames that may not be begun yet, and count their bytes."""
         is_held = bool(self._holds & _BY_HANDLER)
+        # Only requests that wait for the processor count. Those of a slow reader must not stop other clients.
         waits_for_us = not self._holds and not self._sending_is_paused and not self._channel.pending_count
         self._backlog = backlog
         self._queued_at_ms = _UNTIL_RELEASED if is_held else self.active_at_ms
@@ -420,7 +444,9 @@ class Connection:
             self._state is _OPEN
             and channel.in_flight < limits.requests_in_flight_max
             and channel.unsent_bytes < limits.unsent_bytes_max
+            # Two duplex sides that both stopped reading would wait for each other for ever.
             and (not self._sending_is_paused or self.peer.is_duplex)
+            # A hold for memory must not stop the very requests whose handling releases that memory.
             and (not self._holds or (self._holds == _FOR_MEMORY and self._holds_input_alone()))
         )
 
@@ -430,6 +456,7 @@ class Connection:
 
     def _release(self) -> None:
         """The handler takes requests again."""
+        # A handler may release twice, or for memory's hold: only its own bit goes.
         if self._holds & _BY_HANDLER:
             self._holds &= ~_BY_HANDLER
             self._wake()
@@ -448,6 +475,7 @@ class Connection:
         if self._frame_begun_at_ms is None:
             return None
         limits = self._limits
+        # `frame_ms_max` alone would cut off a large frame on a slow link.
         earned_ms = self.bytes_held * 1000 // limits.frame_rate_min_bytes_per_s
         return min(self._frame_begun_at_ms + earned_ms, self._frame_grew_at_ms) + limits.frame_ms_max
 

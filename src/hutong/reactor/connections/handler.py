@@ -1,7 +1,7 @@
 """Interface between the reactor and its user: peers, and the handler of their requests.
 
 Strategy: a handler is given whole frames and a `Peer`, and returns an answer (`channel.Response`). It never sees a
-socket, so it cannot write out of turn. A protocol whose server speaks without being asked uses `Peer.push` for that,
+socket, so it cannot write out of order. A protocol whose server speaks without being asked uses `Peer.push` for that,
 and `Peer.sending_changed` is called when its peer does not read.
 """
 
@@ -27,8 +27,8 @@ class Peer:
     The functions may be called at any time and more than once, and do nothing once the connection is gone. `release`
     lets a peer go on whose request was answered with HELD. `push` sends buffers that answer no request; they are not
     held up by answers still pending, nor by a peer that does not read: bounding them is the handler's. `send` is the
-    same for who says nothing else in this turn of the loop: it does not wait for others to go together. `close` ends
-    the connection once what is ready was sent. The handler may set `sending_changed`: called with True when more is
+    same at once, for a handler that sends nothing else in this loop iteration. `close` ends the connection once what is
+    ready was sent. The handler may set `sending_changed`: called with True when more is
     unsent than `unsent_bytes_max`, with False when most of it is gone. `unsent_bytes` is how much that is;
     `close_reason` why the connection ended, once it did.
 
@@ -113,14 +113,14 @@ def _no_change(is_paused: bool) -> None:
     """Default of `Peer.sending_changed`: ignore the change. A handler that sends unasked data replaces it."""
 
 
-Train = tuple[int, int, list[Buffer] | PendingResponse]
+RequestBatch = tuple[int, int, list[Buffer] | PendingResponse]
 """Requests taken together: how many, how many bytes they were, and all their answers in order."""
 
 
 class Express(Protocol):
     """Takes requests that arrived together without cutting them up first, for a handler that can tell them by bytes."""
 
-    def take(self, data: Buffer, requests_max: int) -> Train | None:
+    def take(self, data: Buffer, requests_max: int) -> RequestBatch | None:
         """Begin the requests at the beginning of `data`, which is only lent and begins with a frame.
 
         None, or fewer than there are, where the rest must go by `Handler.request_received`.

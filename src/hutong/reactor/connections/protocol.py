@@ -2,7 +2,7 @@
 
 Strategy: all connections of a loop read small frames through one shared buffer, large ones straight into their own.
 What was answered while a chunk was worked on leaves with one write at its end; what is answered later marks the
-connection, and one callback per turn of the loop writes for all that are marked.
+connection, and one callback per loop iteration writes for all that are marked.
 Knows nothing of frames or requests.
 """
 
@@ -25,8 +25,8 @@ from hutong.wire.buffer import Buffer
 SCRATCH_BYTES = 256 * 1024
 
 
-class Turns:
-    """Connections that asked for a turn; all get it in one callback of the loop."""
+class Wakeups:
+    """Connections that asked for a pass; all get it in one callback of the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -41,7 +41,7 @@ class Turns:
         marked, self._marked = self._marked, []
         for connection in marked:
             try:
-                connection.take_turn()
+                connection.run_pass()
             except Exception as error:  # noqa: BLE001  # the supervisor of connections: a fault ends one, not all
                 connection.fail(error)
 
@@ -60,13 +60,13 @@ class AcceptorServices:
     admit: Callable[["ConnectionProtocol"], int | None]  # the number of the new peer, or None to refuse it
     left: Callable[["ConnectionProtocol"], None]
     shed: Callable[[str | None], None]  # unfinished frames hold too much: those of an address, or all together
-    look: Callable[[], None]  # called after so many bytes that memory may be short
-    turns: Turns = field(init=False)
+    check_memory: Callable[[], None]  # called after so many bytes that memory may be short
+    wakeups: Wakeups = field(init=False)
     large_reads: LargeReads = field(init=False)
     scratch: memoryview = field(init=False)  # lent to one read at a time: a read and its handling are one step
 
     def __post_init__(self) -> None:
-        self.turns = Turns(self.loop)
+        self.wakeups = Wakeups(self.loop)
         self.large_reads = LargeReads(self.loop.call_soon)
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
 
@@ -97,7 +97,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._around = around
         self._is_reading = True
         self._is_direct = False  # whether the read under way goes into the engine's own buffer
-        self._is_marked = False  # whether a turn is asked for already
+        self._is_marked = False  # whether a pass is asked for already
         self._is_closing = True  # until it is admitted, and once it is closed
         self._timer_at_ms = 0
         self.address = ""
@@ -145,9 +145,9 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         now_ms, figures = around.clock.monotonic_ms(), around.figures
         if (
             figures.bytes_sent_total + figures.bytes_received_total + figures.bytes_waiting_total
-            >= figures.look_at_bytes
+            >= figures.check_at_bytes
         ):
-            around.look()
+            around.check_memory()
         if self._is_direct:
             engine.buffer_received(nbytes, now_ms)
             around.large_reads.add(nbytes, self)
@@ -186,7 +186,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._engine.connection_lost()
         self._around.left(self)
 
-    # Called by the acceptor and by Turns.
+    # Called by the acceptor and by Wakeups.
 
     @property
     def peer(self) -> Peer:
@@ -222,15 +222,15 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         return self._engine.input_bytes
 
     def hold(self) -> None:
-        """Begin no more requests until `let_go`, and read none."""
+        """Begin no more requests until `resume`, and read none."""
         self._engine.hold()
         self._wake()
 
-    def let_go(self) -> None:
-        self._engine.let_go()
+    def resume(self) -> None:
+        self._engine.resume()
         self._wake()
 
-    def take_turn(self) -> None:
+    def run_pass(self) -> None:
         """Write what was answered, begin what had to wait."""
         self._is_marked = False
         if not self._is_closing:
@@ -240,9 +240,9 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
             figures = self._around.figures
             if (
                 figures.bytes_sent_total + figures.bytes_received_total + figures.bytes_waiting_total
-                >= figures.look_at_bytes
+                >= figures.check_at_bytes
             ):
-                self._around.look()
+                self._around.check_memory()
 
     def pause_large(self) -> None:
         """Read no more in this loop iteration."""
@@ -283,7 +283,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
     def _wake(self) -> None:
         if not self._is_marked:
             self._is_marked = True
-            self._around.turns.mark(self)
+            self._around.wakeups.mark(self)
 
     def _settle(self, now_ms: int) -> None:
         """Do what the engine asks for after something happened."""

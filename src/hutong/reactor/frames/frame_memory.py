@@ -1,4 +1,4 @@
-"""Memory of large frames, used again once nobody looks at it.
+"""Memory of large frames, used again once no view of it is left.
 
 Strategy: as with the regions of `foundation.regions`, ownership is not tracked but asked for: a `bytearray` refuses to
 change its size while a view of it is held. Fresh memory costs several times the copy that fills it, because each of its
@@ -25,7 +25,7 @@ class FrameMemory:
         self._kept: deque[bytearray] = deque()  # least recently filled first
 
     def take(self, size: int) -> bytearray | None:
-        """A buffer of at least `size` bytes that nobody looks at, contents undefined, or None."""
+        """A buffer of at least `size` bytes without views of it, contents undefined, or None."""
         for index in reversed(range(len(self._kept))):  # the most recent is the likeliest to be in the cache
             buffer = self._kept[index]
             if len(buffer) >= size and not _is_viewed(buffer):

@@ -2,7 +2,7 @@
 
 Strategy: a read goes straight into its frame's buffer, and costs a copy and fresh pages: 1 ms for a MiB. libuv reads a
 socket up to 32 times in an iteration, and does so for every socket that has data. So reads are counted; a connection
-that reads past the bound is paused, and resumed in turn in a later iteration.
+that reads past the bound is paused, and resumed in order in a later iteration.
 
 Knows nothing of frames. One loop, one bound: not for several threads.
 """

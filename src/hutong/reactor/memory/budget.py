@@ -4,7 +4,7 @@ What counts is what a connection keeps us from freeing: unfinished and waiting r
 that are not sent and answers that are sent and not read.
 
 Strategy: nothing is counted as it passes. Memory can only grow by traffic, so `step_bytes` says how much more of it may
-pass until somebody must look at all connections again, and `judge` decides on what was found. From a half of the bound
+pass until all connections must be checked again, and `judge` decides on what was found. From a half of the bound
 on it is tight: a connection with a large share is paused (no further request of it begins) until that is gone, and
 answers should be small. Beyond the bound the largest holder is closed, first those that did not read for a while: that
 spares fast readers of large answers.
@@ -49,14 +49,14 @@ class MemoryVerdict(Generic[HolderT]):
     """The holders to pause, to resume and to close. None is in two of them."""
 
     hold: list[HolderT] = field(default_factory=list)
-    let_go: list[HolderT] = field(default_factory=list)
+    resume: list[HolderT] = field(default_factory=list)
     close: list[HolderT] = field(default_factory=list)
 
 
 class MemoryBudget(Generic[HolderT]):
-    """`held_bytes` is what the last look found, less what was closed then.
+    """`held_bytes` is what the last check found, less what was closed then.
 
-    Invariant: who is held was seen in the last look, and held HOLD_FROM_BYTES or more when it was first held.
+    Invariant: a paused holder was seen in the last check, and held HOLD_FROM_BYTES or more when it was first held.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -97,7 +97,7 @@ class MemoryBudget(Generic[HolderT]):
             self._close_still(seen, verdict, now_ms)
         self.closed_total += len(verdict.close)
         self.is_tight = 2 * self.held_bytes >= self.bytes_max
-        self._hold_or_let_go(seen, verdict, now_ms)
+        self._hold_or_resume(seen, verdict, now_ms)
         return verdict
 
     def _note_reading(self, seen: list[Holding[HolderT]], now_ms: int) -> None:
@@ -132,7 +132,7 @@ class MemoryBudget(Generic[HolderT]):
                 verdict.close.append(holding.holder)
                 self.held_bytes -= holding.memory_bytes
 
-    def _hold_or_let_go(self, seen: list[Holding[HolderT]], verdict: MemoryVerdict[HolderT], now_ms: int) -> None:
+    def _hold_or_resume(self, seen: list[Holding[HolderT]], verdict: MemoryVerdict[HolderT], now_ms: int) -> None:
         """Keep a holder paused while memory is tight and it holds more than half of its large share."""
         closed, held = set(verdict.close), dict[HolderT, tuple[int, int]]()
         for holding in seen:
@@ -144,7 +144,7 @@ class MemoryBudget(Generic[HolderT]):
                 is_same = before is not None and before[0] == holding.kept_bytes
                 held[holder] = before if before and is_same else (holding.kept_bytes, now_ms)
         verdict.hold = [holder for holder in held if holder not in self._held]
-        verdict.let_go = [holder for holder in self._held if holder not in held and holder not in closed]
+        verdict.resume = [holder for holder in self._held if holder not in held and holder not in closed]
         self.holds_total += len(verdict.hold)
         self._held = held
 

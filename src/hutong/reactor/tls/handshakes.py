@@ -1,7 +1,7 @@
 """TLS handshakes under way at one acceptor: how they ended, and one line of log about those that failed.
 
 Strategy: failures are counted by reason; the log gets one line in `TELL_EVERY_MS`, with the number of those that were
-not told, since a peer chooses how often it fails. How many there may be is the intake's affair.
+not logged, since a peer chooses how often it fails. How many there may be is the intake's affair.
 
 Knows nothing of sockets or certificates.
 """
@@ -38,7 +38,7 @@ class Handshakes:
         self._is_closed = False
 
     def begin(self, connection: Shaking) -> bool:
-        """False once they are to end: nobody looks after it."""
+        """False once they are to end: no deadline guards it."""
         if not self._is_closed:
             self._under_way.add(connection)
         return not self._is_closed

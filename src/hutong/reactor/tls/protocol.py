@@ -214,7 +214,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         return connection
 
     def _step_aside(self, nbytes: int) -> None:
-        """Leave transport and peer to a connection without TLS; the first bytes lie where it looks for them."""
+        """Leave transport and peer to a connection without TLS; the first bytes are where it looks for them."""
         self._stop_shaking()
         connection = self._connection()
         self._transport.set_protocol(connection)
@@ -261,7 +261,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._fail(HandshakeFailure.TOO_SLOW, "no handshake in time")
 
     def _fail(self, failure: HandshakeFailure, detail: str) -> None:
-        """The handshake is over. What was said about it is sent; then the peer has a moment to hang up first."""
+        """The handshake is over. Its alert is sent; then the peer has a moment to hang up first."""
         if self._has_failed:
             return
         self._has_failed = True

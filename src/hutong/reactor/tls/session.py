@@ -57,7 +57,7 @@ class TlsSession:
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self.is_open = False  # the handshake is done
-        self._has_ended = False  # the peer has said goodbye
+        self._has_ended = False  # the peer has sent close_notify
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
@@ -91,7 +91,7 @@ class TlsSession:
                 filled += count
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             pass
-        except ssl.SSLZeroReturnError:  # a goodbye where ours was said before
+        except ssl.SSLZeroReturnError:  # a goodbye where ours was sent before
             self._has_ended = True
         return None if self._has_ended and not filled else filled
 
@@ -108,7 +108,7 @@ class TlsSession:
 
     def say_goodbye(self) -> None:
         """Tell the peer that nothing more comes (close_notify); its own goodbye is not waited for."""
-        with suppress(ssl.SSLError):  # it has not said goodbye, or the connection is broken already
+        with suppress(ssl.SSLError):  # it has not sent close_notify, or the connection is broken already
             self._tls.unwrap()
 
     def data_to_send(self) -> bytes:

@@ -64,9 +64,9 @@ class ChannelEvents:
             return
         self._queue.append(ChannelEvent(kind, channel.address, channel))
         if len(self._queue) == 1:
-            self._loop.call_soon(self._take_turn)
+            self._loop.call_soon(self._run_pass)
 
-    def _take_turn(self) -> None:
+    def _run_pass(self) -> None:
         try:
             for _ in range(min(TOLD_PER_TURN, len(self._queue))):
                 event = self._queue[0]
@@ -76,7 +76,7 @@ class ChannelEvents:
         finally:
             self._is_dropping = self._is_dropping and len(self._queue) * 2 > self._events_max
             if self._queue:
-                self._loop.call_soon(self._take_turn)
+                self._loop.call_soon(self._run_pass)
 
     def _tell_one(self, listener: Listener, event: ChannelEvent) -> None:
         try:

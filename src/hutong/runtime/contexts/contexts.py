@@ -1,11 +1,11 @@
 """Contexts: queues of handlers. The handlers of one context run in order, on its own threads.
 
-Strategy: a context is a queue of (handler, argument) pairs and one scheduled turn, however much is queued; a turn takes
-at most TURN_MAX of them, so that sockets and other contexts have theirs. Nothing is locked on the way in:
-`deque.append` is atomic. A turn that ends first clears `is_scheduled` and then checks the queue once more. An append
+Strategy: a context is a queue of (handler, argument) pairs and one scheduled pass, however much is queued; a pass takes
+at most PASS_MAX of them, so that sockets and other contexts have theirs. Nothing is locked on the way in:
+`deque.append` is atomic. A pass that ends first clears `is_scheduled` and then checks the queue once more. An append
 before that check is found by it; an append after it finds the context unscheduled and schedules it.
 
-`current_context` is a context variable, set once in the variables that a context's turns run in: what a handler
+`current_context` is a context variable, set once in the variables that a context's passes run in: what a handler
 starts (tasks, `call_soon`, `call_later`) inherits it, and setting it costs nothing per handler. Other context variables
 that a plain handler sets therefore stay set in its context; a coroutine handler has a copy of its own.
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hutong.runtime.contexts.context_timers import ContextTimer
 
 T = TypeVar("T")
-TURN_MAX: Final = 256  # handlers in one turn: some hundred microseconds when they are short
+PASS_MAX: Final = 256  # handlers in one pass: some hundred microseconds when they are short
 QUEUED_MAX: Final = 1_000_000  # handlers waiting in one context
 ANSWER_MS_MAX: Final = 60_000  # how long a handler may hold up the close of its context: as long as a worker may take
 
@@ -79,7 +79,7 @@ class ContextServices(Protocol):
     def keep(self, context: "Context") -> None:
         """The context has something to end: it is not to be forgotten before it is closed."""
 
-    def let_go(self, context: "Context") -> None:
+    def forget(self, context: "Context") -> None:
         """It has nothing to end any more."""
 
     async def closed(self, context: "Context") -> None:
@@ -147,7 +147,7 @@ class Context(ABC):
         """Call `handler(argument)` soon, in this context; from any thread, and never before this returns.
 
         Handlers begin in the order of the calls of each thread. A coroutine that the handler returns is driven by the
-        context: it suspends and resumes there, and takes its first step behind the plain handlers of its turn. What is
+        context: it suspends and resumes there, and takes its first step behind the plain handlers of its pass. What is
         raised goes to `exception_handler`, else to the runtime's. Raises LimitExceeded when QUEUED_MAX are waiting,
         and RuntimeError when the threads or the loop of the context have ended.
         """
@@ -181,7 +181,7 @@ class Context(ABC):
 
     @abstractmethod
     def schedule(self) -> None:
-        """Ask for a turn; for who has appended to `queue` while not `is_scheduled`. Two at once do no harm.
+        """Schedule a pass, after an append to `queue` while not `is_scheduled`. Two at once do no harm.
 
         What comes to a worker context that is closed, when its pool is, is dropped.
         """
@@ -282,7 +282,7 @@ class Context(ABC):
         with suppress(ValueError):
             self._hooks.remove(hook)
         if not self._hooks:
-            self._services.let_go(self)
+            self._services.forget(self)
 
     async def close(self) -> None:
         """Run the close hooks, cancel timers and coroutines, and let go of the pool. A second call does nothing.

@@ -29,7 +29,7 @@ class Coroutines:
         return len(self._tasks)
 
     def start(self, handler: Coroutine[Any, Any, object]) -> None:
-        """Drive it from the loop's next turn on; once closed, as far as to its first wait."""
+        """Drive it from the loop's next iteration on; once closed, as far as to its first wait."""
         task = self._tasks[handler] = self._loop.create_task(self.drive(handler))
         if self._is_closed:
             self._loop.call_soon(task.cancel)  # after its first step: what never began could not clean up either

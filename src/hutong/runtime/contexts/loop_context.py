@@ -1,13 +1,13 @@
 """The context of an event loop: one `call_soon` for each loop iteration, for all queued calls.
 
-This is the hot path of the bus.
+Each delivery of the bus passes here.
 """
 
 import threading
 from asyncio import iscoroutine
 from typing import ClassVar
 
-from hutong.runtime.contexts.contexts import CURRENT, TURN_MAX, Context, ContextKind, ContextServices
+from hutong.runtime.contexts.contexts import CURRENT, PASS_MAX, Context, ContextKind, ContextServices
 from hutong.runtime.contexts.coroutines import Coroutines
 from hutong.runtime.contexts.serial_context import SerialContext
 from hutong.runtime.contexts.workers import OrderedWork
@@ -18,14 +18,14 @@ from hutong.runtime.threads.pools import WorkerPool
 class LoopContext(SerialContext):
     """Handlers run one at a time on the thread of `loop`."""
 
-    __slots__ = ("_ordered", "_thread_id", "_turn")
+    __slots__ = ("_bound_pass", "_ordered", "_thread_id")
 
     kind: ClassVar[ContextKind] = ContextKind.EVENT_LOOP
 
     def __init__(self, name: str, home: EventLoop, pool: WorkerPool, services: ContextServices) -> None:
         super().__init__(name, home, pool, services)
         self._thread_id = home.thread_id
-        self._turn = self._take_turn
+        self._bound_pass = self._run_pass
         self._coroutines = Coroutines(home.loop, self)
         self._ordered = OrderedWork(name, home, pool, services)
 
@@ -40,14 +40,14 @@ class LoopContext(SerialContext):
     def schedule(self) -> None:
         self.is_scheduled = True
         if threading.get_ident() == self._thread_id:
-            self.loop.call_soon(self._turn, context=self._variables)
+            self.loop.call_soon(self._bound_pass, context=self._variables)
         else:
-            self.loop.call_soon_threadsafe(self._turn, context=self._variables)
+            self.loop.call_soon_threadsafe(self._bound_pass, context=self._variables)
 
-    def _take_turn(self) -> None:
+    def _run_pass(self) -> None:
         queue = self.queue
         popleft = queue.popleft
-        left = TURN_MAX
+        left = PASS_MAX
         while left and (count := min(len(queue), left)):
             left -= count
             for _ in range(count):
@@ -57,7 +57,7 @@ class LoopContext(SerialContext):
                 except (KeyboardInterrupt, SystemExit):
                     self.schedule()
                     raise
-                except BaseException as error:  # noqa: BLE001  # a supervisor: the others have their turn
+                except BaseException as error:  # noqa: BLE001  # a supervisor: the other handlers still run
                     self.fail(error)
                     continue
                 if result is not None and iscoroutine(result):

@@ -1,7 +1,7 @@
 """Contexts whose handlers run on the threads of a pool, where they may block.
 
 Strategy: a worker context is one task in its pool while something is queued, none while idle, so any number of contexts
-share a few threads; after TURN_US_MAX a turn ends and the context goes to the end of the pool's queue. A multi-threaded
+share a few threads; after PASS_US_MAX a pass ends and the context goes to the end of the pool's queue. A multi-threaded
 worker context is a task in the pool for each handler. A coroutine needs its steps one at a time, so there each has a
 worker context of its own behind it.
 
@@ -19,7 +19,7 @@ from contextvars import copy_context
 from typing import Any, ClassVar, Final, TypeVar
 
 from hutong.foundation.errors import LimitExceeded
-from hutong.runtime.contexts.contexts import CURRENT, TURN_MAX, Context, ContextKind, ContextServices
+from hutong.runtime.contexts.contexts import CURRENT, PASS_MAX, Context, ContextKind, ContextServices
 from hutong.runtime.contexts.coroutines import Coroutines
 from hutong.runtime.contexts.serial_context import SerialContext
 from hutong.runtime.contexts.worker_loop import WorkerLoop
@@ -27,7 +27,7 @@ from hutong.runtime.loops.loops import EventLoop
 from hutong.runtime.threads.pools import WorkerPool
 
 T = TypeVar("T")
-TURN_US_MAX: Final = 10_000  # after which a turn begins no further handler
+PASS_US_MAX: Final = 10_000  # after which a pass begins no further handler
 
 
 class WorkerContext(SerialContext):
@@ -64,16 +64,16 @@ class WorkerContext(SerialContext):
                 return
             self.is_scheduled = True
         try:
-            self.pool.execute(self._take_turn, is_bounded=False)  # one task at a time: QUEUED_MAX bounds what it does
+            self.pool.execute(self._run_pass, is_bounded=False)  # one task at a time: QUEUED_MAX bounds what it does
         except (RuntimeError, LimitExceeded):  # closed, or without any thread: the caller is refused
             self.queue.clear()
             self.is_scheduled = False
             if not self._is_closed:
                 raise
 
-    def _take_turn(self) -> None:
+    def _run_pass(self) -> None:
         self._variables.run(self._run_handlers)
-        self.is_scheduled = False  # not before the variables are left: the next turn enters them
+        self.is_scheduled = False  # not before the variables are left: the next pass enters them
         if self.queue:
             with suppress(RuntimeError):  # the pool was closed meanwhile
                 self.schedule()
@@ -82,7 +82,7 @@ class WorkerContext(SerialContext):
         thread_id, popleft = threading.get_ident(), self.queue.popleft
         self._threads.add(thread_id)
         try:
-            left, end_us = TURN_MAX, self._clock.monotonic_us() + TURN_US_MAX
+            left, end_us = PASS_MAX, self._clock.monotonic_us() + PASS_US_MAX
             while self.queue and left:
                 begun_us = self.pool.begun_us[thread_id] = self._clock.monotonic_us()
                 if begun_us >= end_us:
@@ -91,7 +91,7 @@ class WorkerContext(SerialContext):
                 handler, argument = popleft()
                 try:
                     result = handler(argument)
-                except BaseException as error:  # noqa: BLE001  # a supervisor: the others have their turn
+                except BaseException as error:  # noqa: BLE001  # a supervisor: the other handlers still run
                     self.fail(error)
                     continue
                 if result is not None and iscoroutine(result):
@@ -155,7 +155,7 @@ class MultiWorkerContext(Context):
 
     def schedule(self) -> None:
         try:
-            self.pool.execute(self._take_turn, is_bounded=False)  # `is_scheduled` stays false: one task a handler
+            self.pool.execute(self._run_pass, is_bounded=False)  # `is_scheduled` stays false: one task a handler
         except (RuntimeError, LimitExceeded):  # as for one at a time
             self.queue.clear()
             if not self._is_closed:
@@ -170,7 +170,7 @@ class MultiWorkerContext(Context):
         for strand in list(self._strands):
             await strand.cancel_coroutines(is_last=is_last)
 
-    def _take_turn(self) -> None:
+    def _run_pass(self) -> None:
         self._variables.copy().run(self._run_handler)
 
     def _run_handler(self) -> None:
@@ -181,7 +181,7 @@ class MultiWorkerContext(Context):
             result = handler(argument)
             if result is not None and iscoroutine(result):
                 self.drive(result)
-        except BaseException as error:  # noqa: BLE001  # a supervisor: whatever it is, the others have their turn
+        except BaseException as error:  # noqa: BLE001  # a supervisor: whatever it is, the other handlers still run
             self.fail(error)
         finally:
             self._threads.discard(thread_id)

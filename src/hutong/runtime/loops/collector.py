@@ -20,7 +20,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.histograms import Histogram
 from hutong.foundation.timers import Timer, TimerWheel
 
-YOUNG_OBJECTS: Final = 10_000  # more objects than were freed: a look takes about a millisecond
+YOUNG_OBJECTS: Final = 10_000  # more objects than were freed: a collection takes about a millisecond
 YOUNG_LOOKS: Final = 4  # a second look, at what survived so many first ones, takes four at the worst
 _OLD_LOOKS: Final = 1_000  # never reached: a second look empties what would be counted
 CHECK_INTERVAL_MS: Final = 1_000

@@ -15,7 +15,7 @@ from typing import Final
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import LimitExceeded
 
-WORKER_THREADS: Final = 20  # of a pool for which nothing else was said
+WORKER_THREADS: Final = 20  # of a pool without a size of its own
 PENDING_WORK_MAX: Final = 10_000  # pieces that wait in one pool
 Task = Callable[[], object]
 

@@ -1,4 +1,4 @@
-"""Blocking work that gives way to other blocking work on the same device: cold reads to flushes.
+"""Blocking work that gives way to other blocking work on the same device: disk reads to flushes.
 
 Strategy: a disk serves reads before writes, and a flush waits for all that it has in hand, so a few readers of a
 backlog make every flush take ten times as long. What gives way begins in the gaps, while nothing that goes first is in
@@ -92,7 +92,7 @@ class Precedence:
         return next((queue for queue in waiting if self._may_begin(queue, queue.waiting[0][2], now_ms)), None)
 
     def _remind(self) -> None:
-        """Look again when patience is over; what ends before then looks by itself."""
+        """Check again when patience is over; work that ends before then checks by itself."""
         if self._timer is None and self.waiting:
             self._timer = self._timers.add(self._clock.monotonic_ms() + self._patience_ms, self._reminded)
 

@@ -1,7 +1,7 @@
 """The checker of blocked threads: says which handler holds up a loop or a worker, while it does.
 
 Strategy: a thread looks every second. It asks each loop for a sign of life, and a loop that has not answered is
-blocked, by a handler or by anything else; so the hot path pays nothing, and no handler can be forgotten. What a worker
+blocked, by a handler or by anything else; so handlers pay nothing, and no handler can be forgotten. What a worker
 does now began when its pool says so. Only when something is late is the thread's stack read, and the handler found on
 it (`stacks`). A loop that is blocked may seem so for up to a second less than it is.
 
@@ -34,25 +34,25 @@ class BlockedLimits:
     loop_ms: int = 2_000
     worker_ms: int = 60_000
     stack_ms: int = 5_000  # from then on the warning shows the stack
-    interval_ms: int = 1_000  # between two looks
+    interval_ms: int = 1_000  # between two checks
 
 
 DEFAULT_BLOCKED_LIMITS: Final = BlockedLimits()
 
 
 class _Watch:
-    """One thread: since when it is busy with one thing, and what was said of that."""
+    """One thread: since when it is busy with one thing, and whether that was reported."""
 
-    __slots__ = ("due_ms", "since_us", "told")
+    __slots__ = ("due_ms", "is_reported", "since_us")
 
     def __init__(self) -> None:
         self.since_us: int | None = None
-        self.told = False
+        self.is_reported = False
         self.due_ms = 0  # how long it must be blocked for the next warning
 
 
 class BlockedThreads:
-    """Watches loops and pools from `start` to `stop`; `look` is one look, from any one thread.
+    """Watches loops and pools from `start` to `stop`; `check` is one check, from any one thread.
 
     Figures: warnings_total.
     """
@@ -71,7 +71,7 @@ class BlockedThreads:
         self._pools = pools
         self._workers: dict[int, _Watch] = {}  # thread id -> those seen at work
         self.limits = limits
-        self._tell = tell
+        self._report = tell
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -80,13 +80,13 @@ class BlockedThreads:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; waits for the look that is under way."""
+        """End the thread; waits for the check that is under way."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
 
-    def look(self) -> None:
+    def check(self) -> None:
         now_us = self._clock.monotonic_us()
         for loop, watch in self._loops:
             self._look_at_loop(loop, watch, now_us)
@@ -95,7 +95,7 @@ class BlockedThreads:
         for pool, (thread_id, since_us) in begun:
             watch = self._workers[thread_id]
             if watch.since_us != since_us:
-                watch.since_us, watch.told = since_us, False
+                watch.since_us, watch.is_reported = since_us, False
             self._judge(f"a thread of {pool.name}", thread_id, watch, now_us, self.limits.worker_ms)
 
     def _look_at_loop(self, loop: EventLoop, watch: _Watch, now_us: int) -> None:
@@ -104,9 +104,9 @@ class BlockedThreads:
         if watch.since_us is not None:
             self._judge(loop.name, loop.thread_id, watch, now_us, self.limits.loop_ms)
             return
-        if watch.told:
-            watch.told = False
-            self._tell(f"{loop.name} turns again.")
+        if watch.is_reported:
+            watch.is_reported = False
+            self._report(f"{loop.name} turns again.")
         watch.since_us = now_us
         with suppress(RuntimeError):  # it was closed just now
             loop.loop.call_soon_threadsafe(self._alive, watch)
@@ -121,7 +121,7 @@ class BlockedThreads:
         if since_us is None:
             return  # it has just answered
         blocked_ms = (now_us - since_us) // 1_000
-        if not watch.told:
+        if not watch.is_reported:
             watch.due_ms = limit_ms
         if blocked_ms < watch.due_ms:
             return
@@ -129,17 +129,17 @@ class BlockedThreads:
         what = None if frame is None else doing(frame)
         if what is None:
             return  # it is about to answer, or the whole machine stood still
-        watch.told = True
+        watch.is_reported = True
         stack_ms = self.limits.stack_ms
         watch.due_ms = stack_ms if blocked_ms < stack_ms else blocked_ms + REPEAT_MS
         sentence = f"{who} has been blocked for {blocked_ms / 1_000:.1f} s by {what}."
         if blocked_ms >= stack_ms:
             sentence += "\n" + "".join(traceback.format_stack(frame)).rstrip()
         self.warnings_total += 1
-        self._tell(sentence)
+        self._report(sentence)
 
     def _watch(self) -> None:
         while not self._stop.wait(self.limits.interval_ms / 1_000):
             if self._loops[0][0].loop.is_closed():
                 return  # its owner has ended without a word
-            self.look()
+            self.check()

@@ -21,7 +21,7 @@ from hutong.runtime.loops import loops
 _OURS: Final = str(Path(__file__).parents[2])
 _LOOPS: Final = ("/asyncio/", "/uvloop/", "/selectors.py", loops.__file__)
 _RUNNERS: Final[dict[CodeType, tuple[str, str]]] = {  # code -> the names of its local variables: context, handler
-    LoopContext._take_turn.__code__: ("self", "handler"),
+    LoopContext._run_pass.__code__: ("self", "handler"),
     WorkerContext._run_handlers.__code__: ("self", "handler"),
     MultiWorkerContext._run_handler.__code__: ("self", "handler"),
     Coroutines.drive.__code__: ("self", "handler"),

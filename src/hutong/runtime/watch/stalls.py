@@ -1,13 +1,13 @@
 """Stalls: the times during which the loop runs nothing new, which every client feels.
 
 Strategy: a timer that is due every few milliseconds notes how late it is served. Lateness is what any event that came
-at that moment would have waited, so its distribution is that of the waits, not only of the worst turn. It costs two
+at that moment would have waited, so its distribution is that of all waits, not only of the worst one. It costs two
 hundred short callbacks a second at most; a stall shorter than the interval may pass between two of them, one that is
 longer cannot. Next to it is the processor time of the loop's thread since the time before: on a machine that does other
 work too, a loop is late without having done anything.
 
 A loop that has done nothing for a while is looked at once a second only, until the next bytes of a connection arrive
-(`wake_by`) or such a look finds work: two hundred wake-ups a second would keep an idle machine's processor from sleep.
+(`wake_by`) or such a check finds work: two hundred wake-ups a second would keep an idle machine's processor from sleep.
 The time at rest counts as intervals without a delay.
 
 Knows nothing of what the loop does. The loop's timers count in milliseconds, so lateness below two is no stall.
@@ -23,7 +23,7 @@ from hutong.foundation.histograms import Histogram
 INTERVAL_MS: Final = 5
 REST_INTERVAL_MS: Final = 1_000
 QUIET_LOOKS: Final = 20  # in a row, before the loop counts as idle
-QUIET_SHARE: Final = 1 / 20  # of an interval; a look itself takes a few hundredths of that
+QUIET_SHARE: Final = 1 / 20  # of an interval; a check itself takes a few hundredths of that
 IDLE_MEMORY_US: Final = 60_000_000
 
 
@@ -96,7 +96,7 @@ class StallMonitor:
                 waker(self._wake)
 
     def _record(self, late_us: int, waited_us: int) -> None:
-        """One look that came so late after so long; a longer wait than an interval counts as several in time."""
+        """One check that came so late after so long; a longer wait than an interval counts as several in time."""
         if late_us > self.longest_us:
             self.longest_us = late_us
         intervals = waited_us // (self._interval_ms * 1_000)

@@ -142,8 +142,8 @@ def scheduler_limits(settings: Settings) -> dict[str, int]:
     return {"mailbox_max": _DISK_READ_MAILBOX_MAX, "cost_max": settings.fetch.cold_bytes_in_flight // 2}
 
 
-_REQUESTS_PER_TURN_MAX: Final = 64  # of one connection; producers send about as many at once
-_ANSWER_BYTES_PER_TURN_MAX: Final = 8 * 1024  # which says more of a request's cost than its own size
+_REQUESTS_PER_PASS_MAX: Final = 64  # of one connection; producers send about as many at once
+_ANSWER_BYTES_PER_PASS_MAX: Final = 8 * 1024  # which says more of a request's cost than its own size
 
 
 def reactor_limits(settings: Settings) -> ReactorLimits:
@@ -155,8 +155,8 @@ def reactor_limits(settings: Settings) -> ReactorLimits:
         listen_backlog=network.listen_backlog,
         frame_bytes_max=network.max_frame_bytes,
         requests_in_flight_max=network.max_requests_in_flight,
-        requests_per_turn_max=_REQUESTS_PER_TURN_MAX,
-        answer_bytes_per_turn_max=_ANSWER_BYTES_PER_TURN_MAX,
+        requests_per_pass_max=_REQUESTS_PER_PASS_MAX,
+        answer_bytes_per_pass_max=_ANSWER_BYTES_PER_PASS_MAX,
         unsent_bytes_max=network.max_unsent_bytes,
         memory_bytes_max=network.memory_bytes_max,
         queued_requests_max=network.queued_max_requests,

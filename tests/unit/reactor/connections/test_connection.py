@@ -118,7 +118,7 @@ def test_requests_beyond_the_bound_wait_and_reading_stops_with_them() -> None:
 
 
 def test_so_many_requests_are_begun_in_a_turn_and_the_rest_after_others_had_theirs() -> None:
-    harness = Harness(ReactorLimits(requests_per_turn_max=2))
+    harness = Harness(ReactorLimits(requests_per_pass_max=2))
     assert harness.receive(b"1", b"2", b"3", b"4", b"5") == b"12"
     assert harness.engine.has_work
     assert not harness.wants_to_read()
@@ -131,7 +131,7 @@ def test_so_many_requests_are_begun_in_a_turn_and_the_rest_after_others_had_thei
 
 
 def test_large_answers_end_a_turn_early() -> None:
-    harness = Harness(ReactorLimits(answer_bytes_per_turn_max=5))
+    harness = Harness(ReactorLimits(answer_bytes_per_pass_max=5))
     assert harness.receive(b"123", b"456", b"789") == b"123456"
     assert harness.engine.has_work
     harness.engine.resume_work(0)
@@ -139,7 +139,7 @@ def test_large_answers_end_a_turn_early() -> None:
 
 
 def test_what_is_read_on_although_something_waits_keeps_its_place() -> None:
-    harness = Harness(ReactorLimits(requests_per_turn_max=1))
+    harness = Harness(ReactorLimits(requests_per_pass_max=1))
     assert harness.receive(b"1", b"2") == b"1"
     assert harness.receive(b"3", b"4") == b""
     assert harness.engine.memory_bytes == 3
@@ -158,7 +158,7 @@ def test_who_is_held_for_memory_begins_nothing_until_it_is_let_go() -> None:
     assert harness.engine.memory_bytes == 2, "what waits counts"
     harness.peer.release()
     assert not harness.engine.has_work, "the handler's release is not the memory's"
-    harness.engine.let_go()
+    harness.engine.resume()
     harness.engine.resume_work(0)
     harness.pending[b"l1"].complete([b"1"])
     assert harness.sent() == b"123"
@@ -195,7 +195,7 @@ def test_a_frame_that_stops_is_over_whatever_it_has_earned() -> None:
 
 
 def test_a_turn_ends_with_its_time() -> None:
-    harness = Harness(ReactorLimits(turn_us_max=100), request_us=60)
+    harness = Harness(ReactorLimits(pass_us_max=100), request_us=60)
     assert harness.receive(b"1", b"2", b"3", b"4", b"5") == b"12"
     assert harness.engine.has_work
     harness.engine.resume_work(0)

@@ -47,9 +47,9 @@ def test_from_half_of_it_on_who_holds_much_is_held_and_others_are_not() -> None:
 def test_who_is_held_is_let_go_when_little_is_left_of_it_or_nothing_is_tight() -> None:
     budget: MemoryBudget[str] = MemoryBudget(BOUND)
     judge(budget, a=MUCH, b=MUCH)
-    assert judge(budget, a=HOLD_FROM_BYTES // 2, b=2 * MUCH).let_go == []
-    assert judge(budget, a=HOLD_FROM_BYTES // 2 - 1, b=2 * MUCH).let_go == ["a"]
-    assert judge(budget, b=MUCH).let_go == ["b"]
+    assert judge(budget, a=HOLD_FROM_BYTES // 2, b=2 * MUCH).resume == []
+    assert judge(budget, a=HOLD_FROM_BYTES // 2 - 1, b=2 * MUCH).resume == ["a"]
+    assert judge(budget, b=MUCH).resume == ["b"]
     assert budget.held_count == 0
 
 
@@ -90,7 +90,7 @@ def test_who_is_held_and_stays_the_same_is_closed_while_it_is_tight() -> None:
 def test_of_those_who_stay_the_same_no_more_are_closed_than_need_be() -> None:
     budget: MemoryBudget[str] = MemoryBudget(BOUND)
     judge(budget, a=MUCH, b=2 * MUCH, c=LITTLE)
-    assert judge(budget, STILL_MS, a=MUCH, b=2 * MUCH, c=LITTLE) == MemoryVerdict(close=["b"], let_go=["a"])
+    assert judge(budget, STILL_MS, a=MUCH, b=2 * MUCH, c=LITTLE) == MemoryVerdict(close=["b"], resume=["a"])
 
 
 def test_who_is_held_and_changes_is_not_closed() -> None:
@@ -104,7 +104,7 @@ def test_who_is_held_and_changes_is_not_closed() -> None:
 def test_who_was_let_go_has_the_whole_time_again() -> None:
     budget: MemoryBudget[str] = MemoryBudget(BOUND)
     judge(budget, a=MUCH, b=MUCH)
-    assert judge(budget, STALLED_MS, a=MUCH).let_go == ["a", "b"]
+    assert judge(budget, STALLED_MS, a=MUCH).resume == ["a", "b"]
     assert judge(budget, STILL_MS, a=MUCH, b=MUCH) == MemoryVerdict(hold=["a", "b"])
 
 
@@ -140,8 +140,8 @@ def test_any_history_ends_within_the_bound_and_holds_only_who_is_there(looks: li
         verdict = judge_parts(budget, number * STALLED_MS, holdings)
         assert budget.held_bytes <= BOUND
         assert not set(verdict.hold) & set(verdict.close)
-        assert not set(verdict.let_go) & (set(verdict.hold) | set(verdict.close))
-        held = (held | set(verdict.hold)) - set(verdict.let_go) - set(verdict.close)
+        assert not set(verdict.resume) & (set(verdict.hold) | set(verdict.close))
+        held = (held | set(verdict.hold)) - set(verdict.resume) - set(verdict.close)
         assert held <= holdings.keys()
         assert len(held) == budget.held_count
         left = {name: parts for name, parts in holdings.items() if name not in verdict.close}

@@ -20,7 +20,7 @@ from hutong.reactor.figures import CloseReason
 from hutong.reactor.frames.framing import LengthPrefixedFraming
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.memory.budget import STILL_MS
-from hutong.reactor.memory.watch import LOOK_INTERVAL_MS
+from hutong.reactor.memory.watch import CHECK_INTERVAL_MS
 from hutong.wire.buffer import Buffer
 
 MEBIBYTE = 1 << 20
@@ -54,9 +54,9 @@ class Server:
 
     async def look(self) -> None:
         """A look now, whatever has passed."""
-        looks = self.memory.looks_total
+        looks = self.memory.checks_total
         self.memory.ask()
-        await until(lambda: self.memory.looks_total > looks)
+        await until(lambda: self.memory.checks_total > looks)
 
     def pass_ms(self, milliseconds: int) -> None:
         self.clock.advance(milliseconds)
@@ -120,7 +120,7 @@ async def slow_readers_are_held_then_closed() -> None:
         for client in (*slow, *more):
             client.close()
         await until(lambda: figures.connections_open == 1)
-        server.pass_ms(2 * LOOK_INTERVAL_MS)
+        server.pass_ms(2 * CHECK_INTERVAL_MS)
         await server.look()
         assert not server.memory.budget.is_tight
         assert server.memory.budget.held_count == 0
@@ -145,7 +145,7 @@ async def a_held_connection_goes_on_once_its_answers_are_read() -> None:
             last = await loop.sock_recv(reader, MEBIBYTE)
             left -= len(last)
             if server.memory.measure() <= 16 * MEBIBYTE:
-                server.pass_ms(LOOK_INTERVAL_MS)
+                server.pass_ms(CHECK_INTERVAL_MS)
         assert last.endswith(PONG)
         for client in slow:
             client.close()
@@ -180,7 +180,7 @@ async def a_held_connection_whose_client_is_gone_is_closed() -> None:
         server.pass_ms(STILL_MS - 1)
         await server.look()
         assert server.figures.connections_open == 1
-        server.pass_ms(LOOK_INTERVAL_MS)
+        server.pass_ms(CHECK_INTERVAL_MS)
         await until(lambda: server.figures.connections_open == 0)
         assert server.figures.closed_total[CloseReason.MEMORY] == 1
         await server.look()
@@ -208,12 +208,12 @@ async def test_somebody_is_told_of_the_next_traffic_once() -> None:
         client, calls = connected(server), []
         with client:
             await ping(client)
-            mark = server.figures.look_at_bytes
+            mark = server.figures.check_at_bytes
             server.memory.call_at_traffic(lambda: calls.append("traffic"))
             await ping(client)
             await ping(client)
         assert calls == ["traffic"]
-        assert server.figures.look_at_bytes == mark, "the bound on memory stays where it was"
+        assert server.figures.check_at_bytes == mark, "the bound on memory stays where it was"
 
 
 async def test_a_look_meanwhile_keeps_both_promises() -> None:
@@ -225,4 +225,4 @@ async def test_a_look_meanwhile_keeps_both_promises() -> None:
             await server.look()
             await ping(client)
             assert calls == ["traffic"]
-            assert server.figures.look_at_bytes > server.figures.traffic_bytes
+            assert server.figures.check_at_bytes > server.figures.traffic_bytes

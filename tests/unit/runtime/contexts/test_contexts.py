@@ -9,7 +9,7 @@ import pytest
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import LimitExceeded
 from hutong.runtime.contexts import contexts
-from hutong.runtime.contexts.contexts import TURN_MAX, Context, current_context
+from hutong.runtime.contexts.contexts import PASS_MAX, Context, current_context
 from hutong.runtime.runtime import Runtime
 
 
@@ -46,12 +46,12 @@ async def test_handlers_run_soon_in_order_and_never_inline(runtime: Runtime) -> 
 async def test_a_turn_is_bounded_so_that_others_have_theirs(runtime: Runtime) -> None:
     context = runtime.context()
     seen: list[int] = []
-    for number in range(2 * TURN_MAX):
+    for number in range(2 * PASS_MAX):
         context.run(seen.append, number)
     await asyncio.sleep(0)
-    assert seen == list(range(TURN_MAX))
+    assert seen == list(range(PASS_MAX))
     await asyncio.sleep(0)
-    assert seen == list(range(2 * TURN_MAX))
+    assert seen == list(range(2 * PASS_MAX))
 
 
 async def test_current_context_in_handlers_coroutines_and_what_they_start(runtime: Runtime) -> None:

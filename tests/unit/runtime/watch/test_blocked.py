@@ -45,11 +45,11 @@ class Bench:
     async def begun(self) -> None:
         """Look once the handler has begun, and stands where it is held up."""
         await asyncio.to_thread(until, lambda: PAUSE.wait(0.001) or _somebody_stands_in("self._release.wait(30)"))
-        self.checker.look()
+        self.checker.check()
 
     def passes(self, seconds: float) -> list[str]:
         self.clock.advance(int(seconds * 1_000))
-        self.checker.look()
+        self.checker.check()
         told, self.told[:] = self.told.copy(), []
         return told
 
@@ -116,7 +116,7 @@ async def test_a_handler_without_lines_of_its_own_is_named(bench: Bench) -> None
         return "lock.acquire" in (doing(sys._current_frames()[thread]) or "")
 
     await asyncio.to_thread(until, lambda: PAUSE.wait(0.001) or is_held())
-    bench.checker.look()
+    bench.checker.check()
     told = bench.passes(2)
     lock.release()
     assert told == ["loop-1 has been blocked for 2.0 s by lock.acquire of <event loop context orders>."]
@@ -194,7 +194,7 @@ async def test_a_loop_that_was_closed_is_left_alone() -> None:
     await loop.end()
     loop.thread_id = threading.get_ident()  # as another thread may have it by now
     checker = BlockedThreads(clock, [loop], list, BlockedLimits(), told.append)
-    checker.look()
+    checker.check()
     clock.advance(10_000)
-    checker.look()
+    checker.check()
     assert told == []
