@@ -1,12 +1,12 @@
 """Authentication before the dispatch of a listener with SASL: only authenticated clients get past it (KIP-43, KIP-152).
 
 Strategy: while a connection is not authenticated, ApiVersions, SaslHandshake and SaslAuthenticate are all that is
-answered, frames are small and a deadline runs. What follows from each message is the machine's (`security/sasl`). One
-that fails is answered and closed after a while, unread meanwhile (KIP-306). A session that has ended counts no more
-from that moment, fast path included; its connection is closed when it is used, unless the client authenticates again
-(KIP-368).
+answered, frames are small and a deadline runs. The machine decides what follows from each message (`security/sasl`).
+After a failure the connection is answered and closed with a delay, and is not read meanwhile (KIP-306). Once a session
+has expired, its requests count no more, fast path included: the next one closes the connection, unless the client
+authenticates again (KIP-368).
 
-An authenticated connection costs one look at a flag for each request, and a plain listener nothing at all.
+An authenticated connection costs the test of a flag for each request, and a plain listener nothing at all.
 
 Knows nothing of sockets, nor how passwords are kept: it decides nothing that the machine could.
 """
@@ -75,7 +75,7 @@ class AuthenticationWaits:
 
 @dataclass(slots=True)
 class Check:
-    """A password or a proof to be checked, of which connection, and since when; `promised` once its answer is."""
+    """A password or a proof to be checked, with its connection and its time; `promised` once the answer is pending."""
 
     asked: CheckPassword | CheckProof
     peer: Peer
@@ -88,7 +88,7 @@ class Check:
 class Authentication:
     """The reactor's handler for one listener with SASL.
 
-    `password_check` gives, for a user, what tells whether a password is the right one; that runs on `workers`.
+    `password_check` returns a user's function that checks a password; it runs on `workers`.
     """
 
     def __init__(
@@ -219,12 +219,12 @@ class Authentication:
         return self._check_password(check, check.asked)
 
     def _check_later(self, check: Check, at_ms: int) -> Response:
-        def turn(outcome: HutongError | None) -> None:
+        def check_now(outcome: HutongError | None) -> None:
             if isinstance(outcome, Expired):
                 self._check(check)
 
         try:
-            self._waits.turns.park(check.peer, turn, deadline_ms=at_ms, owner=check.peer.owner)
+            self._waits.turns.park(check.peer, check_now, deadline_ms=at_ms, owner=check.peer.owner)
         except LimitExceeded:
             return self._answer(check, check.login.fail(Fault.BUSY, _BUSY))
         # The first delay of this check; it may be delayed again.
@@ -234,7 +234,7 @@ class Authentication:
         return check.promised
 
     def _check_password(self, check: Check, asked: CheckPassword) -> Response:
-        """Find out about a password on a worker."""
+        """Check a password on a worker."""
         peer, login = check.peer, check.login
 
         def settled(outcome: bool | HutongError) -> None:
@@ -246,7 +246,7 @@ class Authentication:
             self._note_guess(check, outcome if isinstance(outcome, bool) else None)
             self._waits.checks.resume(peer, outcome is True)
             if isinstance(outcome, BaseException):
-                raise outcome  # a fault of ours: the loop tells of it
+                raise outcome  # a fault of ours: the loop reports it
 
         try:
             ticket = self._waits.checks.park(peer, settled, owner=peer.owner)
@@ -332,7 +332,7 @@ class Authentication:
         self._waits.deadlines.park(peer, ended, deadline_ms=deadline_ms, owner=peer.owner)
 
     def _refuse_misplaced(self, header: RequestHeader, peer: Peer, login: Login) -> Response:
-        """A request that is not for who is on the way in: without an answer, unless it is one of SASL's own."""
+        """Refuse a request that is not allowed before authentication; only those of SASL get an answer."""
         rejected = login.fail(Fault.STATE, f"a request with API key {header.api_key} before authentication")
         answer = sasl_frames.illegal_state(header)
         if answer is not None:
@@ -364,7 +364,7 @@ class Authentication:
         return pending
 
     def _after(self, delay_ms: int, peer: Peer, then: Callable[[HutongError | None], None]) -> None:
-        """Nothing is read of the connection meanwhile; where too many wait it is closed at once."""
+        """Call `then` after a delay, in which nothing is read. If too many wait, close the connection at once."""
         try:
             self._waits.delays.park(peer, then, deadline_ms=self._clock.monotonic_ms() + delay_ms, owner=peer.owner)
         except LimitExceeded:

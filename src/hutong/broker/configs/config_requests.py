@@ -48,7 +48,7 @@ def alter_each(
     alter: Callable[[ResourceT, Then], None],
     context: RequestContext[AdminParts],
 ) -> ResponseT | Pending[ResponseT]:
-    """Have `alter` change each resource that the client may change; it says when that is durable, or raises Refused."""
+    """Have `alter` change each resource that the client may. It calls back once that is durable, or raises Refused."""
     pending = PendingInParts(response)
     named = Counter((asked.resource_type, asked.resource_name) for asked in resources)
 

@@ -2,8 +2,8 @@
 
 Strategy: a setting comes from four layers: set for this node, set for all nodes of the cluster, given when the node was
 started, built in. The first two are durable and can be changed here, for those settings that a running node can go by:
-what the defaults of topics are made of, and what other rooms have added (`add`) because they look again when they are
-told (`on_change`). A setting of listeners is also one of each of them, under `listener.name.NAME.`, for this node
+the defaults of topics, and the settings that other modules have added (`add`), which read them again after each change
+(`on_change`). A setting of listeners is also one of each of them, under `listener.name.NAME.`, for this node
 alone. All others are shown, and changed by restarting the node.
 
 Knows nothing of requests, nor of what anybody does by a setting.
@@ -78,7 +78,7 @@ class NodeConfigs:
     ) -> None:
         """Let these settings be changed. `started_with` has what the node was given, also of listeners.
 
-        `of_listeners` says which of them a listener may have for itself. `check` is asked about all that is to be set
+        A listener may have those in `of_listeners` for itself. `check` is asked about all that is to be set
         for the node, and raises Refused where it does not go together.
         """
         for key in keys:

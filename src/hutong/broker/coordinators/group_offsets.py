@@ -1,6 +1,6 @@
 """Checks of requests that commit or fetch offsets, by the coordinator of the group's kind.
 
-Knows nothing of how requests are laid out; the offsets themselves lie in one table for all kinds (`groups.offsets`).
+Knows nothing of how requests are laid out; the offsets themselves are in one table for all kinds (`groups.offsets`).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.apis import BROKER_APIS, FRAME_BYTES_MAX
 from hutong.broker.dispatch.long_requests import LONG_FROM_BYTES, MANY_FROM_BYTES, LongRequest
-from hutong.broker.dispatch.request_errors import Look, errors_in
+from hutong.broker.dispatch.request_errors import ErrorReader, errors_in
 from hutong.broker.dispatch.request_parts import has_many
 from hutong.broker.dispatch.request_tracing import traced
 from hutong.broker.handling.context import RequestContext
@@ -63,7 +63,7 @@ class Route:
     encode: Encode
     frame_bytes_max: int
     times: ApiTimes
-    errors_in: Look
+    errors_in: ErrorReader
 
 
 class Dispatch:
@@ -79,7 +79,7 @@ class Dispatch:
         requests_total: dict[int, int] | None = None,
         identify: Callable[[Peer], Principal] = anonymous,
     ) -> None:
-        """`identify` says who a client is when its connection opens, and raises ProtocolError to have it closed."""
+        """`identify` returns the principal of a new connection, and raises ProtocolError to have it closed."""
         self._broker = broker
         self.listener = listener
         self._meter = broker.meter
@@ -320,7 +320,7 @@ class Dispatch:
         received_bytes: int,
         spent_us: int,
     ) -> list[Buffer] | None:
-        """Note what a request used; if that was too much, its answer says how long the peer is muted, which it is."""
+        """Note what a request used. If that was too much, the peer is muted, and the answer has the time."""
         meter, name = self._meter, peer.session.principal.name
         sent_bytes = sum(map(len, encoded or ()))
         wait_ms = meter.throttle_ms(header.api_key, name, header.client_id, received_bytes, sent_bytes, spent_us)
@@ -346,7 +346,7 @@ class Dispatch:
 
     def _log_slow(self, header: RequestHeader, peer: Peer, stages_us: Mapping[str, int]) -> None:
         now_us = self._broker.clock.monotonic_us()
-        self._times.tell(header, peer.session.principal, peer.address, stages_us, now_us)
+        self._times.report_slow(header, peer.session.principal, peer.address, stages_us, now_us)
 
     def _log_closing(self, peer: Peer, error: ProtocolError | LimitExceeded) -> None:
         """One line in the log for a connection that is closed for this, and not more than one in each interval."""

@@ -61,7 +61,7 @@ class LongRequest(NamedTuple):
     context: RequestContext[Any]
 
 
-class Finished(NamedTuple):
+class FinishedRequest(NamedTuple):
     """A request that is decoded, and answered if it has parts: with the encoded answer, or with a `Pending`."""
 
     request: Any
@@ -77,11 +77,11 @@ class _HeldRequest:
         self.frame = frame
         self.work = work
         self.is_under_way = False
-        self.outcome: Finished | BaseException | None = None
+        self.outcome: FinishedRequest | BaseException | None = None
 
 
 class LongRequests:
-    """Those of all connections."""
+    """The long requests of all connections."""
 
     def __init__(self, executor: FairExecutor, workers: Offload, clock: Clock) -> None:
         self._executor = executor
@@ -90,7 +90,7 @@ class LongRequests:
         self._kept: dict[ClientSession, _HeldRequest] = {}
 
     def forget(self, session: ClientSession) -> None:
-        """The connection has ended."""
+        """Drop the request of a connection that has ended."""
         self._kept.pop(session, None)
 
     def has(self, session: ClientSession, frame: Buffer) -> bool:
@@ -98,7 +98,7 @@ class LongRequests:
         kept = self._kept.get(session)
         return kept is not None and kept.frame is frame
 
-    def advance(self, long: LongRequest) -> Finished | Held:
+    def advance(self, long: LongRequest) -> FinishedRequest | Held:
         """The request as far as it is to be done here, or HELD: then the session is released once it is done.
 
         Raises ProtocolError for bytes that are no request.
@@ -150,14 +150,14 @@ class LongRequests:
             then(work())
 
     def close(self, error: HutongError) -> None:
-        """End those that are under way."""
+        """Fail the requests that are under way."""
         self._executor.close(error)
 
     def _begin(self, long: LongRequest, kept: _HeldRequest) -> None:
         kept.is_under_way = True
         session = long.context.session
 
-        def ended(outcome: Finished | HutongError | None) -> None:
+        def ended(outcome: FinishedRequest | HutongError | None) -> None:
             kept.is_under_way = False
             if session.owner.has_ended:
                 self._kept.pop(session, None)
@@ -204,21 +204,21 @@ class _Work:
         self._errors: set[int] | None = None
         self._error: BaseException | None = None
 
-    def step(self, wake: Callable[[], None]) -> Finished | Unfinished | None:
-        """The next step; None where the handler of a part says "not now"."""
+    def step(self, wake: Callable[[], None]) -> FinishedRequest | Unfinished | None:
+        """Make the next step; None where the handler of a part answered HELD."""
         if self._error is not None:
             raise self._error
         if self._parts is None:
             return self._on_worker(self._decode, wake)
         if not is_divisible(self._long.api_key):
-            return Finished(self._request, None, None, None)
+            return FinishedRequest(self._request, None, None, None)
         if self._next < len(self._parts):
             return self._handle_parts(self._parts, wake)
         if self._long.api_key == PRODUCE_KEY:
-            return Finished(self._request, self._together(), None, None)
+            return FinishedRequest(self._request, self._together(), None, None)
         if self._encoded is None:
             return self._on_worker(self._encode, wake)
-        return Finished(self._request, self._answers[0], self._encoded, self._errors)
+        return FinishedRequest(self._request, self._answers[0], self._encoded, self._errors)
 
     def _handle_parts(self, parts: list[Any], wake: Callable[[], None]) -> Unfinished | None:
         """Handle as many as there is time for, or up to one that is answered later."""

@@ -1,8 +1,8 @@
 """Requests that failed, by API and error code, as Kafka counts them (RequestMetrics' ErrorsPerSec).
 
 Strategy: which fields of an answer are error codes follows from its table; a reader for them is made once for each API.
-An answer without an error costs its reader's look, and nothing is counted: requests without an error are the others. An
-answer with several errors counts once for each code that it has.
+An answer without an error costs one call of its reader, and nothing is counted: all other requests had none. An answer
+with several errors counts once for each code that it has.
 
 Knows nothing of what the codes mean.
 """
@@ -18,7 +18,7 @@ from hutong.wire.kafka.schema import Array, Struct, rows_of
 
 _OTHER_NAMES: Final = frozenset(("acknowledge_error_code", "partition_error_code"))
 
-Look = Callable[[Any], "set[int] | None"]
+ErrorReader = Callable[[Any], "set[int] | None"]
 """The error codes in an answer, or in a part of it; None where it has none."""
 
 
@@ -36,26 +36,26 @@ class RequestErrors:
             self.totals[api_key, code] = self.totals.get((api_key, code), 0) + answers
 
 
-def errors_in(api_key: int) -> Look:
+def errors_in(api_key: int) -> ErrorReader:
     """The reader for an API's answers."""
-    return _look(APIS[api_key].response) or _no_error
+    return _reader_of(APIS[api_key].response) or _no_error
 
 
-def _look(table: type[Any]) -> Look | None:
+def _reader_of(table: type[Any]) -> ErrorReader | None:
     """None where such a table has no error code."""
-    looks: list[Look] = []
+    readers: list[ErrorReader] = []
     for name, row in rows_of(table):
         if name == "error_code":
-            looks.append(_error_code)
+            readers.append(_error_code)
         elif name in _OTHER_NAMES:
-            looks.append(_named(name))
+            readers.append(_named(name))
         elif isinstance(row.wire_type, Array) and isinstance(row.wire_type.element, Struct):
-            look = _look(row.wire_type.element.table)
-            if look is not None:
-                looks.append(_codes_of(name) if look is _error_code else _each(name, look))
-    if len(looks) < 2:
-        return looks[0] if looks else None
-    return _together(looks)
+            reader = _reader_of(row.wire_type.element.table)
+            if reader is not None:
+                readers.append(_codes_of(name) if reader is _error_code else _each(name, reader))
+    if len(readers) < 2:
+        return readers[0] if readers else None
+    return _together(readers)
 
 
 def _no_error(_answer: Any) -> set[int] | None:
@@ -66,47 +66,47 @@ def _error_code(answer: Any) -> set[int] | None:
     return {answer.error_code} if answer.error_code else None
 
 
-def _named(name: str) -> Look:
-    def look(answer: Any) -> set[int] | None:
+def _named(name: str) -> ErrorReader:
+    def read(answer: Any) -> set[int] | None:
         code = getattr(answer, name)
         return {code} if code else None
 
-    return look
+    return read
 
 
-def _codes_of(name: str) -> Look:
+def _codes_of(name: str) -> ErrorReader:
     """Of parts that have one code each, such as partitions: there may be thousands."""
     parts_of = attrgetter(name)
 
-    def look(answer: Any) -> set[int] | None:
+    def read(answer: Any) -> set[int] | None:
         codes = {part.error_code for part in parts_of(answer) or ()}
         codes.discard(0)
         return codes or None
 
-    return look
+    return read
 
 
-def _each(name: str, look_at: Look) -> Look:
+def _each(name: str, read_part: ErrorReader) -> ErrorReader:
     parts_of = attrgetter(name)
 
-    def look(answer: Any) -> set[int] | None:
+    def read(answer: Any) -> set[int] | None:
         found: set[int] | None = None
         for part in parts_of(answer) or ():
-            codes = look_at(part)
+            codes = read_part(part)
             if codes is not None:
                 found = codes if found is None else found | codes
         return found
 
-    return look
+    return read
 
 
-def _together(looks: list[Look]) -> Look:
-    def look(answer: Any) -> set[int] | None:
+def _together(readers: list[ErrorReader]) -> ErrorReader:
+    def read(answer: Any) -> set[int] | None:
         found: set[int] | None = None
-        for look_at in looks:
-            codes = look_at(answer)
+        for reader in readers:
+            codes = reader(answer)
             if codes is not None:
                 found = codes if found is None else found | codes
         return found
 
-    return look
+    return read

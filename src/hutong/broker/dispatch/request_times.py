@@ -85,7 +85,7 @@ class RequestTimes:
         """Those of the APIs that were used."""
         return self._of
 
-    def tell(
+    def report_slow(
         self, header: RequestHeader, principal: object, address: str, stages_us: Mapping[str, int], now_us: int
     ) -> None:
         """A request was slow: one line, if there was none in this second."""

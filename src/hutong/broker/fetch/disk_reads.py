@@ -10,7 +10,7 @@ loop that sends what was read. Otherwise a read is as large as clients ask for.
 
 Each journal has a queue of its own: one whose disk stalls keeps what was begun for it, and others go on.
 
-Hot reads do not come by here. Knows nothing of requests.
+Reads from memory do not pass through here. Knows nothing of requests.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DiskReads:
         return CONTENDED_BYTES_MAX if self._is_contended() else DISK_READ_BYTES_MAX
 
     def read(
-        self, cold: DiskRead[list[memoryview]], partition: Partition, offset: int, session: ClientSession, then: Then
+        self, found: DiskRead[list[memoryview]], partition: Partition, offset: int, session: ClientSession, then: Then
     ) -> None:
         """Read batches; `then` gets whole, sound batches, or one error.
 
@@ -76,11 +76,11 @@ class DiskReads:
                 self._log_damage(partition, offset, outcome)
             then(outcome)
 
-        self._executor_of(cold.segment.path.parent).send(
+        self._executor_of(found.segment.path.parent).send(
             session.id,
-            _Reading(partition.log, cold).step,
+            _Reading(partition.log, found).step,
             ended,
-            cost=cold.size,
+            cost=found.size,
             deadline_ms=self._clock.monotonic_ms() + DISK_WAIT_MS_MAX,
             owner=session.owner,
         )
@@ -118,17 +118,17 @@ class DiskReads:
 class _Reading:
     """One read, in one step or two."""
 
-    __slots__ = ("_cold", "_log", "_outcome")
+    __slots__ = ("_found", "_log", "_outcome")
 
-    def __init__(self, log: PartitionLog, cold: DiskRead[list[memoryview]]) -> None:
+    def __init__(self, log: PartitionLog, found: DiskRead[list[memoryview]]) -> None:
         self._log = log
-        self._cold = cold
+        self._found = found
         self._outcome: list[memoryview] | HutongError | None = None
 
     def step(self, wake: Callable[[], None]) -> list[memoryview] | Unfinished:
         outcome = self._outcome
         if outcome is None:
-            cached = self._log.read_from_page_cache(self._cold)
+            cached = self._log.read_from_page_cache(self._found)
             if cached is not None:
                 return cached
 
@@ -136,7 +136,7 @@ class _Reading:
                 self._outcome = outcome
                 wake()
 
-            self._log.read_from_disk(self._cold, ended)
+            self._log.read_from_disk(self._found, ended)
             return UNFINISHED
         if isinstance(outcome, HutongError):
             raise outcome

@@ -144,10 +144,10 @@ class FetchPass:
             return self.response
         pending = PendingInParts(self.response)
         broker, session = self._context.broker, self._context.session
-        for partition, offset, cold, data, aborted in self.disk_reads:
+        for partition, offset, disk_read, data, aborted in self.disk_reads:
             pending.expect_part()
             then = partial(self._settle, pending, partition, data, offset, aborted)
-            broker.disk_reads.read(cold, partition, offset, session, then)
+            broker.disk_reads.read(disk_read, partition, offset, session, then)
         return pending.answer()
 
     def throttle(self) -> None:

@@ -88,7 +88,7 @@ def begin_session_fetch(
 
 
 class FullFetch:
-    """Looks at what the request names; its answer opens a session."""
+    """A fetch of the partitions that the request names; its answer opens a session."""
 
     __slots__ = ("_context", "_request")
 
@@ -103,7 +103,7 @@ class FullFetch:
         return self._request.topics
 
     def take_pass(self, response: FetchResponse) -> None:
-        """A full answer says all."""
+        """Note nothing: a full answer has every partition."""
 
     def wait(self, wake: Callable[[], None]) -> bool:
         return False
@@ -138,16 +138,16 @@ class FullFetch:
 
 
 class IncrementalFetch:
-    """Looks at the session's due partitions, and answers those with something new."""
+    """A fetch of the session's due partitions; its answer has those with something new."""
 
-    __slots__ = ("_context", "_epoch", "_is_committed_only", "_looked", "_session")
+    __slots__ = ("_context", "_epoch", "_is_committed_only", "_read_entries", "_session")
 
     def __init__(self, session: FetchSession, request: FetchRequest, context: RequestContext[FetchParts]) -> None:
         self._session = session
         self._context = context
         self._epoch = next_epoch(request.session_epoch)  # the session's, until another request of it begins
         self._is_committed_only = request.isolation_level == READ_COMMITTED
-        self._looked: list[tuple[Entry, PartitionLog | None]] = []
+        self._read_entries: list[tuple[Entry, PartitionLog | None]] = []
         # Aborted records are news to an uncommitted reader, and the end differs: what is known no longer counts.
         if session.isolation_level != request.isolation_level:
             session.isolation_level = request.isolation_level
@@ -162,10 +162,10 @@ class IncrementalFetch:
         return len(self._session.entries) - len(self._session.due)
 
     def topics(self) -> Sequence[FetchTopic]:
-        self._looked = [(entry, self._log_of(entry)) for entry in self._session.in_turn()]
+        self._read_entries = [(entry, self._log_of(entry)) for entry in self._session.in_turn()]
         topics: list[FetchTopic] = []
         before: str | bytes | None = None
-        for entry, _ in self._looked:
+        for entry, _ in self._read_entries:
             # A topic comes several times where turns interleave; the response has one entry for each run.
             if entry.topic != before:
                 before = entry.topic
@@ -175,7 +175,7 @@ class IncrementalFetch:
 
     def take_pass(self, response: FetchResponse) -> None:
         data_of_all = (data for topic in response.responses for data in topic.partitions)
-        for (entry, log), data in zip(self._looked, data_of_all, strict=True):
+        for (entry, log), data in zip(self._read_entries, data_of_all, strict=True):
             end = data.last_stable_offset if self._is_committed_only else data.high_watermark
             # Behind the end there is more to read, although this pass may have had no room for it.
             if log is not None and entry.asked.fetch_offset >= end and entry.is_known(data):
@@ -183,7 +183,7 @@ class IncrementalFetch:
 
     def wait(self, wake: Callable[[], None]) -> bool:
         self._session.wake = wake
-        for entry, log in self._looked:
+        for entry, log in self._read_entries:
             if log is not None:
                 entry.watch(log)
         return True
@@ -198,9 +198,9 @@ class IncrementalFetch:
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
         response.session_id = session.id
         changed: list[FetchableTopicResponse] = []
-        looked = iter(self._looked)
+        entries = iter(self._read_entries)
         for topic in response.responses:
-            news = [data for data in topic.partitions if self._is_news(next(looked)[0], data)]
+            news = [data for data in topic.partitions if self._is_news(next(entries)[0], data)]
             if news:
                 topic.partitions = news
                 changed.append(topic)

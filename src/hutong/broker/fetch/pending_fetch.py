@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 WHOLE_PARTITIONS_MAX: Final = 500
 """Partitions that one pass reads without a break (measured: 3 to 10 us each)."""
-PIECE_PARTITIONS: Final = 100  # read between two looks at the clock
+PIECE_PARTITIONS: Final = 100  # read between two readings of the clock
 
 
 class PendingFetch:
@@ -100,7 +100,7 @@ class PendingFetch:
     def _read_in_stretches(self, then: Callable[[FetchPass, bool], None]) -> None:
         """Make a pass without holding the loop; `then` gets it, and False if logs have moved since they were read.
 
-        The session does not hear of a pass that is out of date: what it sets aside as idle must have no news.
+        The session gets no pass that is out of date: what it sets aside as idle must have no news.
         """
         context, session_fetch = self._context, self._session_fetch
         found = FetchPass(self._request, context, self._rights)

@@ -33,7 +33,7 @@ NO_SESSION_EPOCH: Final = -1  # asks for none, and ends the one that is named
 EPOCH_MAX: Final = 2**31 - 1
 EVICTION_MS: Final = 2 * 60 * 1000
 PARTITIONS_MAX: Final = 500_000  # of all sessions together: a bound on memory that Kafka does not have
-_NOTHING_TOLD: Final = -1
+_NOTHING_SENT: Final = -1
 
 Key = tuple[str | bytes, int]  # a topic's name, or its id from Fetch v13 on, and a partition of it
 _Worth = tuple[bool, int, int]  # is it a follower's, its size, its id: the least is evicted first
@@ -61,7 +61,7 @@ class Entry:
         self.name = topic if isinstance(topic, str) else None  # of the topic, once it was seen
         self.asked = asked
         self.turn = turn  # the least comes first
-        self.high_watermark = self.log_start_offset = _NOTHING_TOLD
+        self.high_watermark = self.log_start_offset = _NOTHING_SENT
         self.watched: Watched | None = None
 
     def is_known(self, data: PartitionData) -> bool:
@@ -77,7 +77,7 @@ class Entry:
 
     def note_sent(self, data: PartitionData) -> None:
         """Note what the client is sent; after an error everything is sent again."""
-        self.high_watermark = _NOTHING_TOLD if data.error_code else data.high_watermark
+        self.high_watermark = _NOTHING_SENT if data.error_code else data.high_watermark
         self.log_start_offset = data.log_start_offset
 
     def watch(self, log: Watched) -> None:
@@ -95,7 +95,7 @@ class Entry:
             watched.unwatch(self.called)
 
     def called(self) -> None:
-        """The log's callback: one call is enough until the next look."""
+        """Make the entry due: the log has news. One call is enough until the next pass."""
         self.unwatch()
         self._session.put_due(self)
         self._session.wake()
@@ -143,7 +143,7 @@ class FetchSession:
         self._next_turn = 0
 
     def put(self, topic: str | bytes, asked: FetchPartition) -> Entry:
-        """The client asks this of a partition from now on; the entry is due."""
+        """Set the client's question about a partition; the entry is due."""
         key = topic, asked.partition
         entry = self.entries.get(key)
         if entry is None:
@@ -164,18 +164,18 @@ class FetchSession:
             self.due[entry] = None
 
     def all_due(self) -> None:
-        """Something has changed that concerns every entry."""
+        """Make every entry due: something has changed that concerns them all."""
         # Such as other isolation: a partition without news for one reader may have some for the other.
         self.due = dict.fromkeys(self.entries.values())
 
     def put_idle(self, entry: Entry, log: Watched) -> None:
-        """There is nothing to tell of the entry until the log calls."""
+        """Let the entry wait: there is no news of it until its log calls."""
         if not self.is_dropped:
             entry.watch(log)
             self.due.pop(entry, None)
 
     def put_last(self, entry: Entry) -> None:
-        """It was answered with records: the others come first now."""
+        """Put an entry behind the others: it was answered with records."""
         entry.turn = self._take_turn()
 
     def in_turn(self) -> list[Entry]:

@@ -5,17 +5,18 @@ compression (KAFKA-18659), and refused. From 10 NOT_LEADER errors name the leade
 come by id (KIP-516). Version 11 knows TRANSACTION_ABORTABLE, and from 12 partitions join a transaction by being
 produced to (KIP-890).
 
-Who may not write to the transactional id is refused as a whole, who may not write to a topic in its partitions.
+Without WRITE on the transactional id the whole request is refused; without WRITE on a topic only that topic's
+partitions are.
 
-The content of every batch is checked before any batch of the request is appended (`produce.record_checks`): where it
-is little at once, else on a worker, and the request is held meanwhile (`produce.examinations`).
+The content of every batch is checked before any batch of the request is appended (`produce.record_checks`). A little
+is checked at once; more is checked on a worker, and the request is held meanwhile (`produce.examinations`).
 
-A transactional batch is taken where its producer's transaction is open (`produce.admissions`), a plain one of that
-producer is not. Without a transactional id a transactional batch is unauthorized for every client.
+A transactional batch is accepted while its producer's transaction is open (`produce.admissions`); a plain one of that
+producer is refused. Without a transactional id a transactional batch is unauthorized for every client.
 
 Acknowledgement: acks=0 is never answered, and an error closes the connection; acks=1 waits for the topic's QoS;
-acks=-1 waits for ALL. Each partition answers for itself; the response leaves when the last of them is settled. What
-is not settled in time (acks=-1: `timeout_ms` of the request; acks=1: a bound of the node) is answered
+acks=-1 waits for ALL. Each partition answers for itself; the response leaves when the last of them is settled. A
+partition that is not settled in time (acks=-1: `timeout_ms` of the request; acks=1: a bound of the node) is answered
 REQUEST_TIMED_OUT: as in Kafka the records stay, and the client does not know whether they became durable.
 """
 
@@ -369,7 +370,7 @@ def _find(topic: Topic | None, index: int, api_version: int) -> Partition:
 
 
 def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongError) -> None:
-    """Fill in what became of one partition."""
+    """Fill in the outcome of one partition."""
     # The records are in the journal already; idempotent producers send them again without a duplicate (KIP-98).
     if isinstance(outcome, Expired):
         result.error_code = ErrorCode.REQUEST_TIMED_OUT

@@ -42,22 +42,22 @@ def handle(
     if context.api_version < _IDS_FROM_VERSION and any(_is_by_id(topic) for topic in request.topics or ()):
         return _refused(request)
     response = _about_the_cluster(context, request)
-    tells_operations = request.include_topic_authorized_operations
+    with_operations = request.include_topic_authorized_operations
     if request.topics is None or (context.api_version == 0 and not request.topics):
         response.topics = [
-            describe(topic, context, tells_operations=tells_operations)
+            describe(topic, context, with_operations=with_operations)
             for topic in broker.topics.all()
             if may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name, quietly=True)
         ]
         return response
-    missing = _answer_known(request.topics, context, response, tells_operations=tells_operations)
+    missing = _answer_known(request.topics, context, response, with_operations=with_operations)
     if not missing:
         return response
     if not (request.allow_auto_topic_creation and broker.settings.auto_create_topics):
         for entry in missing:
             entry.error_code = why_missing(entry.name or "")
         return response
-    return _create(_that_may_be(missing, context), context, response, tells_operations=tells_operations)
+    return _create(_that_may_be(missing, context), context, response, with_operations=with_operations)
 
 
 def _is_by_id(asked: MetadataRequestTopic) -> bool:
@@ -90,7 +90,7 @@ def _answer_known(
     context: RequestContext[TopicParts],
     response: MetadataResponse,
     *,
-    tells_operations: bool,
+    with_operations: bool,
 ) -> list[MetadataResponseTopic]:
     """Fill in what exists and may be seen; returns the entries of named topics that do not exist.
 
@@ -112,12 +112,12 @@ def _answer_known(
             shown = (name, ZERO_UUID) if isinstance(key, str) else (None, key)
             response.topics.append(MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, *shown))
         elif topic is not None:
-            response.topics.append(describe(topic, context, tells_operations=tells_operations))
+            response.topics.append(describe(topic, context, with_operations=with_operations))
         elif isinstance(key, bytes):
             response.topics.append(MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, key))
         else:
             entry = MetadataResponseTopic(ErrorCode.NONE, key)
-            if tells_operations:
+            if with_operations:
                 entry.topic_authorized_operations = operations(context, ResourceType.TOPIC, key)
             response.topics.append(entry)
             missing.append(entry)
@@ -142,16 +142,16 @@ def _create(
     context: RequestContext[TopicParts],
     response: MetadataResponse,
     *,
-    tells_operations: bool,
+    with_operations: bool,
 ) -> MetadataResponse | Pending[MetadataResponse]:
     pending, broker, holder = PendingInParts(response), context.broker, holder_of(context)
 
     def settle(entry: MetadataResponseTopic, outcome: Topic | HutongError) -> None:
         if isinstance(outcome, Topic):
-            _fill(entry, outcome, context, tells_operations)
+            _fill(entry, outcome, context, with_operations)
         else:
             code = error_code_of(outcome)
-            # Clients of Metadata know no throttling: this is what Kafka says of a topic that is about to be there.
+            # Clients of Metadata know no throttling: Kafka has this code for a topic that is being created.
             is_busy = code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
             entry.error_code = ErrorCode.LEADER_NOT_AVAILABLE if is_busy else code
         pending.settle_part()
@@ -170,26 +170,26 @@ def _create(
     return pending.answer()
 
 
-def describe(topic: Topic, context: RequestContext[TopicParts], *, tells_operations: bool) -> MetadataResponseTopic:
+def describe(topic: Topic, context: RequestContext[TopicParts], *, with_operations: bool) -> MetadataResponseTopic:
     """One topic with all its partitions, of which this node is leader and only replica."""
     entry = MetadataResponseTopic()
-    _fill(entry, topic, context, tells_operations)
+    _fill(entry, topic, context, with_operations)
     return entry
 
 
 def _fill(
-    entry: MetadataResponseTopic, topic: Topic, context: RequestContext[TopicParts], tells_operations: bool
+    entry: MetadataResponseTopic, topic: Topic, context: RequestContext[TopicParts], with_operations: bool
 ) -> None:
     node_id, is_offline = context.broker.identity.node_id, topic.is_offline
     entry.error_code = ErrorCode.NONE
     entry.name = topic.name
     entry.topic_id = topic.topic_id
     entry.is_internal = topic.is_internal
-    if tells_operations:
+    if with_operations:
         entry.topic_authorized_operations = operations(context, ResourceType.TOPIC, topic.name)
     entry.partitions = [
         MetadataResponsePartition(
-            # As Kafka tells a partition whose only replica is in a log directory that is offline.
+            # Kafka's code for a partition whose only replica is in a log directory that is offline.
             error_code=ErrorCode.LEADER_NOT_AVAILABLE if is_offline else ErrorCode.NONE,
             partition_index=partition.index,
             leader_id=NO_LEADER if is_offline else node_id,

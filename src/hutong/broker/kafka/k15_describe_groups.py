@@ -31,10 +31,10 @@ def handle(request: DescribeGroupsRequest, context: RequestContext[GroupParts]) 
     )
 
 
-def _describe(group_id: str, context: RequestContext[GroupParts], tells_operations: bool) -> DescribedGroup:
+def _describe(group_id: str, context: RequestContext[GroupParts], with_operations: bool) -> DescribedGroup:
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return DescribedGroup(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id)
-    allowed = operations(context, ResourceType.GROUP, group_id) if tells_operations else OPERATIONS_NOT_ASKED
+    allowed = operations(context, ResourceType.GROUP, group_id) if with_operations else OPERATIONS_NOT_ASKED
     groups = context.broker.groups
     group = groups.get(group_id)
     if group is not None:

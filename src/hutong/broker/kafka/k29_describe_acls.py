@@ -123,6 +123,6 @@ def filter_of(asked: WireFilter) -> AclFilter:
     )
 
 
-def says_unknown(wanted: AclFilter) -> bool:
+def has_unknown(wanted: AclFilter) -> bool:
     """Return True if the filter has an unknown number; such a filter lets nothing through."""
     return 0 in (wanted.resource_type, wanted.pattern, wanted.operation, wanted.permission)

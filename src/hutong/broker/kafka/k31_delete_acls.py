@@ -10,7 +10,7 @@ from __future__ import annotations
 from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.responses import put_error
-from hutong.broker.kafka.k29_describe_acls import check_acl_use, filter_of, says_unknown
+from hutong.broker.kafka.k29_describe_acls import check_acl_use, filter_of, has_unknown
 from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Acl, Operation
@@ -46,7 +46,7 @@ def handle(
         return response
     filters = [filter_of(asked) for asked in request.filters]
     for wanted, result in zip(filters, results, strict=True):
-        if says_unknown(wanted):
+        if has_unknown(wanted):
             put_error(result, Refused(ErrorCode.INVALID_REQUEST, "A filter has a number that nobody knows."))
             continue
         found = acls.decisions.find(wanted)

@@ -1,4 +1,4 @@
-"""ShareGroupDescribe (key 77, version 1): share groups with their members and what each of them looks at (KIP-932)."""
+"""ShareGroupDescribe (key 77, version 1): share groups with their members and their assignments (KIP-932)."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def handle(request: ShareGroupDescribeRequest, context: RequestContext[SharePart
     )
 
 
-def _seen(group_id: str, context: RequestContext[ShareParts], tells_operations: bool) -> DescribedGroup:
-    """The group, as far as the client may see it and all topics that its members look at."""
+def _seen(group_id: str, context: RequestContext[ShareParts], with_operations: bool) -> DescribedGroup:
+    """The group, as far as the client may see it and all topics in its assignments."""
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return DescribedGroup(ErrorCode.GROUP_AUTHORIZATION_FAILED, None, group_id)
     group = _describe(group_id, context)
     names = {topic.topic_name for member in group.members for topic in member.assignment.topic_partitions}
     if not may_see_all(context, names):
         return DescribedGroup(ErrorCode.TOPIC_AUTHORIZATION_FAILED, HIDDEN_TOPICS, group_id)
-    if tells_operations and group.error_code == ErrorCode.NONE:
+    if with_operations and group.error_code == ErrorCode.NONE:
         group.authorized_operations = operations(context, ResourceType.GROUP, group_id)
     return group
 

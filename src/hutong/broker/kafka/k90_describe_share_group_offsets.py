@@ -1,7 +1,7 @@
 """DescribeShareGroupOffsets (key 90, versions 0-1): how far share groups have got (KIP-932, lag by KIP-1226).
 
 The start offset is -1 where a group has not begun, for partitions that are not there and groups nobody knows too, as
-with Kafka; null topics ask for all that the group has begun or looks at. The lag counts what is not done.
+with Kafka; null topics ask for all that the group has begun or is assigned. The lag counts what is not done.
 The client needs DESCRIBE of the group and of the topics; where it asks for all topics, others are left out.
 """
 

@@ -180,7 +180,7 @@ class ProduceFastPath:
             stages_us = {"local": local_us, "remote": remote_us}
             now_us = self._broker.clock.monotonic_us()
             header = RequestHeader(API_KEY, self._api_version, 0, self._client_id)
-            times.tell(header, self._session.principal, self._address, stages_us, now_us)
+            times.report_slow(header, self._session.principal, self._address, stages_us, now_us)
 
     def _greatest_timestamp_ms(self, header: BatchHeader, records: memoryview) -> int:
         """The greatest timestamp of sound packed records; what is none where the dispatcher must look at the batch.

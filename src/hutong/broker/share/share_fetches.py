@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hutong.groups.share.records import PartitionKey
 
 READ_BYTES_MAX: Final = 1024 * 1024  # of one partition; a larger batch is read whole
-ROUNDS_MAX: Final = 64  # of one look at one partition, over what is not for readers
+ROUNDS_MAX: Final = 64  # of one pass over one partition, where its records are not for readers
 Batch = tuple[BatchHeader, memoryview]
 
 
@@ -114,7 +114,7 @@ class ShareFetches:
         ShareFetch(self, wish, keys, session, then).begin()
 
     def offered(self, key: PartitionKey) -> None:
-        """Something may be had of this share partition."""
+        """Serve this share partition soon: it may have records for a fetch."""
         queue = self._queues.get(key)
         # A flush and a released lock may both report the partition before it is served: it is due once.
         if queue is not None and not queue.is_due:
@@ -189,8 +189,8 @@ class ShareFetch:
         "_found",
         "_is_over",
         "_keys",
-        "_open",
         "_parked",
+        "_reads",
         "_records_left",
         "_session",
         "_then",
@@ -213,13 +213,13 @@ class ShareFetch:
         self._found: dict[PartitionKey, FoundRecords] = {}
         self._records_left = wish.records_max  # after what is taken already, whether handed over yet or not
         self._bytes_left = wish.bytes_max
-        self._open = 0  # looks that have not ended
+        self._reads = 0  # of partitions, that have not ended
         self._is_over = False  # its time has come, or it has got something
         self._parked: ParkedWait[None] | None = None
 
     @property
     def is_in_service(self) -> bool:
-        return self._open > 0
+        return self._reads > 0
 
     @property
     def _has_enough(self) -> bool:
@@ -228,23 +228,23 @@ class ShareFetch:
         return self._records_left <= 0 or (self._bytes_left <= 0 and not is_first)
 
     def begin(self) -> None:
-        self._open += 1
+        self._reads += 1
         for key in self._keys:
             # Fetches that wait already come first: overtaking them would starve a member.
             if not self._has_enough and not self._all.is_awaited(key):
-                self._look(key)
+                self._serve_partition(key)
         self._ended()
 
     def serve(self, key: PartitionKey) -> None:
-        """It is this fetch's turn at a share partition."""
-        self._open += 1
-        self._look(key)
+        """Read a share partition: this fetch is the first of its queue."""
+        self._reads += 1
+        self._serve_partition(key)
         self._ended()
 
-    # ---- one look at one partition
+    # ---- one pass over one partition
 
-    def _look(self, key: PartitionKey) -> None:
-        self._open += 1
+    def _serve_partition(self, key: PartitionKey) -> None:
+        self._reads += 1
 
         def opened(outcome: SharePartition | HutongError) -> None:
             if isinstance(outcome, HutongError):
@@ -362,10 +362,10 @@ class ShareFetch:
     # ---- waiting
 
     def _ended(self) -> None:
-        """One look is over; after the last one it is answered, or waits."""
-        self._open -= 1
+        """Note that a read has ended; after the last one the fetch is answered, or waits."""
+        self._reads -= 1
         # Other partitions are being read, or the client has gone: only the last pass answers, and only once.
-        if self._open or self._then is None:
+        if self._reads or self._then is None:
             return
         if self._is_over or self._wish.wait_ms_max <= 0:
             self._answer()
@@ -383,7 +383,7 @@ class ShareFetch:
             except LimitExceeded:
                 self._answer()
                 return
-            for key in self._keys:  # something may have come while it looked elsewhere
+            for key in self._keys:  # something may have come while other partitions were read
                 if self._all.groups.deliveries.get(key) is None or self._has_something(key):
                     self._all.offered(key)
         else:
@@ -399,7 +399,7 @@ class ShareFetch:
         return offset < (partition.log.last_stable_offset if is_committed else partition.log.high_watermark)
 
     def _woken(self, outcome: HutongError | None) -> None:
-        """Its time is over, or its connection is."""
+        """Answer: the time of the fetch is over, or its connection has ended."""
         # The client has gone. Its acquired records are released by its share session, not here.
         if isinstance(outcome, OwnerGone) and self._session.owner.has_ended:
             self._then = None
@@ -407,7 +407,7 @@ class ShareFetch:
             return
         self._is_over = True
         # A pass that is under way answers at its end, with what it has acquired by then.
-        if not self._open:
+        if not self._reads:
             self._answer()
 
     def _answer(self) -> None:

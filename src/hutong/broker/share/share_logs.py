@@ -1,10 +1,10 @@
 """The partitions' logs as share groups need them: where a group begins, where a log starts, and dead letters.
 
-A dead letter is the record again in the group's dead-letter topic (`errors.deadletterqueue.topic.name`, KIP-1191), with
-headers that say why and where from, the same as those of durable addresses (`hutong-dead-*`). It is written before the
-record is archived, so a crash may write it twice, never not at all. The topic is made where topics are made for those
-who ask for them. A record that no dead letter can be made of is logged and released. Batches are unpacked on a
-worker, once each: the records that were asked for last go on where the last dead letters ended.
+A dead letter is the record again in the group's dead-letter topic (`errors.deadletterqueue.topic.name`, KIP-1191). Its
+headers give the reason and the origin, as those of durable addresses do (`hutong-dead-*`). It is written before the
+record is archived, so a crash may write it twice, but cannot lose it. The topic is created if the node creates topics
+that clients name. A record that cannot become a dead letter is logged and released. Batches are unpacked on a worker,
+once each: a batch of letters continues with the unpacked records that the one before it left.
 
 Knows nothing of members or sessions.
 """
@@ -92,7 +92,7 @@ class ShareLogs:
         if source is None:
             then(True)
         elif target is not None:
-            _Burial(self, key, source, target, letter, then).go_on()
+            _Burial(self, key, source, target, letter, then).bury_next()
         # As for auto.create.topics.enable: where clients may not create topics by naming them, neither may a group.
         elif self._creates_topics:
 
@@ -101,7 +101,7 @@ class ShareLogs:
                     _log.error("group %s: no dead-letter topic %s: %s", key.group_id, topic, outcome)
                     then(False)
                 else:
-                    _Burial(self, key, source, outcome, letter, then).go_on()
+                    _Burial(self, key, source, outcome, letter, then).bury_next()
 
             try:
                 self._topics.get_or_create(topic, self._default_partitions, made)
@@ -117,7 +117,7 @@ class ShareLogs:
 
 
 class _Burial:
-    """One stretch of records on its way, batch after batch."""
+    """The dead letters of one range of offsets, written batch after batch."""
 
     __slots__ = ("_key", "_letter", "_logs", "_offset", "_rest", "_source", "_target", "_then")
 
@@ -139,7 +139,7 @@ class _Burial:
         self._offset = letter.first
         self._rest: Iterator[Record] | None = None  # of what was read, while records of it are left
 
-    def go_on(self) -> None:
+    def bury_next(self) -> None:
         log = self._source.log
         # Retention may have deleted records while an earlier batch of letters was being written.
         self._offset = max(self._offset, log.start_offset)
@@ -148,7 +148,7 @@ class _Burial:
             return
         # A batch may hold more records than one batch of letters: its rest needs no second read.
         if self._rest is not None:
-            self._take(self._rest)
+            self._make_letters(self._rest)
             return
         try:
             found = log.read(self._offset, READ_BYTES)
@@ -168,12 +168,12 @@ class _Burial:
             self._then(False)
         else:
             self._rest = _records(outcome, self._offset, self._letter.last)
-            self._take(self._rest)
+            self._make_letters(self._rest)
 
-    def _take(self, rest: Iterator[Record]) -> None:
+    def _make_letters(self, rest: Iterator[Record]) -> None:
         """Make dead letters of the next records, on a worker."""
         try:
-            self._logs.offload.submit(partial(self._letters, rest), self._taken)
+            self._logs.offload.submit(partial(self._letters, rest), self._letters_made)
         except LimitExceeded as error:
             _log.error("group %s: no dead letter could be written: %s", self._key.group_id, error)
             self._then(False)
@@ -190,7 +190,7 @@ class _Burial:
                 return letters, offset, True
         return letters, offset, False
 
-    def _taken(self, outcome: tuple[list[Record], int, bool] | BaseException) -> None:
+    def _letters_made(self, outcome: tuple[list[Record], int, bool] | BaseException) -> None:
         # The batch cannot be unpacked: it is damaged, too large, or its codec is not installed. Trying again would not
         # help.
         if isinstance(outcome, (ProtocolError, LimitExceeded, UsageError)):
@@ -227,8 +227,8 @@ class _Burial:
             list(record.headers and [(name, value) for name, value in record.headers]),
             0,
         )
-        told = dead_letter(stored, self._target.name, death)
-        return Record(timestamp_ms=self._logs.now_ms, key=told.key, value=told.value, headers=told.headers)
+        letter = dead_letter(stored, self._target.name, death)
+        return Record(timestamp_ms=self._logs.now_ms, key=letter.key, value=letter.value, headers=letter.headers)
 
     def _append(self, records: list[Record]) -> None:
         # By the source's partition, so that letters of one partition keep their order.
@@ -238,14 +238,14 @@ class _Burial:
         def ended(error: HutongError | None) -> None:
             # Durable: only now may the next batch follow, and at the end the source's records be archived.
             if error is None:
-                self.go_on()
+                self.bury_next()
                 return
             _log.error("group %s: dead letters were refused: %s", self._key.group_id, error)
             # A letter has headers that its record has not, so it may be over the journal's bound: no attempt would
             # succeed.
             is_hopeless = isinstance(error, Refused) and error.code == ErrorCode.MESSAGE_TOO_LARGE
             if is_hopeless:
-                self.go_on()
+                self.bury_next()
             else:
                 self._then(False)
 

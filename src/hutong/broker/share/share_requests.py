@@ -23,7 +23,7 @@ MEMBER_ID_CHARS_MAX: Final = 36
 RENEWS_FROM: Final = 2  # KIP-1222
 
 
-class _Batch(Protocol):
+class _AcknowledgementBatch(Protocol):
     first_offset: int
     last_offset: int
     acknowledge_types: list[int]
@@ -33,7 +33,7 @@ class _Partition(Protocol):
     @property
     def partition_index(self) -> int: ...
     @property
-    def acknowledgement_batches(self) -> Sequence[_Batch]: ...
+    def acknowledgement_batches(self) -> Sequence[_AcknowledgementBatch]: ...
 
 
 class _Topic(Protocol):
@@ -52,7 +52,7 @@ def check_caller(group_id: str | None, member_id: str | None) -> tuple[str, str]
     return group_id, member_id
 
 
-def keys_of(group_id: str, topics: Sequence[_Topic]) -> Iterator[tuple[PartitionKey, Sequence[_Batch]]]:
+def keys_of(group_id: str, topics: Sequence[_Topic]) -> Iterator[tuple[PartitionKey, Sequence[_AcknowledgementBatch]]]:
     """Each partition of a request, with what is acknowledged there."""
     for topic in topics:
         for partition in topic.partitions:
@@ -75,7 +75,7 @@ def problem_of(key: PartitionKey, context: RequestContext[ShareParts]) -> ErrorC
 
 def acknowledge(
     key: PartitionKey,
-    batches: Sequence[_Batch],
+    batches: Sequence[_AcknowledgementBatch],
     member_id: str,
     context: RequestContext[ShareParts],
     *,

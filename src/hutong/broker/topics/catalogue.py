@@ -281,7 +281,7 @@ class Topics:
             )
         if count > PARTITIONS_PER_TOPIC_MAX:
             raise Refused(ErrorCode.INVALID_PARTITIONS, f"At most {PARTITIONS_PER_TOPIC_MAX} partitions a topic.")
-        # It counts against the client that created the topic, whoever grows it.
+        # It counts against the client that created the topic, not the one that grows it.
         if not self.budget.has_room(self.budget.holder(topic.name), count - now):
             raise Refused(ErrorCode.INVALID_PARTITIONS, self._no_room())
 

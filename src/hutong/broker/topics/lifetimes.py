@@ -1,7 +1,7 @@
 """The partition group of a topic's partitions: topics with similar retention share a journal.
 
 Strategy: the region idea again (Yak, OSDI '16). Segments die whole when everything in them is dead, so data that dies
-together should lie together. The set of groups is small and fixed: each has its own journal, fsync and failure.
+together should be together. The set of groups is small and fixed: each has its own journal, fsync and failure.
 
 Knows nothing of journals or topics; it only names.
 """

@@ -1,8 +1,8 @@
 """Periodic retention: hand each partition group its logs' retention limits and cleaning policies.
 
-Strategy: two timers for the node, and that of `segment_roller`. At each check the journals are given their topics'
-wishes; they decide which bytes are dead and which keys were overwritten. A topic that is only compacted, or neither,
-wishes nothing of age or size. So that what is old can go, the segment that a topic writes to is closed when the topic's
+Strategy: two timers for the node, and that of `segment_roller`. At each check the journals get their topics'
+limits; they decide which bytes are dead and which keys were overwritten. A topic that is only compacted, or neither,
+limits neither age nor size. So that what is old can go, the segment that a topic writes to is closed when the topic's
 settings say so, and no later than its records would have gone.
 
 Knows nothing of segments.
@@ -91,7 +91,7 @@ class Retention(_PeriodicCheck):
         super().__init__(topics, journals, wheel, clock, lambda: interval_ms)
 
     def apply(self) -> None:
-        """Tell every partition group what its logs keep. Those without a wish still drop what is dead already."""
+        """Give every partition group the limits of its logs. Groups without any still delete dead segments."""
         policies: dict[str, dict[int, RetentionPolicy]] = defaultdict(dict)
         for topic in self._topics.all():
             if not topic.is_internal:
@@ -139,9 +139,9 @@ class Compaction(_PeriodicCheck):
             journal = self._journals[group]
             journal.roll_if_full(rolls[group])
             journal.enforce_compaction(policies[group])
-            self._tell_problems(group, journal, names)
+            self._report_problems(group, journal, names)
 
-    def _tell_problems(self, group: str, journal: Journal, names: Mapping[int, str]) -> None:
+    def _report_problems(self, group: str, journal: Journal, names: Mapping[int, str]) -> None:
         cleaner = journal.cleaner
         sentences = [
             f"{names.get(log_id, log_id)} is not compacted any further: {problem}"

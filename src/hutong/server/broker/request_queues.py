@@ -7,7 +7,7 @@ so disk work may not use those threads, nor they the disk's.
 import os
 from typing import Final
 
-from hutong.broker.dispatch.long_requests import LONG_BYTES_MAX, Finished, LongRequests
+from hutong.broker.dispatch.long_requests import LONG_BYTES_MAX, FinishedRequest, LongRequests
 from hutong.broker.fetch.disk_reads import DiskReads
 from hutong.broker.fetch.session_table import FetchSessions
 from hutong.broker.produce.examinations import WORKERS as EXAMINERS
@@ -47,7 +47,7 @@ class RequestQueues:
         executor = FairExecutor(Scheduler(), examined, clock, loop.call_soon)
         unpacked_bytes_max = settings.log.unpacked_batch_bytes_max
         self.examinations = Examinations(executor, examiner_threads, clock, unpacked_bytes_max)
-        long_requests: WaitTable[Finished] = WaitTable("long_requests", wheel, HELD_MAX)
+        long_requests: WaitTable[FinishedRequest] = WaitTable("long_requests", wheel, HELD_MAX)
         executor = FairExecutor(Scheduler(cost_max=LONG_BYTES_MAX), long_requests, clock, loop.call_soon)
         self.long_requests = LongRequests(executor, codec_thread, clock)
         self.held_producers: WaitTable[None] = WaitTable("held_producers", wheel, HELD_MAX)

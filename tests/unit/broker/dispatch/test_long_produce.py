@@ -15,7 +15,7 @@ from tests.support.sessions import session_of
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
 from hutong.broker.apis import BROKER_APIS
-from hutong.broker.dispatch.long_requests import SLICE_US, Finished, LongRequest, LongRequests
+from hutong.broker.dispatch.long_requests import SLICE_US, FinishedRequest, LongRequest, LongRequests
 from hutong.broker.dispatch.request_parts import elements_in, has_many, joined, parts_of
 from hutong.broker.kafka import k00_produce
 from hutong.foundation.clock import ManualClock
@@ -110,7 +110,7 @@ def test_each_loop_iteration_appends_one_part_when_that_takes_its_time() -> None
         assert sum(scene.handled) - before <= PART + 1
     assert scene.released == 1
     done = scene.look(request)
-    assert isinstance(done, Finished)
+    assert isinstance(done, FinishedRequest)
     found: list[ProduceResponse] = []
     done.answer.then(found.append)
     assert found == [answered(request)]

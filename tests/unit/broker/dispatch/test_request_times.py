@@ -33,7 +33,7 @@ def test_slow_requests_have_a_line_a_second(caplog: pytest.LogCaptureFixture) ->
     header = RequestHeader(0, 9, 1, "the\nclient")
     with caplog.at_level(logging.WARNING, "hutong.requests"):
         for now_us in (0, 100_000, 900_000, 1_000_000):
-            times.tell(header, "User:al\nice", "192.0.2.1", {"local": 2_000, "remote": 1_500_000}, now_us)
+            times.report_slow(header, "User:al\nice", "192.0.2.1", {"local": 2_000, "remote": 1_500_000}, now_us)
     assert [record.getMessage() for record in caplog.records] == [
         "slow request: Produce version 9 of client 'the\\nclient', 'User:al\\nice' at 192.0.2.1, took 1502 ms "
         "(local 2, remote 1500; 0 more like it before)",
