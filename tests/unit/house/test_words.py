@@ -50,8 +50,7 @@ PACKAGES: Final = {
 # waits for a name of its own. Schemas of Kafka's requests are left out: their nested classes have Kafka's names.
 TWINS: Final = frozenset(
     """
-    Delivery Fault Finished Memory Operation Phase Record Refusal
-    Stored Tick Topic TopicPartition Wait _Horizon
+    Delivery Fault Finished Operation Phase Record Topic TopicPartition
     """.split()  # noqa: SIM905
 )
 

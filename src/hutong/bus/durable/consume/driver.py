@@ -14,12 +14,12 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
+from hutong.bus.durable.consume.call_later import CallLaterTimers
 from hutong.bus.durable.consume.commits import CommitQueue
 from hutong.bus.durable.consume.dead_letters import DeadLetters, stored_record
 from hutong.bus.durable.consume.fetcher import Fetcher, Start
 from hutong.bus.durable.consume.iteration import DurableIteration
 from hutong.bus.durable.consume.log import ConsumerLog
-from hutong.bus.durable.consume.loop_timers import LoopTimers
 from hutong.bus.durable.consume.machine import DurableConsumerMachine
 from hutong.bus.durable.consume.messages import (
     Arrived,
@@ -99,7 +99,7 @@ class DurableConsumer:
         self._machine = machine
         # Without a state port: a commit replaces positions that still wait, so `CommitQueue` is no log of appends.
         self._host: MachineHost[_ConsumerEntry, Event, Instruction] = MachineHost(
-            self._clock, LoopTimers(self._loop, self._clock), None, lambda _entry, tick: self._feed_machine(tick)
+            self._clock, CallLaterTimers(self._loop, self._clock), None, lambda _entry, tick: self._feed_machine(tick)
         )
         self._entry = self._host.put(MachineEntry(address, machine))
         self._dead_letters = DeadLetters(log, options, self._post)

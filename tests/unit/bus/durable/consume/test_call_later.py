@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from hutong.bus.durable.consume.loop_timers import LoopTimers
+from hutong.bus.durable.consume.call_later import CallLaterTimers
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.machine import Tick
 from hutong.foundation.machine_host import MachineEntry, MachineHost
@@ -44,7 +44,7 @@ class Alarm:
 
 def test_a_tick_comes_by_the_loop_and_not_after_the_end() -> None:
     clock, loop, ticks = ManualClock(), Loop(), list[Tick]()
-    timers = LoopTimers(cast(asyncio.AbstractEventLoop, loop), clock)
+    timers = CallLaterTimers(cast(asyncio.AbstractEventLoop, loop), clock)
     host: MachineHost[MachineEntry[str, Alarm], Tick, Any] = MachineHost(
         clock, timers, None, lambda entry, tick: ticks.extend(host.handle(entry, tick))
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hutong.foundation.clock import Clock
 
 
-class LoopTimers:
+class CallLaterTimers:
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
         self._clock = clock
