@@ -1,8 +1,8 @@
 """Settings from one TOML file, then `HUTONG_*`, then flags; the later source wins and is remembered.
 
-Strategy: each source becomes rows (setting, raw value, where it stood); the rows are converted and checked by the
-setting's own type and bounds, then poured into the dataclasses of `settings`. An unknown key is an error that names the
-nearest known one, because a misspelt limit that is silently ignored is found out on the worst day.
+Strategy: each source becomes entries (setting, raw value, source); the entries are converted and checked by the
+setting's own type and bounds, then put into the dataclasses of `settings`. An unknown key is an error that names the
+nearest known one: a misspelt limit that is silently ignored would only be noticed when it is needed.
 
 Knows nothing of the packages that use the settings.
 """
@@ -65,16 +65,18 @@ def load(
     if config_file is None and environment.get(CONFIG_FILE_VARIABLE):
         config_file = Path(environment[CONFIG_FILE_VARIABLE])
     known = {setting.name: setting for setting in all_settings()}
-    rows = [  # a later source wins over an earlier one
-        *(_file_rows(config_file, known) if config_file else ()),
-        *_environment_rows(environment, known),
-        *_flag_rows(flags or {}, known),
+    entries = [  # a later source wins over an earlier one
+        *(_file_entries(config_file, known) if config_file else ()),
+        *_environment_entries(environment, known),
+        *_flag_entries(flags or {}, known),
     ]
     settings, sources = Settings(), dict.fromkeys(known, "default")
-    for setting, raw, source in rows:
+    # Sections are frozen, so each value makes a new one: a few dozen copies once, and nobody changes settings later.
+    for setting, raw, source in entries:
         section = replace(getattr(settings, setting.section), **{setting.key: convert(setting, raw, source)})
         settings = replace(settings, **{setting.section: section})
         sources[setting.name] = source
+    # After all sources: a flag may mend a pair that the file alone has wrong.
     _check_together(settings)
     # Checked by sources and not by values: kafka.listen always has a value, its default.
     if settings.kafka.listeners and sources["kafka.listen"] != "default":
@@ -84,6 +86,7 @@ def load(
 
 def convert(setting: Setting, raw: object, source: str) -> object:
     """The value in the setting's own type, within its bounds. Raises UsageError."""
+    # The parsers below know no names; setting and source are added to their texts here.
     try:
         value = _of_kind(setting.kind, raw)
     except ValueError as error:
@@ -101,9 +104,10 @@ def convert(setting: Setting, raw: object, source: str) -> object:
 
 def parse_address(text: str) -> Address:
     """`HOST:PORT`, `[IPV6]:PORT` or `:PORT` (every interface). Raises ValueError saying what was expected."""
-    host, colon, port = text.strip().rpartition(":")
+    host, colon, port = text.strip().rpartition(":")  # the last colon: an IPv6 address has others
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
+    # Without brackets "::1:9092" could be an address without a port (RFC 3986, section 3.2.2).
     elif ":" in host:
         raise ValueError(f"is {text!r}; write an IPv6 address in brackets, such as [::1]:9092")
     # str.isdigit alone is true for digits of other scripts.
@@ -112,14 +116,16 @@ def parse_address(text: str) -> Address:
     return Address(host or "0.0.0.0", int(port))
 
 
-Row = tuple[Setting, object, str]
+SourcedValue = tuple[Setting, object, str]
+"""A setting, its raw value, and the source that an error names."""
 
 
-def _file_rows(path: Path, known: Mapping[str, Setting]) -> Iterator[Row]:
-    for section, entries in _read_toml(path).items():
-        if not isinstance(entries, dict):
+def _file_entries(path: Path, known: Mapping[str, Setting]) -> Iterator[SourcedValue]:
+    for section, table in _read_toml(path).items():
+        # A key above the first [section] is a plain value, and a setting without its section.
+        if not isinstance(table, dict):
             raise _unknown(section, str(path), known)
-        for key, raw in entries.items():
+        for key, raw in table.items():
             name = f"{section}.{key}"
             if name not in known:
                 raise _unknown(name, str(path), known)
@@ -132,6 +138,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             text = file.read(CONFIG_FILE_BYTES_MAX + 1)  # one more, to notice a file that is too large
+    # A file that was named must exist: starting with defaults instead would open other ports and folders.
     except OSError as error:
         raise UsageError(f"Cannot read the configuration file {path}: {error.strerror}.", ExitCode.NOINPUT) from None
     if len(text) > CONFIG_FILE_BYTES_MAX:
@@ -144,12 +151,14 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise UsageError(f"The configuration file {path} is not valid TOML: {error}.", ExitCode.CONFIG) from None
 
 
-def _environment_rows(environment: Mapping[str, str], known: Mapping[str, Setting]) -> Iterator[Row]:
+def _environment_entries(environment: Mapping[str, str], known: Mapping[str, Setting]) -> Iterator[SourcedValue]:
     by_variable = {setting.environment_name: setting for setting in known.values()}
     for variable, raw in environment.items():
-        if not variable.startswith("HUTONG_") or variable.startswith(TEST_VARIABLE_PREFIX):
-            continue
-        if variable in OTHER_VARIABLES:
+        if (
+            not variable.startswith("HUTONG_")
+            or variable.startswith(TEST_VARIABLE_PREFIX)
+            or variable in OTHER_VARIABLES
+        ):
             continue
         # A misspelt variable is an error: silence would start a node with a default that nobody chose.
         if variable not in by_variable:
@@ -157,7 +166,7 @@ def _environment_rows(environment: Mapping[str, str], known: Mapping[str, Settin
         yield by_variable[variable], raw, variable
 
 
-def _flag_rows(flags: Mapping[str, str | tuple[str, ...]], known: Mapping[str, Setting]) -> Iterator[Row]:
+def _flag_entries(flags: Mapping[str, str | tuple[str, ...]], known: Mapping[str, Setting]) -> Iterator[SourcedValue]:
     for name, raw in flags.items():
         if name not in known:
             raise _unknown(name, "flag", known)
@@ -165,6 +174,7 @@ def _flag_rows(flags: Mapping[str, str | tuple[str, ...]], known: Mapping[str, S
 
 
 def _of_kind(kind: object, raw: object) -> object:
+    # A file has typed values; environment and flags are always text. Both are accepted for numbers and booleans.
     if kind is bool:
         return _boolean(raw)
     if kind is int:
@@ -175,6 +185,7 @@ def _of_kind(kind: object, raw: object) -> object:
         raise ValueError(f"is {raw!r}; write it as text in quotes")
     if kind is str:
         return raw
+    # An empty text unsets what a file sets: TOML and the environment have no word for "none".
     if not raw and kind in (Address | None, Path | None):
         return None
     return _path(raw) if kind in (Path, Path | None) else parse_address(raw)
@@ -182,6 +193,7 @@ def _of_kind(kind: object, raw: object) -> object:
 
 def _texts(raw: object) -> tuple[str, ...]:
     """Several texts: a list in a file; elsewhere one text, in which spaces separate them."""
+    # Spaces separate them, since listeners, patterns and principals may contain commas and colons.
     if isinstance(raw, str):
         return tuple(raw.split())
     if not isinstance(raw, list | tuple) or not all(isinstance(text, str) for text in raw):
@@ -223,10 +235,12 @@ def _check_together(settings: Settings) -> None:
     if settings.bus.log:
         bootstrap_of(settings.bus.log, ExitCode.CONFIG)
     bridge, metrics, tls = settings.bridge, settings.metrics, settings.tls
+    # A key or an authority without a certificate: the listener would be plain although TLS was meant.
     for section, own in (("bridge", bridge), ("metrics", metrics)):
         for name, file in (("tls_key", own.tls_key), ("tls_client_ca", own.tls_client_ca)):
             if file is not None and own.tls_certificate is None:
                 raise UsageError(f"{section}.{name} is set, but {section}.tls_certificate is not.", ExitCode.CONFIG)
+    # Revocation lists are read for clients' certificates, which are only asked for with an authority.
     for section, lists, authorities in (
         ("bridge.tls_", bridge.tls_crl, bridge.tls_client_ca),
         ("metrics.tls_", metrics.tls_crl, metrics.tls_client_ca),
@@ -242,6 +256,7 @@ def _check_together(settings: Settings) -> None:
 def _unknown(name: str, source: str, known: Iterable[str] | Mapping[str, Setting]) -> UsageError:
     import difflib  # needed only to say what went wrong
 
+    # 0.4 instead of difflib's 0.6: a doubtful suggestion is better than none.
     nearest = _ours_for_kafka_name(name, known) or next(
         iter(difflib.get_close_matches(name, list(known), 1, 0.4)), None
     )
@@ -253,7 +268,7 @@ def _ours_for_kafka_name(name: str, known: Iterable[str] | Mapping[str, Setting]
     """Our name when the user wrote Kafka's, with dots or underscores, with or without a section before it."""
     if not isinstance(known, Mapping):
         return None
-    plain = name.replace("_", ".")
+    plain = name.replace("_", ".")  # underscores, too, as in our own names
     for setting in known.values():
         kafka_name = setting.facts.kafka_name
         if kafka_name and (plain == kafka_name or plain.endswith("." + kafka_name)):
@@ -264,6 +279,7 @@ def _ours_for_kafka_name(name: str, known: Iterable[str] | Mapping[str, Setting]
 def _shown(setting: Setting, value: object) -> str:
     if value is None:
         return ""
+    # `hutong config` prints this; that a password is set at all is what its reader must know.
     if setting.facts.secret:
         return "(set, not shown)" if value else ""
     if isinstance(value, tuple):
