@@ -13,33 +13,9 @@ Knows nothing of the event bus, of time, or of how frames travel.
 
 from typing import Final
 
+from hutong.bus.bridge import messages
 from hutong.bus.bridge.limits import BridgeLimits
-from hutong.bus.bridge.messages import (
-    Answered,
-    AnswerFailed,
-    BridgeReply,
-    BridgeRequest,
-    Close,
-    Delivered,
-    Denied,
-    Event,
-    FailDelivery,
-    FrameTooLarge,
-    Headers,
-    Instruction,
-    OweReply,
-    PauseAll,
-    Register,
-    RegistrationFailed,
-    ReplyExpired,
-    ResumeAll,
-    Send,
-    SendingPaused,
-    SendingResumed,
-    TooSlow,
-    Unregister,
-    Write,
-)
+from hutong.bus.bridge.messages import Event, Headers, Instruction
 from hutong.bus.bridge.permissions import Permissions
 from hutong.wire.vertx.client_frames import ClientFrame, FrameKind, Malformed
 from hutong.wire.vertx.codes import Code, Dialect
@@ -78,21 +54,21 @@ class BridgeSession:
         """The instructions that follow from the event. Raises only for faults of ours."""
         # Nearly every event is one of these four, so they are asked for first.
         if isinstance(event, ClientFrame):
-            return self._asked(event)
-        if isinstance(event, Delivered | Answered | AnswerFailed):
-            return self._came(event)
+            return self._handle_frame(event)
+        if isinstance(event, messages.Delivered | messages.Answered | messages.AnswerFailed):
+            return self._handle_arrival(event)
         match event:
             case Malformed(code, address, reply_address):
-                return self._refused(code, address, reply_address)
-            case Denied(frame, code):
-                return self._refused(code, frame.address, frame.reply_address)
-            case RegistrationFailed(number):
-                return self._refused(Code.REGISTRATION_FAILURE, self._forget(number))
-            case ReplyExpired(reply_address):
+                return self._refuse(code, address, reply_address)
+            case messages.Denied(frame, code):
+                return self._refuse(code, frame.address, frame.reply_address)
+            case messages.RegistrationFailed(number):
+                return self._refuse(Code.REGISTRATION_FAILURE, self._forget(number))
+            case messages.ReplyExpired(reply_address):
                 self._owed.discard(reply_address)
                 return []
             case _:
-                return self._flow(event)
+                return self._handle_connection_event(event)
 
     def check_invariants(self) -> None:
         assert sum(len(numbers) for numbers in self._numbers.values()) == len(self._addresses)
@@ -103,24 +79,24 @@ class BridgeSession:
 
     # What a client asks for.
 
-    def _asked(self, frame: ClientFrame) -> list[Instruction]:
+    def _handle_frame(self, frame: ClientFrame) -> list[Instruction]:
         # The error of the close is the client's last frame; what it had sent behind the fault is not executed.
         if self.is_closing:
             return []
         kind = frame.kind
         if kind is _PING:
-            return [Write(PONG)]
+            return [messages.Write(PONG)]
         # Before anything else, so that no branch below can forget a permission or a bound.
-        code = self._why_not(frame)
+        code = self._refusal_of(frame)
         if code is not None:
-            return self._refused(code, frame.address, frame.reply_address)
+            return self._refuse(code, frame.address, frame.reply_address)
         if kind is _REGISTER:
             return self._register(frame.address)
         if kind is _UNREGISTER:
             return self._unregister(frame.address)
         return self._send(frame)
 
-    def _why_not(self, frame: ClientFrame) -> Code | None:
+    def _refusal_of(self, frame: ClientFrame) -> Code | None:
         """The reason for which this frame is refused, None where it is not."""
         limits = self._limits
         if len(frame.address) > limits.address_characters_max:
@@ -152,39 +128,39 @@ class BridgeSession:
         # A publication or a failure has no reply, even where the frame names an address for it.
         is_request = frame.reply_address is not None and frame.failure is None and frame.kind is _SEND
         if is_request and self.requests_open >= self._limits.requests_open_max:
-            return self._failed(frame, f"requests_open_max is {self._limits.requests_open_max} for one client")
+            return self._fail_request(frame, f"requests_open_max is {self._limits.requests_open_max} for one client")
         self.requests_open += is_request
         # Once only: a second frame to this address needs a permission, which nobody has for a reply address.
         if is_answer:
             self._owed.remove(frame.address)
-            return [BridgeReply(frame, is_request)]
-        return [BridgeRequest(frame)] if is_request else [Send(frame)]
+            return [messages.BridgeReply(frame, is_request)]
+        return [messages.BridgeRequest(frame)] if is_request else [messages.Send(frame)]
 
-    def _failed(self, frame: ClientFrame, text: str) -> list[Instruction]:
+    def _fail_request(self, frame: ClientFrame, text: str) -> list[Instruction]:
         assert frame.reply_address is not None
-        return [Write(encode_failure(self._dialect, frame.reply_address, frame.address, -1, "ERROR", text))]
+        return [messages.Write(encode_failure(self._dialect, frame.reply_address, frame.address, -1, "ERROR", text))]
 
     def _register(self, address: str) -> list[Instruction]:
         if len(self._addresses) >= self._limits.handlers_max:
-            return self._refused(Code.MAX_HANDLERS_REACHED, address)
+            return self._refuse(Code.MAX_HANDLERS_REACHED, address)
         # SockJS clients dispatch by address themselves, so one registration serves all their handlers.
         if self._dialect is Dialect.SOCKJS and address in self._numbers:
-            return self._refused(Code.ALREADY_REGISTERED, address)
+            return self._refuse(Code.ALREADY_REGISTERED, address)
         # Numbers are never used again: a message under way to an ended registration meets no newer one.
         number = self._next_number
         self._next_number += 1
         self._addresses[number] = address
         self._numbers.setdefault(address, []).append(number)
-        return [Register(number, address)]
+        return [messages.Register(number, address)]
 
     def _unregister(self, address: str) -> list[Instruction]:
         """The oldest registration there. SockJS clients get no error if there was none, as in Vert.x."""
         numbers = self._numbers.get(address)
         if numbers is None:
-            return self._refused(Code.UNKNOWN_ADDRESS, address) if self._dialect is Dialect.TCP else []
+            return self._refuse(Code.UNKNOWN_ADDRESS, address) if self._dialect is Dialect.TCP else []
         number = numbers[0]
         self._forget(number)
-        return [Unregister(number)]
+        return [messages.Unregister(number)]
 
     def _forget(self, number: int) -> str:
         address = self._addresses.pop(number)
@@ -196,30 +172,32 @@ class BridgeSession:
 
     # What comes for a client.
 
-    def _came(self, event: Delivered | Answered | AnswerFailed) -> list[Instruction]:
-        if isinstance(event, AnswerFailed):
+    def _handle_arrival(
+        self, event: messages.Delivered | messages.Answered | messages.AnswerFailed
+    ) -> list[Instruction]:
+        if isinstance(event, messages.AnswerFailed):
             self.requests_open -= 1
             return [self._failure_of(event, event.failure_code, event.failure_type, event.message)]
-        if isinstance(event, Delivered):
+        if isinstance(event, messages.Delivered):
             address = self._addresses.get(event.number)
             if address is None or self.is_closing:  # it has unregistered while this was on its way
                 return []
-            given = self._given(address, event.body, event.headers, event.reply_address, is_send=event.is_send)
+            given = self._give_to_client(address, event.body, event.headers, event.reply_address, is_send=event.is_send)
         else:
             self.requests_open -= 1
-            given = self._given(event.reply_address, event.body, event.headers, event.answer_address)
-        return self._not_given(event, given) if isinstance(given, str) else given
+            given = self._give_to_client(event.reply_address, event.body, event.headers, event.answer_address)
+        return self._report_undelivered(event, given) if isinstance(given, str) else given
 
-    def _not_given(self, event: Delivered | Answered, reason: str) -> list[Instruction]:
+    def _report_undelivered(self, event: messages.Delivered | messages.Answered, reason: str) -> list[Instruction]:
         """Report a message that cannot be given to the client, to it and to the sender that waits for an answer."""
-        if isinstance(event, Delivered):
-            report, unanswered = self._refused(Code.NOT_JSON), event.reply_address
+        if isinstance(event, messages.Delivered):
+            report, unanswered = self._refuse(Code.NOT_JSON), event.reply_address
         else:
             report, unanswered = [self._failure_of(event, -1, "ERROR", Code.NOT_JSON)], event.answer_address
         # One who asks must not wait for an answer that the client can never give.
-        return report if unanswered is None else [*report, FailDelivery(unanswered, reason)]
+        return report if unanswered is None else [*report, messages.FailDelivery(unanswered, reason)]
 
-    def _given(
+    def _give_to_client(
         self, address: str, body: object, headers: Headers, answer_address: str | None, *, is_send: bool = True
     ) -> list[Instruction] | str:
         """The instruction that gives the client this message, or the failure that prevents it."""
@@ -231,33 +209,39 @@ class BridgeSession:
         except Unencodable as error:
             return str(error)
         if answer_address is None:
-            return [Write(frame)]
+            return [messages.Write(frame)]
         # Parked before the frame is written: the answer may come back in the same loop iteration.
         self._owed.add(answer_address)
-        return [OweReply(answer_address), Write(frame)]
+        return [messages.OweReply(answer_address), messages.Write(frame)]
 
-    def _failure_of(self, event: Answered | AnswerFailed, code: int, kind: str, text: str) -> Write:
-        return Write(encode_failure(self._dialect, event.reply_address, event.source_address, code, kind, text))
+    def _failure_of(
+        self, event: messages.Answered | messages.AnswerFailed, code: int, kind: str, text: str
+    ) -> messages.Write:
+        return messages.Write(
+            encode_failure(self._dialect, event.reply_address, event.source_address, code, kind, text)
+        )
 
     # Its connection.
 
-    def _flow(self, event: SendingPaused | SendingResumed | TooSlow | FrameTooLarge) -> list[Instruction]:
+    def _handle_connection_event(
+        self, event: messages.SendingPaused | messages.SendingResumed | messages.TooSlow | messages.FrameTooLarge
+    ) -> list[Instruction]:
         if self.is_closing:
             return []
         match event:
-            case SendingPaused():
+            case messages.SendingPaused():
                 self.is_paused = True
-                return [PauseAll()]
-            case SendingResumed():
+                return [messages.PauseAll()]
+            case messages.SendingResumed():
                 self.is_paused = False
-                return [ResumeAll()]
-            case TooSlow():
+                return [messages.ResumeAll()]
+            case messages.TooSlow():
                 code = Code.SLOW_CLIENT
-            case FrameTooLarge():
+            case messages.FrameTooLarge():
                 code = Code.FRAME_TOO_LARGE
         # The error first: the client learns the reason before its connection ends.
         self.is_closing = True
-        return [*self._refused(code), Close(code)]
+        return [*self._refuse(code), messages.Close(code)]
 
-    def _refused(self, code: Code, address: str = "", reply_address: str | None = None) -> list[Instruction]:
-        return [Write(encode_error(self._dialect, code, address, reply_address), code)]
+    def _refuse(self, code: Code, address: str = "", reply_address: str | None = None) -> list[Instruction]:
+        return [messages.Write(encode_error(self._dialect, code, address, reply_address), code)]

@@ -27,12 +27,7 @@ from hutong.broker.quotas.meter import Meter
 from hutong.broker.state.log_storage import LogStorage
 from hutong.broker.state.state_topic import StateTopic
 from hutong.broker.topics.catalogue import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
-from hutong.broker.topics.lifetimes import (
-    METADATA_GROUP,
-    OFFSETS_GROUP,
-    SHARE_GROUP,
-    TRANSACTIONS_GROUP,
-)
+from hutong.broker.topics.lifetimes import METADATA_GROUP, OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
 from hutong.broker.topics.partition import Partition, Topic
 from hutong.broker.topics.topic_config import effective
 from hutong.foundation.clock import Clock

@@ -38,13 +38,7 @@ class BridgeVerticle(Verticle):
     bridge: Bridge
     on_open: Callable[[Bridge], None] | None = None  # called before anybody can connect
 
-    def __init__(
-        self,
-        settings: Settings,
-        bus: EventBus,
-        clock: Clock,
-        hooks: BridgeHooks | None = None,
-    ) -> None:
+    def __init__(self, settings: Settings, bus: EventBus, clock: Clock, hooks: BridgeHooks | None = None) -> None:
         self._settings = settings
         self._bus = bus
         self._clock = clock

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hutong.bus.bus import EventBus
 from hutong.runtime.runtime import Runtime
-from hutong.server.bus.bus_verticle import BusVerticle
+from hutong.runtime.verticles import Verticle
 from hutong.server.bus.client_properties import read
 from hutong.server.bus.node_log import NodeLog, bootstrap_of
 from hutong.server.composition import ComposedNode, NodePart
@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 def event_bus(runtime: Runtime, bootstrap: str | None, properties: Mapping[str, str]) -> EventBus:
     """A bus whose durable addresses are topics at `bootstrap`, reached with these properties of librdkafka."""
     return EventBus(runtime, log=NodeLog(bootstrap, properties) if bootstrap else None)
+
+
+class BusVerticle(Verticle):
+    """Closes the bus when it is stopped: after what uses it, before the log that durable addresses are kept in."""
+
+    def __init__(self, bus: EventBus) -> None:
+        self._bus = bus
+
+    async def stop(self) -> None:
+        await self._bus.close()
 
 
 class BusPart(NodePart):

@@ -44,12 +44,7 @@ class Authenticators:
     """Of one node. `before` each listener with SASL; `close` once none is left."""
 
     def __init__(
-        self,
-        settings: Settings,
-        users: ScramUsers,
-        loop: asyncio.AbstractEventLoop,
-        wheel: TimerWheel,
-        clock: Clock,
+        self, settings: Settings, users: ScramUsers, loop: asyncio.AbstractEventLoop, wheel: TimerWheel, clock: Clock
     ) -> None:
         """Raises UsageError for mechanisms that are wrong."""
         section = settings.sasl

@@ -35,8 +35,10 @@ from hutong.server.monitoring.rows import (
     transactions,
 )
 from hutong.server.monitoring.sources import Sources
+from hutong.server.monitoring.survey.groups import survey_groups
+from hutong.server.monitoring.survey.partitions import survey_partitions
 from hutong.server.monitoring.survey.result import Survey, SurveyLimits
-from hutong.server.monitoring.survey.steps import survey_of
+from hutong.server.monitoring.survey.transactions import survey_transactions
 
 AT_ONCE: Final[tuple[Metric, ...]] = (
     *node.METRICS,
@@ -52,12 +54,7 @@ AT_ONCE: Final[tuple[Metric, ...]] = (
     *bridges.METRICS,
     *process.METRICS,
 )
-SURVEYED: Final[tuple[Surveyed, ...]] = (
-    *node.SURVEYED,
-    *topics.SURVEYED,
-    *groups.SURVEYED,
-    *transactions.SURVEYED,
-)
+SURVEYED: Final[tuple[Surveyed, ...]] = (*node.SURVEYED, *topics.SURVEYED, *groups.SURVEYED, *transactions.SURVEYED)
 METRICS: Final[tuple[Metric | Surveyed, ...]] = (*AT_ONCE, *SURVEYED)
 
 
@@ -67,14 +64,14 @@ def exposition(sources: Sources, limits: SurveyLimits) -> Iterator[bytes]:
     if sources.broker is None:
         yield from render((metric.family, ()) for metric in SURVEYED)
         return
-    survey = _begun(sources, sources.broker)
-    for _ in survey_of(sources.broker, limits, survey):
+    survey = _empty_survey(sources, sources.broker)
+    for _ in _fill_survey(survey, sources.broker, limits):
         yield b""
     for surveyed in SURVEYED:
         yield from render_written(surveyed.family, surveyed.read(survey))
 
 
-def _begun(sources: Sources, broker: Broker) -> Survey:
+def _empty_survey(sources: Sources, broker: Broker) -> Survey:
     journals = sources.journals
     figures = [journal.figures for journal in journals.values()]
     return Survey(
@@ -86,3 +83,9 @@ def _begun(sources: Sources, broker: Broker) -> Survey:
             broker.served_bytes_total,
         ),
     )
+
+
+def _fill_survey(survey: Survey, broker: Broker, limits: SurveyLimits) -> Iterator[None]:
+    yield from survey_partitions(broker.topics, limits, survey)
+    yield from survey_groups(broker, limits, survey)
+    yield from survey_transactions(broker.transactions, broker.clock.wall_ms(), survey)

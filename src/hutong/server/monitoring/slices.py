@@ -13,10 +13,7 @@ class SlicedPage:
     """`steps` begins a new making; the pieces of all its steps are the page."""
 
     def __init__(
-        self,
-        steps: Callable[[], Iterator[bytes]],
-        content_type: str,
-        call_soon: Callable[[Callable[[], None]], object],
+        self, steps: Callable[[], Iterator[bytes]], content_type: str, call_soon: Callable[[Callable[[], None]], object]
     ) -> None:
         self.content_type = content_type
         self._steps = steps

@@ -47,8 +47,7 @@ class SockjsSettings:
     listen: Address | None = setting(None, "HOST:PORT where they connect; there is no such bridge where it is not set.")
     prefix: str = setting("/eventbus", "The path under which SockJS is served, and which clients use.")
     origins: tuple[str, ...] = setting(
-        (),
-        "Origins of the pages that may connect (https://HOST[:PORT]; *: all); none given: this server's own.",
+        (), "Origins of the pages that may connect (https://HOST[:PORT]; *: all); none given: this server's own."
     )
     hosts: tuple[str, ...] = setting(
         (), "Names by which browsers reach it, in addition to addresses, localhost, and the advertised name; *: all."

@@ -27,9 +27,7 @@ class KafkaSettings:
         None, "HOST:PORT told to clients, when it is not where the node listens.", "advertised.listeners"
     )
     protocol: str = setting(
-        "PLAINTEXT",
-        "What is spoken at `kafka.listen`.",
-        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        "PLAINTEXT", "What is spoken at `kafka.listen`.", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
     )
     listeners: tuple[str, ...] = setting(
         (), "Several listeners in the place of `kafka.listen`, as `SASL_SSL://0.0.0.0:9093`."

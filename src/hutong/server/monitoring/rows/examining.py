@@ -49,10 +49,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         _figure(lambda examinations: examinations.waiting),
     ),
     metric(
-        "hutong_examination_wait_seconds",
-        HISTOGRAM,
-        "Time from such a request to the end of its examination.",
-        _waits,
+        "hutong_examination_wait_seconds", HISTOGRAM, "Time from such a request to the end of its examination.", _waits
     ),
     metric(
         "hutong_examinations_refused_total",

@@ -122,10 +122,7 @@ METRICS: Final = (
         _depleted,
     ),
     metric(
-        "hutong_connections_open",
-        GAUGE,
-        "Connections of clients.",
-        _reactor(lambda reactor: reactor.connections_open),
+        "hutong_connections_open", GAUGE, "Connections of clients.", _reactor(lambda reactor: reactor.connections_open)
     ),
     metric(
         "hutong_connections_accepted_total",
@@ -142,10 +139,7 @@ METRICS: Final = (
         _reactor(lambda reactor: reactor.bytes_received_total),
     ),
     metric(
-        "hutong_sent_bytes_total",
-        COUNTER,
-        "Bytes sent to clients.",
-        _reactor(lambda reactor: reactor.bytes_sent_total),
+        "hutong_sent_bytes_total", COUNTER, "Bytes sent to clients.", _reactor(lambda reactor: reactor.bytes_sent_total)
     ),
     metric(
         "hutong_writes_total",

@@ -107,12 +107,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Size of the volume that holds the data folder.",
         lambda sources: _volume(0, sources),
     ),
-    metric(
-        "hutong_volume_free_bytes",
-        GAUGE,
-        "What is free on it.",
-        lambda sources: _volume(1, sources),
-    ),
+    metric("hutong_volume_free_bytes", GAUGE, "What is free on it.", lambda sources: _volume(1, sources)),
 )
 
 SURVEYED: Final[tuple[Surveyed, ...]] = (

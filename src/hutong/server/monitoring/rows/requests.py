@@ -36,13 +36,7 @@ def _requests_of(api_key: int) -> Read:
 
 
 METRICS: Final = (
-    metric(
-        "kafka_network_requestmetrics_requests_total",
-        COUNTER,
-        "Requests by API.",
-        _requests,
-        "request",
-    ),
+    metric("kafka_network_requestmetrics_requests_total", COUNTER, "Requests by API.", _requests, "request"),
     metric(
         "kafka_network_requestmetrics_errors_total",
         COUNTER,
@@ -57,10 +51,5 @@ METRICS: Final = (
         "Produce requests.",
         _requests_of(PRODUCE),
     ),
-    metric(
-        "kafka_server_brokertopicmetrics_totalfetchrequests_total",
-        COUNTER,
-        "Fetch requests.",
-        _requests_of(FETCH),
-    ),
+    metric("kafka_server_brokertopicmetrics_totalfetchrequests_total", COUNTER, "Fetch requests.", _requests_of(FETCH)),
 )

@@ -30,11 +30,7 @@ def _states(survey: Survey) -> Iterator[tuple[str, int]]:
 METRICS: Final = (
     metric("hutong_transactional_ids", GAUGE, "Transactional ids that the node knows.", _from_transactions(len)),
     metric(
-        "hutong_transactions_total",
-        COUNTER,
-        "Transactions that have ended, by how.",
-        _ended_transactions,
-        "outcome",
+        "hutong_transactions_total", COUNTER, "Transactions that have ended, by how.", _ended_transactions, "outcome"
     ),
     metric(
         "hutong_transactions_timed_out_total",

@@ -85,7 +85,7 @@ class _Rows:
         self._offset = self._lag = self._partitions = 0
 
 
-def look_at_groups(broker: Broker, limits: SurveyLimits, survey: Survey) -> Iterator[None]:
+def survey_groups(broker: Broker, limits: SurveyLimits, survey: Survey) -> Iterator[None]:
     """Fill in the groups of `survey`, a step at a time."""
     consumers = _Rows(limits, survey, is_share=False)
     sharers = _Rows(limits, survey, is_share=True)

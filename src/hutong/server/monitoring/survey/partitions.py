@@ -40,7 +40,7 @@ class _Sum:
         return PartitionRow(labels, self.newest, self.oldest, self.bytes, self.copies, is_single=False)
 
 
-def look_at_partitions(topics: Topics, limits: SurveyLimits, survey: Survey) -> Iterator[None]:
+def survey_partitions(topics: Topics, limits: SurveyLimits, survey: Survey) -> Iterator[None]:
     """Fill in the topics and partitions of `survey`, a step at a time."""
     pace = StepBudget()
     rest = _Sum()

@@ -12,7 +12,7 @@ from hutong.transactions.states import TransactionState
 _OPEN = (TransactionState.ONGOING, TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
 
-def look_at_transactions(transactions: TransactionCoordinator, now_ms: int, survey: Survey) -> Iterator[None]:
+def survey_transactions(transactions: TransactionCoordinator, now_ms: int, survey: Survey) -> Iterator[None]:
     """Fill in the transactions of `survey`, a step at a time."""
     pace = StepBudget()
     for transactional_id in transactions.ids():
