@@ -23,7 +23,7 @@ import uvloop
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
-from hutong.journal.append.progress import WhenSafe
+from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.qos import Qos
 from hutong.journal.files.disk import RealDisk
 from hutong.journal.journal import Journal
@@ -59,7 +59,7 @@ class Counter:
         self.acknowledged += 1
 
 
-def append(log: PartitionLog, batch: memoryview, header: BatchHeader, qos: Qos, then: WhenSafe) -> None:
+def append(log: PartitionLog, batch: memoryview, header: BatchHeader, qos: Qos, then: Continuation[None]) -> None:
     """Append as a produce request does; `then` is called once the batch is safe at `qos`."""
     appended = log.append([(batch, header)], qos)
     if isinstance(appended, HutongError):
@@ -140,7 +140,7 @@ async def closed_loop(log: PartitionLog, in_flight: int) -> tuple[float, float, 
         open_appends += 1
         append(log, batch, header, Qos.PERSISTENCE, ended(time.perf_counter()))
 
-    def ended(begun_s: float) -> WhenSafe:
+    def ended(begun_s: float) -> Continuation[None]:
         def then(error: HutongError | None) -> None:
             nonlocal open_appends
             if error is not None:

@@ -47,13 +47,12 @@ from hutong.foundation.errors import HutongError, LimitExceeded
 from hutong.foundation.fair_shares import NOBODY, FairShares
 from hutong.foundation.machine import Machine, Tick
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import Owner, WaitTable
 
 StateRecord: TypeAlias = tuple[bytes, bytes | None]
 """Key and value of a record in a compacted topic. None is a tombstone."""
 
-Appended: TypeAlias = Callable[[HutongError | None], None]
-"""Called once with None when the records are durable, or with the error."""
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 MachineT = TypeVar("MachineT", bound=Machine[Any, Any])
@@ -65,7 +64,7 @@ ReplyT = TypeVar("ReplyT")
 class StatePort(Protocol):
     """The internal compacted topic that a driver keeps its machines' state in."""
 
-    def append_all(self, records: Sequence[StateRecord], then: Appended, /) -> None:
+    def append_all(self, records: Sequence[StateRecord], then: Continuation[None], /) -> None:
         """Append the records; `then` gets None once they are durable, in the order of appends."""
         ...
 
@@ -97,7 +96,8 @@ class MachineEntry(Generic[KeyT, MachineT]):
         self.appends_begun = 0
         self.appends_ended = 0  # of those begun, durable or failed; they end in the order of appends
         self.failure: HutongError | None = None  # of the append that ended last
-        self.held: deque[tuple[int, Appended]] | None = None  # (called when that many appends have ended, call)
+        # Each is called when that many appends have ended.
+        self.held: deque[tuple[int, Continuation[None]]] | None = None
 
 
 EntryT = TypeVar("EntryT", bound=MachineEntry[Any, Any])
@@ -226,7 +226,7 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
 
     # ---- append, then answer
 
-    def append(self, entry: EntryT, records: Sequence[StateRecord], then: Appended | None = None) -> None:
+    def append(self, entry: EntryT, records: Sequence[StateRecord], then: Continuation[None] | None = None) -> None:
         """Append records of this machine; `then` is called when they are durable, before what `when_durable` holds."""
         assert self._state is not None, "the machines of this host append nothing"
         entry.appends_begun += 1
@@ -240,7 +240,7 @@ class MachineHost(Generic[EntryT, EventT, InstructionT]):
 
         self._state.append_all(records, appended)
 
-    def when_durable(self, entry: EntryT, then: Appended) -> None:
+    def when_durable(self, entry: EntryT, then: Continuation[None]) -> None:
         """Call `then` when all that was appended for this machine so far is durable, or with the error of an append.
 
         An answer may rest on any of those records, and a crash must not revert an answer.

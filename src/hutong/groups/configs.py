@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.error_codes import ErrorCode
 
 CONFIGURED_GROUPS_MAX: Final = 10_000
@@ -80,7 +81,7 @@ def bounded_number(name: str, default: int, bounds: tuple[int, int], documentati
 class GroupConfigLog(Protocol):
     """The internal topic of the catalogue, which the records are written to."""
 
-    def append(self, key: bytes, value: bytes | None, then: Callable[[HutongError | None], None]) -> None:
+    def append(self, key: bytes, value: bytes | None, then: Continuation[None]) -> None:
         """Append; `then` is called with None once durable, or with the error."""
         ...
 
@@ -149,9 +150,7 @@ class GroupConfigs:
                 raise Refused(ErrorCode.INVALID_CONFIG, f"{greater} must be greater than {less}")
         return checked
 
-    def alter(
-        self, group_id: str, overrides: Mapping[str, str | None], then: Callable[[HutongError | None], None]
-    ) -> None:
+    def alter(self, group_id: str, overrides: Mapping[str, str | None], then: Continuation[None]) -> None:
         """Replace a group's settings; `then` is called once that is durable. Raises Refused."""
         checked = self.check(overrides)
         if not group_id:

@@ -16,7 +16,8 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import DiskFull, OwnerGone, StorageError, StorageShortage
 from hutong.foundation.regions import RegionCache
 from hutong.foundation.timers import TimerWheel
-from hutong.journal.append.progress import Progress, WhenSafe
+from hutong.foundation.waiting.pending import Continuation
+from hutong.journal.append.progress import Progress
 from hutong.journal.append.replicator import Replicator
 from hutong.journal.clean.compaction import CompactionPolicy
 from hutong.journal.clean.retention import RetentionPolicy, retained_from
@@ -248,13 +249,13 @@ class Journal:
         self._parts.progress.refuse(OwnerGone("the journal was aborted"))
         self._parts.jobs.when_idle(self._parts.release)
 
-    async def _settled(self, begin: Callable[[WhenSafe], None]) -> bool:
+    async def _settled(self, begin: Callable[[Continuation[None]], None]) -> bool:
         """Await something that calls back with None or an error. Returns whether it was None."""
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         begin(lambda error: future.set_result(error is None))
         return await future
 
-    def _flush_all(self, then: WhenSafe) -> None:
+    def _flush_all(self, then: Continuation[None]) -> None:
         """Flush what was accepted; after a shortage with one more attempt, for it may be over."""
         if self.flusher.shortage is not None:
             self.flusher.retry_now()

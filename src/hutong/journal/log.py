@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from hutong.foundation.errors import HutongError, OwnerGone, Refused, StorageError
 from hutong.foundation.regions import RegionCache
+from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.log_appends import LogAppends
 from hutong.journal.append.progress import Progress
 from hutong.journal.append.writer import Writer
@@ -115,24 +116,22 @@ class PartitionLog(LogAppends):
         except (WouldBlock, StorageError):  # `read_from_disk` meets a fault of the disk again, and reports it
             return None
 
-    def read_from_disk(
-        self, read: "DiskRead[list[memoryview]]", then: Callable[[list[memoryview] | HutongError], None]
-    ) -> None:
+    def read_from_disk(self, read: "DiskRead[list[memoryview]]", then: Continuation[list[memoryview]]) -> None:
         """Carry out a read on a worker; `then` gets the batches, a StorageError, or LimitExceeded, perhaps at once.
 
         CorruptData, with file and position, if the batch that holds the offset is not as it was appended.
         """
         self._stores.reader.read(read, then)
 
-    def offset_for_timestamp(self, timestamp_ms: int, then: Callable[[Found | HutongError], None]) -> None:
+    def offset_for_timestamp(self, timestamp_ms: int, then: Continuation[Found]) -> None:
         """`then` gets (timestamp, offset) of the first record at or after `timestamp_ms`, (-1, -1) if there is none."""
         self._when_searchable(lambda: self._search(then).first_from(timestamp_ms), then)
 
-    def offset_of_max_timestamp(self, then: Callable[[Found | HutongError], None]) -> None:
+    def offset_of_max_timestamp(self, then: Continuation[Found]) -> None:
         """`then` gets (timestamp, offset) of the record with the greatest timestamp (KIP-734), (-1, -1) if none."""
         self._when_searchable(lambda: self._search(then).greatest(), then)
 
-    def _search(self, then: Callable[[Found | HutongError], None]) -> TimestampSearch:
+    def _search(self, then: Continuation[Found]) -> TimestampSearch:
         return TimestampSearch(
             list(self.all_spans()), self.start_offset, self.high_watermark, self._plan_search, self._stores.reader, then
         )
@@ -237,7 +236,7 @@ class PartitionLog(LogAppends):
             lambda walk: walk.read(offset, limit, max_bytes, at_least_one, settings.read_runs_max),
         )
 
-    def _when_searchable(self, search: Callable[[], None], then: Callable[[Found | HutongError], None]) -> None:
+    def _when_searchable(self, search: Callable[[], None], then: Continuation[Found]) -> None:
         """Flush first: searches read the files, and must find all that a reader can see."""
 
         def flushed(error: HutongError | None) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, Refused, StorageError
+from hutong.foundation.errors import Refused, StorageError
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.files.disk import DiskFile
 from hutong.journal.journal import Journal
 from hutong.journal.log import DiskRead, PartitionLog, Views
@@ -84,10 +85,10 @@ class OfflineLog(PartitionLog):
     ) -> "Views | DiskRead[list[memoryview]]":
         raise self.refusal
 
-    def offset_for_timestamp(self, timestamp_ms: int, then: Callable[[Found | HutongError], None]) -> None:
+    def offset_for_timestamp(self, timestamp_ms: int, then: Continuation[Found]) -> None:
         then(self.refusal)
 
-    def offset_of_max_timestamp(self, then: Callable[[Found | HutongError], None]) -> None:
+    def offset_of_max_timestamp(self, then: Continuation[Found]) -> None:
         then(self.refusal)
 
     def delete_before(self, offset: int) -> None:

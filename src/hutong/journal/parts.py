@@ -22,8 +22,9 @@ from pathlib import Path
 from hutong.foundation.clock import Clock
 from hutong.foundation.regions import RegionCache
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.flusher import Flusher
-from hutong.journal.append.progress import Progress, WhenSafe
+from hutong.journal.append.progress import Progress
 from hutong.journal.append.replicator import OwnMajority, Replicator
 from hutong.journal.append.writer import Writer
 from hutong.journal.clean.cleaner import Cleaner
@@ -112,7 +113,7 @@ class JournalParts:
         events.segment_unused = self.remover.segment_unused
         events.removal_failed = self.flusher.fail
 
-    def when_flushed(self, then: WhenSafe) -> None:
+    def when_flushed(self, then: Continuation[None]) -> None:
         """Call `then` with None once everything so far is on disk, or with the reason it is not, perhaps at once."""
         self.writer.seal_chunk()
         error = self.flusher.failure or self.flusher.shortage

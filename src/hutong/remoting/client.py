@@ -23,12 +23,13 @@ from typing import Any
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.connections.handler import Peer
 from hutong.reactor.connector import Connector
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.frames.framing import length_prefixed
-from hutong.remoting.channels.channel import INVOKE_MS, Channel, Then
+from hutong.remoting.channels.channel import INVOKE_MS, Channel
 from hutong.remoting.dialling.machine import BackOff
 from hutong.remoting.endpoint import Endpoint
 from hutong.remoting.errors import RemotingConnectFailed, RemotingError, RemotingTimeout, TooManyRequests
@@ -109,7 +110,7 @@ class RemotingClient(Endpoint):
         invocation = self._connect_and_invoke(address, command, timeout_ms)
         return asyncio.run_coroutine_threadsafe(invocation, self.loop).result()
 
-    def invoke_then(self, address: str, command: Command, timeout_ms: int, then: Then) -> None:
+    def invoke_then(self, address: str, command: Command, timeout_ms: int, then: Continuation[Command]) -> None:
         """Ask, and have `then` called with the answer or with the error, in a loop iteration of its own."""
         channel = self._by_address.get(address)
         if channel is not None and channel.is_open:
@@ -180,7 +181,7 @@ class RemotingClient(Endpoint):
         left_ms = timeout_ms - (self.clock.monotonic_ms() - begun_ms)
         return await channel.invoke(command, max(1, left_ms))
 
-    async def _tell(self, address: str, command: Command, timeout_ms: int, then: Then) -> None:
+    async def _tell(self, address: str, command: Command, timeout_ms: int, then: Continuation[Command]) -> None:
         outcome: Command | HutongError
         try:
             outcome = await self._connect_and_invoke(address, command, timeout_ms)

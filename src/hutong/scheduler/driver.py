@@ -14,7 +14,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded
-from hutong.foundation.waiting.table import Continuation, Owner, ParkedWait, WaitTable
+from hutong.foundation.waiting.pending import Continuation
+from hutong.foundation.waiting.table import Owner, ParkedWait, WaitTable
 from hutong.scheduler.machine import (
     Instruction,
     Key,

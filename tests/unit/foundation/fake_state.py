@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from hutong.foundation.errors import HutongError
-from hutong.foundation.machine_host import Appended, StateRecord
+from hutong.foundation.machine_host import StateRecord
+from hutong.foundation.waiting.pending import Continuation
 
 
 class FakeState:
@@ -11,7 +12,7 @@ class FakeState:
 
     def __init__(self) -> None:
         self.durable: list[StateRecord] = []
-        self.on_their_way: list[tuple[list[StateRecord], Appended]] = []
+        self.on_their_way: list[tuple[list[StateRecord], Continuation[None]]] = []
         self.holds_back = False
         self.failure: HutongError | None = None
         self.appends_total = 0
@@ -21,7 +22,7 @@ class FakeState:
         latest = dict(self.durable)
         return {key: value for key, value in latest.items() if value is not None}
 
-    def append_all(self, records: Sequence[StateRecord], then: Appended) -> None:
+    def append_all(self, records: Sequence[StateRecord], then: Continuation[None]) -> None:
         self.appends_total += 1
         if self.failure is not None:
             then(self.failure)

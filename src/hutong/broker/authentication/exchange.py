@@ -23,6 +23,7 @@ from hutong.broker.authentication import sasl_frames
 from hutong.broker.authentication.sasl_frames import AUTHENTICATE, HANDSHAKE
 from hutong.broker.handling.log_limit import LogLimit
 from hutong.foundation.errors import Expired, LimitExceeded, ProtocolError
+from hutong.foundation.waiting.pending import Continuation
 from hutong.reactor.connections.channel import HELD
 from hutong.reactor.connections.connection import PendingResponse
 from hutong.security.principals import USER, Principal
@@ -363,7 +364,7 @@ class Authentication:
         self._after(self._limits.failure_delay_ms, peer, over)
         return pending
 
-    def _after(self, delay_ms: int, peer: Peer, then: Callable[[HutongError | None], None]) -> None:
+    def _after(self, delay_ms: int, peer: Peer, then: Continuation[None]) -> None:
         """Call `then` after a delay, in which nothing is read. If too many wait, close the connection at once."""
         try:
             self._waits.delays.park(peer, then, deadline_ms=self._clock.monotonic_ms() + delay_ms, owner=peer.owner)

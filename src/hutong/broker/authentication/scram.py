@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.state.durable_table import DurableTable
 from hutong.foundation.errors import Refused
+from hutong.foundation.waiting.pending import Continuation
 from hutong.security.sasl import scram_credentials
 from hutong.security.sasl.scram_credentials import (
     ITERATIONS_MAX,
@@ -30,7 +31,6 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.topics.catalogue import StateLog
-    from hutong.foundation.errors import HutongError
 
 USERS_MAX: Final = 100_000
 USER_CHARACTERS_MAX: Final = 1024
@@ -103,7 +103,7 @@ class ScramUsers:
         user: str,
         removed: list[Mechanism],
         added: Mapping[int, tuple[int, bytes, bytes]],
-        then: Callable[[HutongError | None], None],
+        then: Continuation[None],
     ) -> None:
         """Remove and set credentials of one user; `added` has (iterations, salt, salted password) by mechanism."""
         kept = dict(self._table.latest(user) or {})
@@ -114,7 +114,7 @@ class ScramUsers:
             kept[str(number)] = _entry(scram_credentials.credential(mechanism, salted_password, salt, iterations))
         self._table.put(user, kept or None, then)
 
-    def remove(self, user: str, then: Callable[[HutongError | None], None]) -> None:
+    def remove(self, user: str, then: Continuation[None]) -> None:
         """With all credentials."""
         self._table.put(user, None, then)
 

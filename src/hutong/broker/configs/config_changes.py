@@ -16,7 +16,8 @@ from hutong.broker.configs import loggers
 from hutong.broker.configs.metrics_configs import METRICS_KEYS
 from hutong.broker.rights.authorization import check, check_cluster
 from hutong.broker.topics.topic_config import KEYS, ConfigKey, ConfigType, check_overrides
-from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.errors import Refused
+from hutong.foundation.waiting.pending import Continuation
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -37,13 +38,12 @@ APPEND: Final = 2
 SUBTRACT: Final = 3
 
 Change = tuple[str, int, str | None]
-Then = Callable[[HutongError | None], None]
 Check = Callable[[Any], object]  # of all overrides of a resource; raises Refused
-Alter = Callable[[Any, Then], None]  # keeps them, and calls back once that is durable
+Alter = Callable[[Any, Continuation[None]], None]  # keeps them, and calls back once that is durable
 
 
 def alter_single(
-    kind: int, name: str, changes: Sequence[Change], validate_only: bool, broker: AdminParts, then: Then
+    kind: int, name: str, changes: Sequence[Change], validate_only: bool, broker: AdminParts, then: Continuation[None]
 ) -> None:
     """Change what is named, leave the rest. Raises Refused."""
     check_once([change[0] for change in changes])
@@ -73,7 +73,12 @@ def alter_single(
 
 
 def alter_whole(
-    kind: int, name: str, values: Iterable[tuple[str, str | None]], validate_only: bool, broker: AdminParts, then: Then
+    kind: int,
+    name: str,
+    values: Iterable[tuple[str, str | None]],
+    validate_only: bool,
+    broker: AdminParts,
+    then: Continuation[None],
 ) -> None:
     """Set what is named, revert all else to its default. Raises Refused."""
     named = list(values)
@@ -156,7 +161,7 @@ def _keeper_of(kind: int, name: str, broker: AdminParts) -> tuple[Check, Alter]:
     return broker.admin.metrics_configs.check, partial(broker.admin.metrics_configs.alter, name)
 
 
-def _put(check: Check, alter: Alter, overrides: dict[str, Any], validate_only: bool, then: Then) -> None:
+def _put(check: Check, alter: Alter, overrides: dict[str, Any], validate_only: bool, then: Continuation[None]) -> None:
     if validate_only:
         check(overrides)
         then(None)

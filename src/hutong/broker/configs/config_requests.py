@@ -15,13 +15,11 @@ from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.responses import PendingInParts, put_error
 from hutong.foundation.errors import HutongError, Refused
-from hutong.foundation.waiting.pending import Pending
+from hutong.foundation.waiting.pending import Continuation, Pending
 from hutong.security.acls import Operation
 from hutong.wire.kafka.error_codes import ErrorCode
 
 NAMED_ONCE: Final = "A request names a resource once."
-
-Then = Callable[[HutongError | None], None]
 
 
 class Resource(Protocol):
@@ -45,7 +43,7 @@ def alter_each(
     resources: Sequence[ResourceT],
     response: ResponseT,
     make_result: Callable[..., Any],
-    alter: Callable[[ResourceT, Then], None],
+    alter: Callable[[ResourceT, Continuation[None]], None],
     context: RequestContext[AdminParts],
 ) -> ResponseT | Pending[ResponseT]:
     """Have `alter` change each resource that the client may. It calls back once that is durable, or raises Refused."""

@@ -10,15 +10,14 @@ Knows nothing of requests. A level of 0 means that the feature is off; it is the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.state.durable_table import DurableTable
+from hutong.foundation.waiting.pending import Continuation
 
 if TYPE_CHECKING:
     from hutong.broker.topics.catalogue import StateLog
-    from hutong.foundation.errors import HutongError
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class Features:
         """Name and level of every feature that is on."""
         return {name: level for name, level in self._levels.items() if level}
 
-    def update(self, name: str, level: int, then: Callable[[HutongError | None], None]) -> None:
+    def update(self, name: str, level: int, then: Continuation[None]) -> None:
         """Finalize another level of a supported feature; `then` is called once that is durable."""
         self._epoch_given = max(self._epoch_given, self.epoch) + 1
         self._table.put(name, {"level": level, "epoch": self._epoch_given}, then)

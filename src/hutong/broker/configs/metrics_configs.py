@@ -5,17 +5,17 @@ Knows nothing of requests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.state.durable_table import DurableTable
 from hutong.broker.topics.topic_config import ConfigKey, ConfigType
 from hutong.foundation.errors import Refused
+from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.topics.catalogue import StateLog
-    from hutong.foundation.errors import HutongError
 
 SUBSCRIPTIONS_MAX: Final = 1_000
 _INTERVALS_MS: Final = range(100, 3_600_001)
@@ -66,7 +66,7 @@ class MetricsConfigs:
             if not key.accepts(value):
                 raise Refused(ErrorCode.INVALID_CONFIG, f"Invalid value {value[:100]!r} for configuration {name}")
 
-    def alter(self, name: str, overrides: Mapping[str, str], then: Callable[[HutongError | None], None]) -> None:
+    def alter(self, name: str, overrides: Mapping[str, str], then: Continuation[None]) -> None:
         """Replace a subscription; `then` is called once that is durable. Raises Refused."""
         self.check(overrides)
         self._table.put(name, dict(overrides) or None, then)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from hutong.broker.state.durable_table import DurableTable
 from hutong.broker.topics.topic_config import KEYS, NODE_NAMES, ConfigKey, ConfigType
 from hutong.foundation.errors import Refused
+from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.topics.catalogue import StateLog
-    from hutong.foundation.errors import HutongError
 
 SOURCE_TOPIC: Final = 1
 SOURCE_NODE: Final = 2  # DYNAMIC_BROKER_CONFIG
@@ -140,7 +140,7 @@ class NodeConfigs:
         for check in self._checks:
             check(overrides)
 
-    def alter(self, name: str, overrides: Mapping[str, str], then: Callable[[HutongError | None], None]) -> None:
+    def alter(self, name: str, overrides: Mapping[str, str], then: Continuation[None]) -> None:
         """Replace what was set; `then` is called once that is durable. Raises Refused."""
         self.check(name, overrides)
         self._table.put(name, dict(overrides) or None, then)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.topics.catalogue import OFFSETS_TOPIC
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class TransactionMarkers:
         self,
         producer: ProducerIdentity,
         partition: TopicPartition,
-        then: Callable[[HutongError | None], None],
+        then: Continuation[None],
         *,
         is_commit: bool,
         coordinator_epoch: int,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from hutong.broker.dispatch.request_parts import PRODUCE_KEY, elements_in, is_divisible, joined, parts_of
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError
-from hutong.foundation.waiting.pending import Pending
+from hutong.foundation.waiting.pending import Continuation, Pending
 from hutong.reactor.connections.channel import HELD, Held
 from hutong.scheduler.driver import UNFINISHED, FairExecutor, Unfinished
 
@@ -118,9 +118,7 @@ class LongRequests:
             raise outcome
         return outcome
 
-    def in_stretches(
-        self, session: ClientSession, steps: Iterator[None], then: Callable[[HutongError | None], None]
-    ) -> None:
+    def in_stretches(self, session: ClientSession, steps: Iterator[None], then: Continuation[None]) -> None:
         """Run `steps` to its end, for SLICE_US in each loop iteration that is this session's, then call `then` once.
 
         It gets an error where the steps could not be run to their end: no room, the client has left, the node stops.

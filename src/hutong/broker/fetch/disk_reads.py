@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.handling.log_limit import LogLimit
 from hutong.foundation.errors import CorruptData, HutongError
+from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.log import DISK_READ_BYTES_MAX
 from hutong.scheduler.driver import UNFINISHED, FairExecutor, Unfinished
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 DISK_WAIT_MS_MAX: Final = 20_000  # clients give a request 30 s (Java) or 60 s (librdkafka)
 CONTENDED_BYTES_MAX: Final = 256 * 1024  # of one partition (measured: ten readers during flushes, p50 1.7 ms, not 5.6)
 _log = logging.getLogger("hutong.reads")
-
-Then = Callable[["list[memoryview] | HutongError"], None]
 
 
 class DiskReads:
@@ -63,7 +62,12 @@ class DiskReads:
         return CONTENDED_BYTES_MAX if self._is_contended() else DISK_READ_BYTES_MAX
 
     def read(
-        self, found: DiskRead[list[memoryview]], partition: Partition, offset: int, session: ClientSession, then: Then
+        self,
+        found: DiskRead[list[memoryview]],
+        partition: Partition,
+        offset: int,
+        session: ClientSession,
+        then: Continuation[list[memoryview]],
     ) -> None:
         """Read batches; `then` gets whole, sound batches, or one error.
 

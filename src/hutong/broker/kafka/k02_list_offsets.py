@@ -10,7 +10,6 @@ is behind it is not found by its time either.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.fetch.fetch_pass import READ_COMMITTED
@@ -20,7 +19,7 @@ from hutong.broker.rights.authorization import may, refusal
 from hutong.broker.topics.partition import LEADER_EPOCH, check_leader_epoch
 from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
-from hutong.foundation.waiting.pending import Pending
+from hutong.foundation.waiting.pending import Continuation, Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k02_list_offsets import (
     ListOffsetsPartition,
@@ -54,7 +53,6 @@ _NONE: Final = -1
 _CONSUMER: Final = -1  # as a replica id: only consumers have an isolation level
 
 Found = tuple[int, int]  # (timestamp in ms, offset), -1 where there is none
-Then = Callable[[Found | HutongError], None]
 
 
 def handle(
@@ -100,7 +98,7 @@ def _look_up(
     asked: ListOffsetsPartition,
     is_committed: bool,
     context: RequestContext[TopicParts],
-    then: Then,
+    then: Continuation[Found],
 ) -> None:
     if asked.timestamp < 0 and context.api_version < _FROM_VERSION.get(asked.timestamp, NEVER):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
@@ -121,7 +119,7 @@ def _look_up(
         then((_NONE, _boundary(log, asked.timestamp)))
 
 
-def _if_before(end_offset: int, then: Then) -> Then:
+def _if_before(end_offset: int, then: Continuation[Found]) -> Continuation[Found]:
     """Answer with what was found only if it is before an offset."""
 
     def found(outcome: Found | HutongError) -> None:

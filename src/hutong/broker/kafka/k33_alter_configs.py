@@ -7,10 +7,10 @@ twice is refused. The client needs ALTER_CONFIGS of the topic, the group, or for
 from __future__ import annotations
 
 from hutong.broker.configs.config_changes import alter_whole
-from hutong.broker.configs.config_requests import Then, alter_each
+from hutong.broker.configs.config_requests import alter_each
 from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
-from hutong.foundation.waiting.pending import Pending
+from hutong.foundation.waiting.pending import Continuation, Pending
 from hutong.wire.kafka.apis.k33_alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -24,7 +24,7 @@ API_KEY = 33
 def handle(
     request: AlterConfigsRequest, context: RequestContext[AdminParts]
 ) -> AlterConfigsResponse | Pending[AlterConfigsResponse]:
-    def alter(asked: AlterConfigsResource, then: Then) -> None:
+    def alter(asked: AlterConfigsResource, then: Continuation[None]) -> None:
         settings = [(config.name, config.value) for config in asked.configs]
         alter_whole(asked.resource_type, asked.resource_name, settings, request.validate_only, context.broker, then)
 

@@ -8,10 +8,10 @@ The client needs ALTER_CONFIGS of the topic, the group, or for all else of the c
 from __future__ import annotations
 
 from hutong.broker.configs.config_changes import alter_single
-from hutong.broker.configs.config_requests import Then, alter_each
+from hutong.broker.configs.config_requests import alter_each
 from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
-from hutong.foundation.waiting.pending import Pending
+from hutong.foundation.waiting.pending import Continuation, Pending
 from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
@@ -25,7 +25,7 @@ API_KEY = 44
 def handle(
     request: IncrementalAlterConfigsRequest, context: RequestContext[AdminParts]
 ) -> IncrementalAlterConfigsResponse | Pending[IncrementalAlterConfigsResponse]:
-    def alter(asked: AlterConfigsResource, then: Then) -> None:
+    def alter(asked: AlterConfigsResource, then: Continuation[None]) -> None:
         changes = [(change.name, change.config_operation, change.value) for change in asked.configs]
         alter_single(asked.resource_type, asked.resource_name, changes, request.validate_only, context.broker, then)
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.quotas.entities import CLIENT_KEYS, CONNECTION, IP, Entity, candidates, entity_from, text_of
 from hutong.broker.state.durable_table import DurableTable
+from hutong.foundation.waiting.pending import Continuation
 
 if TYPE_CHECKING:
     from hutong.broker.topics.catalogue import StateLog
-    from hutong.foundation.errors import HutongError
 
 ENTITIES_MAX: Final = 10_000
 _REMEMBERED_MAX: Final = 10_000
@@ -44,9 +44,7 @@ class QuotaBook:
         """Every entity that has a quota, with its quotas."""
         return self._quotas
 
-    def alter(
-        self, entity: Entity, changes: Mapping[str, float | None], then: Callable[[HutongError | None], None]
-    ) -> None:
+    def alter(self, entity: Entity, changes: Mapping[str, float | None], then: Continuation[None]) -> None:
         """Set quotas of an entity; None removes one. `then` is called once that is durable."""
         name = text_of(entity)
         wanted = dict(self._table.latest(name) or {})

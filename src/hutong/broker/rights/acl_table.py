@@ -9,18 +9,18 @@ Knows nothing of requests.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.state.durable_table import DurableTable
 from hutong.foundation.errors import Refused
+from hutong.foundation.waiting.pending import Continuation
 from hutong.security.acls import Acl, Operation, PatternType, Permission, ResourceType
 from hutong.security.decisions import Decisions
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.topics.catalogue import WideStateLog
-    from hutong.foundation.errors import HutongError
 
 ACLS_MAX: Final = 50_000
 CHARACTERS_MAX: Final = 1024  # of a name, a principal or a host
@@ -40,11 +40,11 @@ class AclTable:
         """From here on changes are recorded in `state`. Called once, after replay."""
         self._table.start_wide(state)
 
-    def create(self, acls: Collection[Acl], then: Callable[[HutongError | None], None]) -> None:
+    def create(self, acls: Collection[Acl], then: Continuation[None]) -> None:
         """Add these; `then` is called once they are durable. Raises Refused(POLICY_VIOLATION) where they are many."""
         self._table.put_all(dict.fromkeys(map(_entry_of, acls), _IS_THERE), then)
 
-    def delete(self, acls: Collection[Acl], then: Callable[[HutongError | None], None]) -> None:
+    def delete(self, acls: Collection[Acl], then: Continuation[None]) -> None:
         """Take these away; `then` is called once that is durable."""
         self._table.put_all(dict.fromkeys(map(_entry_of, acls)), then)
 

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class DurableTable:
         if key.startswith(self._prefix):
             self._apply(key[len(self._prefix) :].decode(), None if value is None else json.loads(value))
 
-    def put(self, name: str, value: Any, then: Callable[[HutongError | None], None]) -> None:
+    def put(self, name: str, value: Any, then: Continuation[None]) -> None:
         """Set an entry, or remove it where `value` is None; `then` is called once that is durable.
 
         Raises Refused(POLICY_VIOLATION) where the table or the entry is too large.
@@ -83,7 +84,7 @@ class DurableTable:
 
         self._state.append(self._prefix + name.encode(), encoded, recorded)
 
-    def put_all(self, values: Mapping[str, Any], then: Callable[[HutongError | None], None]) -> None:
+    def put_all(self, values: Mapping[str, Any], then: Continuation[None]) -> None:
         """Set, or remove, many small entries in few appends; `then` is called once all are durable.
 
         Entries that are as they shall be already are left out. Raises Refused(POLICY_VIOLATION) where they are too many

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import HutongError
+from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.qos import Qos
 from hutong.journal.read.reader import DiskRead
 from hutong.wire.kafka.batch.records import parse_batch_header
@@ -42,9 +43,7 @@ class LogStorage:
     def end_offset(self) -> int:
         return self._log.end_offset
 
-    def append(
-        self, batch: bytes, then: Callable[[HutongError | None], None], late: Callable[[], None] | None = None
-    ) -> None:
+    def append(self, batch: bytes, then: Continuation[None], late: Callable[[], None] | None = None) -> None:
         base_offset = self._log.end_offset
 
         def ended(error: HutongError | None) -> None:

@@ -27,10 +27,10 @@ from typing import Final, Protocol, TypeAlias
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import CorruptData, HutongError, ProtocolError
+from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.batch.records import Record, build_batch, iterate_batches, iterate_records
 
 Entry: TypeAlias = tuple[bytes, bytes | None]
-Then: TypeAlias = Callable[[HutongError | None], None]
 
 GARBAGE_FLOOR_BYTES: Final = 1024 * 1024  # a log shorter than this is not worth compacting
 GARBAGE_RATIO: Final = 4
@@ -49,7 +49,7 @@ class StateStorage(Protocol):
         """The next offset to be given, appends on their way included."""
         ...
 
-    def append(self, batch: bytes, then: Then, late: Callable[[], None] | None = None) -> None:
+    def append(self, batch: bytes, then: Continuation[None], late: Callable[[], None] | None = None) -> None:
         """Append one batch; `then` is called once, with None when it is durable, in the order of appends.
 
         `late` is called if it becomes durable after `then` was given an error.
@@ -70,7 +70,7 @@ class _Append:
 
     __slots__ = ("base_offset", "entries", "then")
 
-    def __init__(self, base_offset: int, entries: Sequence[Entry], then: Then) -> None:
+    def __init__(self, base_offset: int, entries: Sequence[Entry], then: Continuation[None]) -> None:
         self.base_offset = base_offset
         self.entries = entries
         self.then = then
@@ -140,11 +140,11 @@ class StateTopic:
         self._garbage_bytes = max(0, total_bytes - self._live_bytes)
         return count
 
-    def append(self, key: bytes, value: bytes | None, then: Then) -> None:
+    def append(self, key: bytes, value: bytes | None, then: Continuation[None]) -> None:
         """Set one key, or remove it with None; `then` gets None once that is durable, or the error."""
         self.append_all([(key, value)], then)
 
-    def append_all(self, entries: Sequence[Entry], then: Then) -> None:
+    def append_all(self, entries: Sequence[Entry], then: Continuation[None]) -> None:
         """Change several keys at once: after a crash all of it is there or nothing."""
         if not entries:
             then(None)

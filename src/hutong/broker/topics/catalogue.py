@@ -20,6 +20,7 @@ from hutong.broker.topics.partition_budget import PartitionBudget
 from hutong.broker.topics.topic_config import check_overrides, effective
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.foundation.fair_shares import NOBODY
+from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class TopicRecord(TypedDict):
 class StateLog(Protocol):
     """The log of the catalogue's records: an internal compacted topic."""
 
-    def append(self, key: bytes, value: bytes | None, then: Callable[[HutongError | None], None]) -> None:
+    def append(self, key: bytes, value: bytes | None, then: Continuation[None]) -> None:
         """Append; `then` is called with None once durable, or with the error."""
         ...
 
@@ -59,9 +60,7 @@ class StateLog(Protocol):
 class WideStateLog(StateLog, Protocol):
     """One that takes many records at once, too."""
 
-    def append_all(
-        self, entries: Sequence[tuple[bytes, bytes | None]], then: Callable[[HutongError | None], None]
-    ) -> None:
+    def append_all(self, entries: Sequence[tuple[bytes, bytes | None]], then: Continuation[None]) -> None:
         """Append all: after a crash all of it is there or nothing."""
         ...
 
@@ -189,7 +188,7 @@ class Topics:
         name: str,
         partition_count: int,
         overrides: Mapping[str, str | None],
-        then: Callable[[Topic | HutongError], None],
+        then: Continuation[Topic],
         holder: str = NOBODY,
     ) -> None:
         """Create a topic; `then` gets it once it is durable. Raises Refused like `check_creation`."""
@@ -215,7 +214,7 @@ class Topics:
         self,
         name: str,
         partition_count: int,
-        then: Callable[[Topic | HutongError], None],
+        then: Continuation[Topic],
         holder: str = NOBODY,
     ) -> None:
         """The topic, created first where it is missing; callers that come while it is being made share the result.
@@ -231,7 +230,7 @@ class Topics:
         else:
             self.create(name, partition_count, {}, then, holder)
 
-    def delete(self, topic: Topic, then: Callable[[HutongError | None], None]) -> None:
+    def delete(self, topic: Topic, then: Continuation[None]) -> None:
         """Delete a topic and its logs; `then` is called once that is durable."""
 
         def deleted(error: HutongError | None) -> None:
@@ -241,9 +240,7 @@ class Topics:
 
         self._append(_TOPIC_KEY + topic.name.encode(), None, deleted)
 
-    def alter(
-        self, topic: Topic, overrides: Mapping[str, str | None], then: Callable[[HutongError | None], None]
-    ) -> None:
+    def alter(self, topic: Topic, overrides: Mapping[str, str | None], then: Continuation[None]) -> None:
         """Replace the settings of a topic. Raises Refused(INVALID_CONFIG)."""
         self._change(topic, check_overrides(overrides), topic.log_ids, then)
 
@@ -256,7 +253,7 @@ class Topics:
                 self._configure(topic)
                 self._announce(topic, exists=True)
 
-    def add_partitions(self, topic: Topic, count: int, then: Callable[[HutongError | None], None]) -> None:
+    def add_partitions(self, topic: Topic, count: int, then: Continuation[None]) -> None:
         """Grow a topic to `count` partitions. Raises Refused(INVALID_PARTITIONS)."""
         self.check_growth(topic, count)
         self.budget.note(topic.name, count)
@@ -301,7 +298,7 @@ class Topics:
             "what is left: delete topics that nobody needs."
         )
 
-    def _await_creation(self, name: str, then: Callable[[Topic | HutongError], None]) -> None:
+    def _await_creation(self, name: str, then: Continuation[Topic]) -> None:
         """Raises Refused where too many creations are on their way to the disk already."""
         try:
             self._creations.park(name, then)
@@ -314,7 +311,7 @@ class Topics:
         topic: Topic,
         overrides: dict[str, str],
         log_ids: list[int],
-        then: Callable[[HutongError | None], None],
+        then: Continuation[None],
     ) -> None:
         record: TopicRecord = {
             "id": topic.topic_id.hex(),
@@ -331,11 +328,11 @@ class Topics:
 
         self._record(topic.name, record, changed)
 
-    def _record(self, name: str, record: TopicRecord, then: Callable[[HutongError | None], None]) -> None:
+    def _record(self, name: str, record: TopicRecord, then: Continuation[None]) -> None:
         value = json.dumps(record, separators=(",", ":")).encode()
         self._append(_TOPIC_KEY + name.encode(), value, then)
 
-    def _append(self, key: bytes, value: bytes | None, then: Callable[[HutongError | None], None]) -> None:
+    def _append(self, key: bytes, value: bytes | None, then: Continuation[None]) -> None:
         assert self._state is not None, "the catalogue is changed before it was started"
         self._state.append(key, value, then)
 

@@ -26,6 +26,7 @@ from hutong.bus.durable.publishing import Publisher
 from hutong.bus.durable.records import OutgoingRecord
 from hutong.foundation.errors import CorruptData, HutongError, UsageError
 from hutong.foundation.machine_host import StateRecord
+from hutong.foundation.waiting.pending import Continuation
 
 CLAIM_KEY: Final = b"\x00owner"
 VALUE_BYTES_MAX: Final = 960 << 10  # with key and batch header below Kafka's own default for max.message.bytes
@@ -53,8 +54,6 @@ COMPACTED: Final = {
 
 Apply = Callable[[bytes, bytes | None], None]
 """Called with key and value of each record, in the order of the log; None: deleted."""
-Settled = Callable[[HutongError | None], None]
-"""Called once with the outcome of a write: None when it is durable (acks=all)."""
 
 _log = logging.getLogger("hutong.bus.durable")
 
@@ -79,7 +78,7 @@ class CompactedTable:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_contested = False  # another owner has claimed our epoch
         self._next_offset = 0  # of the next write that is reported, if nobody else writes
-        self._reports: deque[tuple[Settled, HutongError | None]] = deque()
+        self._reports: deque[tuple[Continuation[None], HutongError | None]] = deque()
         self._is_reporting = False
         self._lock = threading.Lock()  # over reports, which come on a thread
 
@@ -95,7 +94,7 @@ class CompactedTable:
         except KafkaException as error:
             raise publish_failed(self.topic, error) from error
 
-    def put(self, key: bytes, value: bytes | None, settled: Settled) -> None:
+    def put(self, key: bytes, value: bytes | None, settled: Continuation[None]) -> None:
         """Write, or with None delete. `settled` is called on the loop, in the order of the writes.
 
         Raises LimitExceeded where too much is under way, TableLost once the table is lost, and ValueError.
@@ -108,7 +107,7 @@ class CompactedTable:
             OutgoingRecord(self.topic, key, value, []), lambda outcome: self._reported(outcome, settled)
         )
 
-    def append_all(self, records: Sequence[StateRecord], then: Settled) -> None:
+    def append_all(self, records: Sequence[StateRecord], then: Continuation[None]) -> None:
         """Write several records; `then` is called once on the loop: with None when all are durable, or with an error.
 
         Raises nothing but ValueError: a refused write is reported like one that failed.
@@ -252,7 +251,7 @@ class CompactedTable:
             raise outcome
         return outcome.offset
 
-    def _reported(self, outcome: Stored | PublishFailed, settled: Settled) -> None:
+    def _reported(self, outcome: Stored | PublishFailed, settled: Continuation[None]) -> None:
         """On the thread of the reports, in the order of the log."""
         failure: HutongError | None = self.failure
         # It may be in the log all the same. The next write that is stored then meets a gap, and the gap is read.
@@ -281,7 +280,7 @@ class CompactedTable:
             _log.error("%s", self.failure)
         return self.failure
 
-    def _report(self, settled: Settled, failure: HutongError | None) -> None:
+    def _report(self, settled: Continuation[None], failure: HutongError | None) -> None:
         with self._lock:
             self._reports.append((settled, failure))
             # One wake-up of the loop for all reports that come before it runs: it costs a system call.

@@ -16,7 +16,8 @@ from typing import Generic, TypeVar
 
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
 from hutong.foundation.timers import Timer, TimerWheel
-from hutong.foundation.waiting.table import NEVER, Continuation
+from hutong.foundation.waiting.pending import Continuation
+from hutong.foundation.waiting.table import NEVER
 
 V = TypeVar("V")
 

@@ -1,4 +1,4 @@
-"""Pending values: a function returns one instead of a value that comes later.
+"""Pending values, which a function returns instead of a value that comes later, and continuations, which take values.
 
 Strategy: the function returns it empty, and something else (a flush, a timer, another client) completes it. Completion
 and the reading by `then` may come in either order, so a function need not know which of its steps end at once.
@@ -7,9 +7,13 @@ Knows nothing of what is awaited, nor of threads: both sides run on one loop.
 """
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
+
+from hutong.foundation.errors import HutongError
 
 V = TypeVar("V")
+Continuation: TypeAlias = Callable[[V | HutongError], None]
+"""Called once: with the value, or with the error. The value of `Continuation[None]` is None: it is done."""
 
 
 class Pending(Generic[V]):

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.waiting.pending import Continuation
 
 if TYPE_CHECKING:
     import asyncio
 
 V = TypeVar("V")
-Continuation = Callable[[V | HutongError], None]
 NEVER: Final = -1
 """As a timeout of an ordered or a numbered wait table: the wait has no deadline."""
 

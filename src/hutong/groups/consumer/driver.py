@@ -19,6 +19,7 @@ from hutong.foundation.errors import HutongError, OwnerGone
 from hutong.foundation.machine import Answer
 from hutong.foundation.machine_host import MachineEntry, MachineHost, ParkedCallers, StatePort, StateRecord
 from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.waiting.pending import Continuation
 from hutong.groups.classic.messages import JoinReply, SyncReply
 from hutong.groups.classic.requests import join_error, join_event, sync_error, sync_event
 from hutong.groups.consumer.assignment.catalogue import TopicCatalogue, TopicFacts
@@ -421,7 +422,7 @@ class ConsumerGroupCoordinator:
 
         self._offsets.log.forget(group_id, self._offsets.table.keys_of_group(group_id), offsets_forgotten)
 
-    def _retire(self, entry: ConsumerGroupEntry, then: Callable[[HutongError | None], None]) -> None:
+    def _retire(self, entry: ConsumerGroupEntry, then: Continuation[None]) -> None:
         """Delete every record of a group that nobody is a member of."""
         group = entry.machine
         keys = group.retire()

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, Refused
-from hutong.foundation.machine_host import Appended, StatePort
+from hutong.foundation.machine_host import StatePort
 from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.directory import GroupDirectory
 from hutong.groups.offsets.client_shares import OffsetShares
@@ -138,7 +139,7 @@ def error_code(error: HutongError | None) -> ErrorCode:
     return ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def answer_to(then: Callable[[ErrorCode], None]) -> Appended:
+def answer_to(then: Callable[[ErrorCode], None]) -> Continuation[None]:
     return lambda error: then(error_code(error))
 
 

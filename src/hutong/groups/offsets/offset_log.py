@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from hutong.foundation.errors import HutongError
-from hutong.foundation.machine_host import Appended, StatePort, StateRecord
+from hutong.foundation.machine_host import StatePort, StateRecord
+from hutong.foundation.waiting.pending import Continuation
 from hutong.groups.offsets.records import StoredOffset, encode_offset
 from hutong.groups.offsets.store import OffsetStore
 from hutong.groups.record_keys import GroupKey, OffsetKey, encode_group_key, encode_offset_key
@@ -28,7 +29,7 @@ class WaitingOffsets(Protocol):
         """Return True if any of the group's offsets wait."""
         ...
 
-    def forget(self, keys: Iterable[OffsetKey], then: Appended) -> None:
+    def forget(self, keys: Iterable[OffsetKey], then: Continuation[None]) -> None:
         """Drop what waits for these partitions."""
         ...
 
@@ -47,11 +48,11 @@ class OffsetLog:
         is_waiting = self._waiting is not None and self._waiting.holds(group_id)
         return group_id in self._unconfirmed or is_waiting or bool(self._store.of_group(group_id))
 
-    def write(self, group_id: str, changes: Sequence[Change], then: Appended) -> None:
+    def write(self, group_id: str, changes: Sequence[Change], then: Continuation[None]) -> None:
         """Make these changes of one group durable together, then visible; then call back."""
         self._append(group_id, changes, [_record_of(change) for change in changes], then)
 
-    def forget(self, group_id: str, keys: Iterable[OffsetKey], then: Appended) -> None:
+    def forget(self, group_id: str, keys: Iterable[OffsetKey], then: Continuation[None]) -> None:
         """Write tombstones, a bounded number at a time, so that no append is too large for the log.
 
         What waits for a transaction's end is forgotten with them.
@@ -69,11 +70,11 @@ class OffsetLog:
 
         self._waiting.forget(remaining, dropped)
 
-    def forget_group(self, group_id: str, then: Appended) -> None:
+    def forget_group(self, group_id: str, then: Continuation[None]) -> None:
         """Write the tombstone of the group's own record."""
         self._append(group_id, (), [(encode_group_key(GroupKey(group_id)), None)], then)
 
-    def _forget(self, group_id: str, remaining: list[OffsetKey], then: Appended) -> None:
+    def _forget(self, group_id: str, remaining: list[OffsetKey], then: Continuation[None]) -> None:
         changes: list[Change] = [(key, None) for key in remaining[:_TOMBSTONES_PER_APPEND]]
 
         def forgotten(error: HutongError | None) -> None:
@@ -89,7 +90,7 @@ class OffsetLog:
         group_id: str,
         changes: Sequence[Change],
         records: Sequence[StateRecord],
-        then: Appended,
+        then: Continuation[None],
     ) -> None:
         if not records:
             then(None)

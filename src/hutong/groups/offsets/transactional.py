@@ -20,7 +20,8 @@ from itertools import islice
 from typing import Final
 
 from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded
-from hutong.foundation.machine_host import Appended, StatePort, StateRecord
+from hutong.foundation.machine_host import StatePort, StateRecord
+from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.offsets.offset_log import Change
 from hutong.groups.offsets.records import StoredOffset, decode_offset, encode_offset
@@ -106,7 +107,7 @@ class TransactionalOffsets:
     # ---- changes
 
     def write(
-        self, group_id: str, producer_id: int, producer_epoch: int, changes: Sequence[Change], then: Appended
+        self, group_id: str, producer_id: int, producer_epoch: int, changes: Sequence[Change], then: Continuation[None]
     ) -> None:
         """Store what the producer's transaction commits to one group; then call back."""
         entries = [
@@ -127,7 +128,7 @@ class TransactionalOffsets:
 
         self._state.append_all(entries, appended)
 
-    def end(self, producer_id: int, then: Appended, *, is_commit: bool) -> None:
+    def end(self, producer_id: int, then: Continuation[None], *, is_commit: bool) -> None:
         """Commit or drop the offsets that wait for the end of the producer's transaction; then call back."""
         # Nothing is on its way to disk, so all offsets of the transaction are known.
         if producer_id not in self._unconfirmed:
@@ -145,16 +146,16 @@ class TransactionalOffsets:
         except LimitExceeded as error:
             then(error)
 
-    def forget(self, keys: Iterable[OffsetKey], then: Appended) -> None:
+    def forget(self, keys: Iterable[OffsetKey], then: Continuation[None]) -> None:
         """Drop the offsets that wait for these partitions, of all producers."""
         found = [(producer_id, key) for key in keys for producer_id in self._producers_of(key)]
         self._forget(found, then)
 
-    def forget_group(self, group_id: str, then: Appended) -> None:
+    def forget_group(self, group_id: str, then: Continuation[None]) -> None:
         """Drop the group's waiting offsets."""
         self.forget(list(self._by_group.get(group_id, ())), then)
 
-    def forget_topic(self, topic: str, then: Appended) -> None:
+    def forget_topic(self, topic: str, then: Continuation[None]) -> None:
         """Drop waiting offsets of a deleted topic."""
         self.forget([key for keys in self._by_group.values() for key in keys if key.topic == topic], then)
 
@@ -175,7 +176,7 @@ class TransactionalOffsets:
     def _producers_of(self, key: OffsetKey) -> list[int]:
         return list(self._by_group.get(key.group_id, {}).get(key, ()))
 
-    def _end(self, producer_id: int, then: Appended, is_commit: bool) -> None:
+    def _end(self, producer_id: int, then: Continuation[None], is_commit: bool) -> None:
         """One append after the other, until nothing waits."""
         slice_ = list(islice(self._by_producer.get(producer_id, {}).items(), _KEYS_PER_APPEND))
         if not slice_:
@@ -221,7 +222,7 @@ class TransactionalOffsets:
             for producer_id, other in self._later(key, waiting)
         ]
 
-    def _forget(self, found: list[tuple[int, OffsetKey]], then: Appended) -> None:
+    def _forget(self, found: list[tuple[int, OffsetKey]], then: Continuation[None]) -> None:
         if not found:
             then(None)
             return

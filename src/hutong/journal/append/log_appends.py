@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.log_tail import LogTail
 from hutong.journal.append.producers import Producers
-from hutong.journal.append.progress import WhenSafe
 from hutong.journal.append.qos import Qos
 from hutong.journal.append.transactions import LogTransactions
 from hutong.journal.append.writer import Writer
@@ -109,7 +109,7 @@ class LogAppends(LogTail):
         append_time_ms = writer.wall_ms if self.log_append_time else NO_APPEND_TIME
         return Appended(first_offset, append_time_ms, self.start_offset, count, is_safe)
 
-    def when_flushed(self, then: WhenSafe) -> None:
+    def when_flushed(self, then: Continuation[None]) -> None:
         """Call `then` with None once all that was done to the log so far is on disk, or with the reason it is not."""
         self._writer.when_flushed(then)
 
@@ -146,7 +146,13 @@ class LogAppends(LogTail):
         return self.transactions.aborted.between(start_offset, end_offset) if self.transactions is not None else []
 
     def append_marker(
-        self, producer_id: int, producer_epoch: int, *, is_commit: bool, coordinator_epoch: int, then: WhenSafe
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        is_commit: bool,
+        coordinator_epoch: int,
+        then: Continuation[None],
     ) -> None:
         """End the producer's transaction here, or record that it has none; `then` is called once that is safe at ALL.
 

@@ -12,17 +12,15 @@ Knows nothing of disks or replicas: it is called after the work was done.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.foundation.waiting.ordered import OrderedWaitTable
+from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.log_tail import LogTail
 from hutong.journal.append.qos import Qos, released_through
 from hutong.journal.resources import JournalPart, JournalResources
 from hutong.wire.kafka.error_codes import ErrorCode
-
-WhenSafe = Callable[[HutongError | None], None]
-"""Called once: with None, or with the reason that the wait ended without it."""
 
 
 class Progress(JournalPart):
@@ -79,7 +77,9 @@ class Progress(JournalPart):
         """True if everything before `position` is safe at `qos`, above RECEIVE, so that there is nothing to park."""
         return released_through(qos, self.flushed_position, self.committed_position) >= position
 
-    def park(self, qos: Qos, position: int, waits: list[tuple[WhenSafe, None]], timeout_ms: int, now_ms: int) -> None:
+    def park(
+        self, qos: Qos, position: int, waits: list[tuple[Continuation[None], None]], timeout_ms: int, now_ms: int
+    ) -> None:
         """Call each once `position` is safe at `qos`, above RECEIVE; with Expired after `timeout_ms`, or refused."""
         refusal = self._refusal
         if refusal is None and qos > Qos.PERSISTENCE:

@@ -16,9 +16,10 @@ from typing import Final
 
 from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import HutongError, LimitExceeded
+from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import NEVER
 from hutong.journal.append.log_tail import LogTail
-from hutong.journal.append.progress import Progress, WhenSafe
+from hutong.journal.append.progress import Progress
 from hutong.journal.append.qos import Qos
 from hutong.journal.append.replicator import Replicator
 from hutong.journal.format import chunk
@@ -87,7 +88,8 @@ class Writer(JournalPart):
         self._batches: list[_Noted] = []  # in order of arrival
         self._bytes = 0
         self._statements: list[bytes] = []  # entries without bytes: start moved, log deleted
-        self._waits: dict[tuple[Qos, int], list[tuple[WhenSafe, None]]] = {}  # for the chunk that is sealed next
+        # For the chunk that is sealed next, by QoS and timeout.
+        self._waits: dict[tuple[Qos, int], list[tuple[Continuation[None], None]]] = {}
         self._is_scheduled = False
         self._must_seal = False  # at the end of this loop iteration
         self._iteration_wall_ms: int | None = None
@@ -151,7 +153,7 @@ class Writer(JournalPart):
             self._must_seal = True
             self._schedule()
 
-    def when_safe(self, qos: Qos, then: WhenSafe, timeout_ms: int = NEVER) -> None:
+    def when_safe(self, qos: Qos, then: Continuation[None], timeout_ms: int = NEVER) -> None:
         """Call `then` with None once all that was added so far is safe at `qos`, above RECEIVE; perhaps at once.
 
         With Expired after `timeout_ms`: what was appended stays and may yet become safe. With the reason if the journal
@@ -173,7 +175,7 @@ class Writer(JournalPart):
             self._progress.park(qos, self.position, [(then, None)], timeout_ms, self._clock.monotonic_ms())
             self._events.flush_due()  # a deferred flush has somebody who waits for it now
 
-    def when_flushed(self, then: WhenSafe) -> None:
+    def when_flushed(self, then: Continuation[None]) -> None:
         """Seal, and call `then` with None once everything sealed so far is on disk, or with the reason it is not."""
         self.seal_chunk()
         self.when_safe(Qos.PERSISTENCE, then)

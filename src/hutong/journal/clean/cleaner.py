@@ -18,7 +18,7 @@ from typing import Final
 
 from hutong.foundation.errors import HutongError, LimitExceeded, StorageError, StorageShortage
 from hutong.foundation.timers import Timer
-from hutong.journal.append.progress import WhenSafe
+from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.clean.cleaner_pass import CleaningPass, PassResult, Plan, Rewritten, SourceSegment, Steps
 from hutong.journal.clean.cleaner_transactions import CleanedTransactions
 from hutong.journal.clean.compaction import CompactionDecision, CompactionPolicy, LogShare, decide, garbage, share_of
@@ -36,7 +36,7 @@ SLICE_US: Final = 1_000
 STEPS_PER_SLICE_MAX: Final = 64
 PAUSE_MS_MIN: Final = 10  # shorter ones are saved up
 
-WhenFlushed = Callable[[WhenSafe], None]
+WhenFlushed = Callable[[Continuation[None]], None]
 
 
 @dataclass(frozen=True, slots=True)

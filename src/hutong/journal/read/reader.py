@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded, StorageError
+from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.files.disk import DiskFile
 from hutong.journal.files.segment import Segment
 from hutong.journal.format.index import Extent, Extents, SegmentIndex
@@ -85,7 +86,7 @@ class JournalReader(JournalPart):
         self.cached_reads_total += 1
         return result
 
-    def read(self, read: DiskRead[T], then: Callable[[T | HutongError], None]) -> None:
+    def read(self, read: DiskRead[T], then: Continuation[T]) -> None:
         """Carry it out on a worker, then `then` on the loop; at once with LimitExceeded when too many are in flight."""
         # Between planning and reading, cleaning may have replaced the segment.
         successor = self._segments.successor(read.segment)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, StorageError, UsageError
+from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.files.spans import Span
 from hutong.journal.format.index import Extent, Extents
 from hutong.journal.read.reader import DiskRead, JournalReader
@@ -38,7 +39,7 @@ class TimestampSearch:
         end_offset: int,
         plan: PlanSearch,
         reader: JournalReader,
-        then: Callable[[Found | HutongError], None],
+        then: Continuation[Found],
     ) -> None:
         """Search the visible offsets from `start_offset` to before `end_offset`; `spans` hold them, oldest first."""
         self._spans = spans

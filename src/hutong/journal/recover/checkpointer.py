@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import Timer
+from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.progress import Progress
 from hutong.journal.append.writer import Writer
 from hutong.journal.files.disk import Disk, DiskFile, replace_file
@@ -109,7 +110,7 @@ class Checkpointer(JournalPart):
         if not self._is_running:
             self.write_checkpoint(is_clean=False, then=self._written)
 
-    def write_checkpoint(self, is_clean: bool, then: Callable[[HutongError | None], None]) -> None:
+    def write_checkpoint(self, is_clean: bool, then: Continuation[None]) -> None:
         """Write a checkpoint of the stream as it is now; `then` gets the error if it fails."""
         self._is_running = True
         self._writer.seal_chunk()
@@ -139,9 +140,7 @@ class Checkpointer(JournalPart):
         logs = {partition_id: _state_of(log) for partition_id, log in self._logs.items()}
         return Checkpoint(position, self._writer.leader_epoch, is_clean, logs)
 
-    def _submit(
-        self, position: int, files: list[File], is_clean: bool, then: Callable[[HutongError | None], None]
-    ) -> None:
+    def _submit(self, position: int, files: list[File], is_clean: bool, then: Continuation[None]) -> None:
         closed = [entry for entry in self._unfinished if entry.end_position <= position and not entry.segment.is_doomed]
         self._unfinished = [entry for entry in self._unfinished if entry.end_position > position]
         sizes: list[tuple[DiskFile, int]] = []
@@ -165,7 +164,7 @@ class Checkpointer(JournalPart):
         position: int,
         closed: list[_Closed],
         outcome: BaseException | None,
-        then: Callable[[HutongError | None], None],
+        then: Continuation[None],
     ) -> None:
         self._is_running = False
         for entry in closed:

@@ -24,6 +24,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.numbered import NumberedWait, NumberedWaitTable, ShortNumbers, WaitQueue
+from hutong.foundation.waiting.pending import Continuation
 from hutong.reactor.connections.handler import Peer
 from hutong.remoting.channels.hooks import Hook
 from hutong.remoting.errors import AbortProcess, RemotingSendFailed, RemotingTimeout, TooManyRequests
@@ -39,7 +40,6 @@ Measured with 64 calls unanswered between two processes: 110k a second. One writ
 wait for each other and does 60k; 8 frames a write do 91k.
 """
 LARGE_BYTES: Final = 4 * 1024  # of a frame: larger ones check the unsent bytes first, which costs a system call
-Then = Callable[[Command | HutongError], object]
 
 
 class RequestAdmission(Enum):
@@ -173,7 +173,7 @@ class Channel:
         self._ask(command, timeout_ms, answered)
         return answered.future
 
-    def invoke_then(self, command: Command, timeout_ms: int, then: Then) -> None:
+    def invoke_then(self, command: Command, timeout_ms: int, then: Continuation[Command]) -> None:
         """As `invoke`, but `then` is called with the answer or with the error, in a later loop iteration."""
         self._ask(command, timeout_ms, _Callback(then, self, command))
 
@@ -376,7 +376,7 @@ class _Answered(_Asked):
 class _Callback(_Asked):
     __slots__ = ("_then",)
 
-    def __init__(self, then: Then, channel: Channel, command: Command) -> None:
+    def __init__(self, then: Continuation[Command], channel: Channel, command: Command) -> None:
         super().__init__(channel, command)
         self._then = then
 

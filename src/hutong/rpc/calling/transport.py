@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from hutong.foundation.errors import HutongError
+from hutong.foundation.waiting.pending import Continuation
 from hutong.rpc.call import Outcome
 from hutong.rpc.descriptions.description import MethodDescription
 from hutong.rpc.options import HeaderPairs
@@ -61,7 +61,7 @@ class OutgoingCall(Struct, eq=False, gc=False):
         return self.site.method
 
 
-Ended = Callable[[Outcome | HutongError], None]
+Ended = Continuation[Outcome]
 """Called once with the outcome of a call: the service's answer, its value converted to the site's `result_type`; or the
 error that prevented an answer, mostly a CallFailed.
 """

@@ -2,8 +2,9 @@
 
 import asyncio
 
-from hutong.bus.durable.table import CompactedTable, Settled, TableLost
+from hutong.bus.durable.table import CompactedTable, TableLost
 from hutong.foundation.errors import HutongError, LimitExceeded, StorageError
+from hutong.foundation.waiting.pending import Continuation
 
 
 class HeldTable(CompactedTable):
@@ -12,9 +13,9 @@ class HeldTable(CompactedTable):
     def __init__(self) -> None:
         super().__init__("table", {}, {})
         self._loop = asyncio.get_running_loop()
-        self.writes: list[Settled] = []
+        self.writes: list[Continuation[None]] = []
 
-    def put(self, key: bytes, value: bytes | None, settled: Settled) -> None:
+    def put(self, key: bytes, value: bytes | None, settled: Continuation[None]) -> None:
         if self.failure is not None:
             raise self.failure
         if len(self.writes) == 2:

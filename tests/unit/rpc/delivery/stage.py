@@ -5,7 +5,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from hutong.foundation.errors import HutongError
-from hutong.foundation.machine_host import Appended, StateRecord
+from hutong.foundation.machine_host import StateRecord
+from hutong.foundation.waiting.pending import Continuation
 
 
 class MemoryTable:
@@ -16,13 +17,13 @@ class MemoryTable:
         self.is_held = is_held
         self.failure: HutongError | None = None
         self.is_closed = False
-        self.writes: deque[tuple[bytes, bytes | None, Appended]] = deque()
+        self.writes: deque[tuple[bytes, bytes | None, Continuation[None]]] = deque()
 
     async def open(self, apply: Callable[[bytes, bytes | None], None], /) -> None:
         for key, value in self.rows.items():
             apply(key, value)
 
-    def append_all(self, records: Sequence[StateRecord], then: Appended, /) -> None:
+    def append_all(self, records: Sequence[StateRecord], then: Continuation[None], /) -> None:
         left, failure = len(records), None
 
         def settled(error: HutongError | None) -> None:

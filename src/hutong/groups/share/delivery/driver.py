@@ -10,12 +10,13 @@ Decides nothing of records (`delivery/machine.py`). Knows nothing of sessions, r
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
-from hutong.foundation.machine_host import Appended, MachineEntry, MachineHost, StatePort
+from hutong.foundation.machine_host import MachineEntry, MachineHost, StatePort
 from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.waiting.pending import Continuation
 from hutong.groups.share.delivery.machine import SharePartition
 from hutong.groups.share.delivery.messages import (
     Acknowledge,
@@ -42,7 +43,6 @@ from hutong.groups.share.records import (
 from hutong.groups.share.settings import GroupRules, ShareSettings
 from hutong.wire.kafka.error_codes import ErrorCode
 
-Opened: TypeAlias = Callable[[SharePartition | HutongError], None]
 BURY_AGAIN_MS: Final = 1_000
 _TOMBSTONES_PER_APPEND: Final = 1_000
 _log = logging.getLogger("hutong.share")
@@ -81,7 +81,7 @@ class PartitionEntry(MachineEntry[PartitionKey, SharePartition]):
     def __init__(self, key: PartitionKey, machine: SharePartition) -> None:
         super().__init__(key, machine)
         self.is_writing = False
-        self.changed: list[Appended] = []  # called after a write that has not begun
+        self.changed: list[Continuation[None]] = []  # called after a write that has not begun
         self.burying: dict[Bury, Timer | None] = {}  # with the timer of its next attempt, None while under way
 
 
@@ -106,7 +106,7 @@ class Deliveries:
         self._rules_of = rules_of
         self._settings = settings
         self._host: MachineHost[PartitionEntry, Event, Instruction] = MachineHost(clock, timers, state, self._feed)
-        self._opening: dict[PartitionKey, list[Opened]] = {}  # called when the machine is open
+        self._opening: dict[PartitionKey, list[Continuation[SharePartition]]] = {}  # called when the machine is open
         self._stored: dict[str, dict[PartitionKey, None]] = {}  # group -> what has progress on disk
 
     # ---- start and stop
@@ -150,7 +150,7 @@ class Deliveries:
             machine = SharePartition(progress.start_offset, self._rules_of(key.group_id).delivery, progress.runs)
         return machine.start_offset, machine.done_ahead
 
-    def open(self, key: PartitionKey, then: Opened) -> None:
+    def open(self, key: PartitionKey, then: Continuation[SharePartition]) -> None:
         """The machine, restored from the disk, or begun at the offset that the group's settings name."""
         entry = self._host.get(key)
         if entry is not None:
@@ -178,9 +178,7 @@ class Deliveries:
 
     # ---- changing
 
-    def acquire(
-        self, key: PartitionKey, event: Acquire, then: Callable[[tuple[Acquired, ...] | HutongError], None]
-    ) -> int:
+    def acquire(self, key: PartitionKey, event: Acquire, then: Continuation[tuple[Acquired, ...]]) -> int:
         """Acquire records for a member and return their number; `then` gets them. The machine is open already."""
         handed: list[Hand] = []
 
@@ -212,7 +210,7 @@ class Deliveries:
             if entry is not None:
                 self._feed(entry, ReleaseMember(member_id))
 
-    def reset(self, offsets: Mapping[PartitionKey, int], then: Appended) -> None:
+    def reset(self, offsets: Mapping[PartitionKey, int], then: Continuation[None]) -> None:
         """Let a group continue at these offsets; its progress in the partitions is forgotten."""
         if not offsets:
             then(None)
@@ -232,7 +230,7 @@ class Deliveries:
 
         self._state.append_all(entries, done)
 
-    def forget(self, keys: Sequence[PartitionKey], then: Appended) -> None:
+    def forget(self, keys: Sequence[PartitionKey], then: Continuation[None]) -> None:
         """Forget progress, a bounded number of partitions at a time."""
         if not keys:
             then(None)
@@ -335,7 +333,7 @@ class Deliveries:
         self,
         entry: PartitionEntry,
         event: Event,
-        safe: Appended | None = None,
+        safe: Continuation[None] | None = None,
         *,
         handed: list[Hand] | None = None,
         settled: list[Settled] | None = None,
@@ -368,7 +366,7 @@ class Deliveries:
             case _:
                 pass
 
-    def _write(self, entry: PartitionEntry, safe: Appended) -> None:
+    def _write(self, entry: PartitionEntry, safe: Continuation[None]) -> None:
         entry.changed.append(safe)
         # One write at a time: what changes meanwhile goes with the next, and many answers share a write.
         if not entry.is_writing:
