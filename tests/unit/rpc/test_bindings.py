@@ -300,12 +300,12 @@ async def test_discovery_is_a_service(rpc: Rpc) -> None:
     (entry,) = await discovery.services()
     assert (entry.address, entry.name, entry.version, entry.instances) == ("shop", "Shop", "1.2", 1)
     assert entry.actions[:2] == ["add", "buy"]
-    portrait = await discovery.describe("shop")
-    add = portrait.methods[0]
+    details = await discovery.describe("shop")
+    add = details.methods[0]
     assert (add.signature, add.kind, add.documentation) == ("add(a: int, b: int = 1) -> int", "unary", "The sum.")
     assert add.arguments_schema["$defs"]["add"]["required"] == ["a"]
     assert add.result_schema == {"type": "integer"}
-    assert [(error.code, error.name) for error in portrait.errors] == [(17, "OutOfStock")]
+    assert [(error.code, error.name) for error in details.errors] == [(17, "OutOfStock")]
     await rpc.proxy(Shop).add(1)
     (figures,) = await discovery.statistics()
     assert figures.methods[0].requests_total == 1

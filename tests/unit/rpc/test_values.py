@@ -1,4 +1,4 @@
-"""Values, failures and errors on their way: what is said comes back as it was."""
+"""Values, failures and errors on their way: each arrives as it was sent."""
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from tests.unit.rpc.descriptions.test_description import Colour, Line, Parts, Pl
 from hutong.foundation.errors import ProtocolError
 from hutong.rpc import BadReply, DispatchFailed, OutcomeUnknown, RequestExpired, ServiceError, ServiceFault
 from hutong.rpc.calling.transport import CallSite
-from hutong.rpc.descriptions.conversion import arguments_from, result_from, result_sayable, sayable
+from hutong.rpc.descriptions.conversion import arguments_from, result_from, result_to_builtins, to_builtins
 from hutong.rpc.errors import Failure, error_of
 from hutong.rpc.over_bus.endpoint import ServiceFailure, ServiceFailureCodec
 from hutong.rpc.remote.outgoing import Prepared
@@ -63,16 +63,16 @@ EVERYTHING = some.builds(
 @settings(deadline=None)
 @given(EVERYTHING)
 def test_a_struct_comes_back(value: Everything) -> None:
-    said = sayable(value)
-    msgspec.json.encode(said)  # JSON has words for it
-    assert arguments_from(said, "act", Everything) == value
-    assert result_from(said, Everything, "act") == value
+    found = to_builtins(value)
+    msgspec.json.encode(found)  # JSON can express it
+    assert arguments_from(found, "act", Everything) == value
+    assert result_from(found, Everything, "act") == value
 
 
 @settings(deadline=None)
 @given(JSON)
 def test_what_json_can_say_stays_as_it_is(value: Any) -> None:
-    assert sayable(value) == value
+    assert to_builtins(value) == value
     assert result_from(value, Any, "act") == value
 
 
@@ -81,7 +81,7 @@ def test_what_contains_itself_is_refused() -> None:
     endless.append(endless)
     for wrong in (endless, object(), {"x": {1j}}, lambda: None):
         with pytest.raises(DispatchFailed, match="the result of 'act' cannot be sent"):
-            result_sayable("act", wrong)
+            result_to_builtins("act", wrong)
 
 
 def test_a_result_of_another_type() -> None:
@@ -146,7 +146,7 @@ def test_a_result_that_cannot_be_read_is_a_failure() -> None:
     unset = Unset(1)
     del unset.size
     with pytest.raises(DispatchFailed, match="the result of 'size' cannot be sent: AttributeError"):
-        result_sayable("size", unset)
+        result_to_builtins("size", unset)
     with pytest.raises(ValueError, match="AttributeError"):
         encode_body(unset)
 

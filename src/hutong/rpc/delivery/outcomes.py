@@ -14,7 +14,7 @@ import msgspec
 from hutong.foundation.errors import CorruptData
 from hutong.rpc.call import Outcome
 from hutong.rpc.delivery.messages import CallRefusal, Reason
-from hutong.rpc.descriptions.conversion import sayable
+from hutong.rpc.descriptions.conversion import to_builtins
 from hutong.rpc.errors import (
     NOT_EXECUTED_CODE,
     OUTCOME_UNKNOWN_CODE,
@@ -55,7 +55,7 @@ def encode_outcome(outcome: Outcome) -> bytes | None:
     if outcome.headers:
         return None
     try:
-        return _ENCODER.encode(_StoredOutcome(sayable(outcome.value), outcome.failure))
+        return _ENCODER.encode(_StoredOutcome(to_builtins(outcome.value), outcome.failure))
     except (TypeError, ValueError, OverflowError):
         return None
 

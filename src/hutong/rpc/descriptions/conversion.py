@@ -19,7 +19,7 @@ _MISSING: Final = re.compile(r"Object missing required field `(.+?)`$")
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.+?)`$")
 
 
-def sayable(value: Any) -> Any:
+def to_builtins(value: Any) -> Any:
     """The value as None, bool, int, float, str, dicts and lists. Raises TypeError or ValueError if it is none of it."""
     if type(value) in _AS_THEY_ARE:
         return value
@@ -33,10 +33,10 @@ def sayable(value: Any) -> Any:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
-def result_sayable(action: str, value: Any) -> Any:
+def result_to_builtins(action: str, value: Any) -> Any:
     """A result, on its way to the caller. Raises DispatchFailed."""
     try:
-        return sayable(value)
+        return to_builtins(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise DispatchFailed(f"the result of {action!r} cannot be sent: {error}") from None
 
@@ -87,4 +87,4 @@ def _sentence(text: str) -> str:
 
 def as_names(arguments: "msgspec.Struct | Mapping[str, Any]") -> Any:
     """Arguments by name, for JSON. Raises TypeError or ValueError for what cannot be sent."""
-    return sayable(arguments if isinstance(arguments, msgspec.Struct) else dict(arguments))
+    return to_builtins(arguments if isinstance(arguments, msgspec.Struct) else dict(arguments))

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar, cast, get_args, get_origin, get_type_hin
 import msgspec
 
 from hutong.foundation.errors import UsageError
-from hutong.rpc.descriptions.sayable import unsayable
+from hutong.rpc.descriptions.encodable import encoding_problem
 from hutong.rpc.errors import CODE_MAX, CODE_MIN, FAULT_CODE, RESERVED_CODES, ServiceError
 
 T = TypeVar("T")
@@ -252,7 +252,7 @@ def _parameter(where: str, parameter: inspect.Parameter, hints: dict[str, Any]) 
     if name not in hints:
         raise UsageError(f"{where} has a parameter {name!r} without an annotation; its type says how it travels.")
     # Refused at declaration instead of at the first call.
-    if (wrong := unsayable(hints[name])) is not None:
+    if (wrong := encoding_problem(hints[name])) is not None:
         raise UsageError(f"{where}: the parameter {name!r} is a {type_name(hints[name])}, and {wrong}.")
     if default is inspect.Parameter.empty:
         default = msgspec.NODEFAULT
@@ -277,7 +277,7 @@ def _result(where: str, kind: Any) -> tuple[ResultKind, Any]:
         found = ResultKind.UNARY
     if kind is None or kind is type(None):
         return found, None
-    if (wrong := unsayable(kind)) is not None:
+    if (wrong := encoding_problem(kind)) is not None:
         raise UsageError(f"{where} returns a {type_name(kind)}, and {wrong}.")
     return found, kind
 

@@ -15,7 +15,7 @@ from hutong.bus.errors import FailureType, ReplyError
 from hutong.bus.options import DeliveryOptions
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.rpc.call import ACTION, IncomingCall, Outcome
-from hutong.rpc.descriptions.conversion import arguments_from, result_sayable
+from hutong.rpc.descriptions.conversion import arguments_from, result_to_builtins
 from hutong.rpc.errors import DISPATCH_CODE, DebugInfo, DispatchFailed, Failure
 from hutong.rpc.serving.dispatcher import Dispatcher
 
@@ -104,7 +104,7 @@ def answer(message: Message, action: str, outcome: Outcome) -> None:
 
 
 def _reply(message: Message, outcome: Outcome, action: str) -> None:
-    body = outcome.value if outcome.is_encoded else result_sayable(action, outcome.value)
+    body = outcome.value if outcome.is_encoded else result_to_builtins(action, outcome.value)
     if outcome.headers:
         message.reply(body, DeliveryOptions(headers=Headers(outcome.headers)))
     else:

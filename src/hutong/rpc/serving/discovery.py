@@ -36,7 +36,7 @@ class ServiceEntry(Struct, frozen=True):
     actions: list[str]
 
 
-class MethodPortrait(Struct, frozen=True):
+class MethodDetails(Struct, frozen=True):
     """One method, for people and programs; the schemas are JSON Schema."""
 
     name: str
@@ -47,21 +47,21 @@ class MethodPortrait(Struct, frozen=True):
     result_schema: dict[str, Any]
 
 
-class ErrorPortrait(Struct, frozen=True):
+class ErrorDetails(Struct, frozen=True):
     code: int
     name: str
     documentation: str
 
 
-class ServicePortrait(Struct, frozen=True):
+class ServiceDetails(Struct, frozen=True):
     """One service."""
 
     address: str
     name: str
     version: str
     documentation: str
-    methods: list[MethodPortrait]
-    errors: list[ErrorPortrait]
+    methods: list[MethodDetails]
+    errors: list[ErrorDetails]
 
 
 @service(DISCOVERY_ADDRESS, errors=[NoSuchService])
@@ -72,7 +72,7 @@ class Discovery(Protocol):
         """All of them, by address; without references and streams."""
         ...
 
-    async def describe(self, address: str) -> ServicePortrait:
+    async def describe(self, address: str) -> ServiceDetails:
         """Describe the service at an address. Fails with 404."""
         ...
 
@@ -90,11 +90,11 @@ class RegistryDiscovery:
     async def services(self) -> list[ServiceEntry]:
         return entries_of(self._registry)
 
-    async def describe(self, address: str) -> ServicePortrait:
+    async def describe(self, address: str) -> ServiceDetails:
         bindings = _by_address(self._registry).get(address)
         if bindings is None:
             raise NoSuchService(f"no service is bound at {address!r} here")
-        return portrait_of(address, bindings[0].description)
+        return details_of(address, bindings[0].description)
 
     async def statistics(self, address: str | None = None) -> list[ServiceStatistics]:
         return [one for one in all_statistics(self._registry) if address is None or one.address == address]
@@ -122,8 +122,8 @@ def all_statistics(registry: "Registry") -> list[ServiceStatistics]:
     ]
 
 
-def portrait_of(address: str, description: ServiceDescription) -> ServicePortrait:
-    return ServicePortrait(
+def details_of(address: str, description: ServiceDescription) -> ServiceDetails:
+    return ServiceDetails(
         address,
         description.name,
         description.version,
@@ -133,15 +133,15 @@ def portrait_of(address: str, description: ServiceDescription) -> ServicePortrai
     )
 
 
-def _method(method: MethodDescription) -> MethodPortrait:
+def _method(method: MethodDescription) -> MethodDetails:
     result = {} if method.kind is ResultKind.REFERENCE else _schema(method.result_type)
-    return MethodPortrait(
+    return MethodDetails(
         method.name, method.signature, method.kind.value, method.documentation, _schema(method.arguments_type), result
     )
 
 
-def _error(error: type[ServiceError]) -> ErrorPortrait:
-    return ErrorPortrait(error.code, error.__name__, (vars(error).get("__doc__") or "").strip())
+def _error(error: type[ServiceError]) -> ErrorDetails:
+    return ErrorDetails(error.code, error.__name__, (vars(error).get("__doc__") or "").strip())
 
 
 def _schema(kind: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from hutong.foundation.clock import Clock
 from hutong.rpc.call import CURRENT_CALL, Done, IncomingCall, Outcome
 from hutong.rpc.delivery_port import NEEDS_MEMORY
-from hutong.rpc.descriptions.conversion import sayable
+from hutong.rpc.descriptions.conversion import to_builtins
 from hutong.rpc.descriptions.description import MethodDescription, ResultKind, ServiceDescription
 from hutong.rpc.errors import (
     DISPATCH_CODE,
@@ -136,7 +136,7 @@ class Dispatcher:
             given = error.debug_info
             if given is None and self._has_debug_info and error.__cause__ is not None:
                 given = debug_info(error.__cause__)
-            return Failure(error.code, error.message, _sayable_info(given))
+            return Failure(error.code, error.message, _info_to_builtins(given))
         if isinstance(error, asyncio.CancelledError):
             return Failure(OUTCOME_UNKNOWN_CODE, f"the service was closed while it executed {where!r}")
         self.context.fail(error)
@@ -276,10 +276,10 @@ async def _awaited(result: Any) -> Any:
     return await result
 
 
-def _sayable_info(given: DebugInfo | None) -> DebugInfo | None:
+def _info_to_builtins(given: DebugInfo | None) -> DebugInfo | None:
     if given is None:
         return None
     try:
-        return dict(sayable(given))
+        return dict(to_builtins(given))
     except (TypeError, ValueError):
         return {"unsayable": repr(given)[:1_000]}

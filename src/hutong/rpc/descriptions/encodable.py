@@ -24,7 +24,7 @@ _KEYS = (
 )
 
 
-def unsayable(kind: Any) -> str | None:
+def encoding_problem(kind: Any) -> str | None:
     """Return the reason values of the type cannot be encoded, as the second half of a sentence; None if they can."""
     try:
         msgspec.json.Decoder(kind)
