@@ -70,6 +70,40 @@ class DurableConsumer:
     did. Figures: handled_total, failed_total (attempts), buried_total.
     """
 
+    # Slots: `consumer.handler = f` instead of `consumer.handler(f)` is a mistake that raises.
+    __slots__ = (
+        "__weakref__",
+        "_clock",
+        "_commit_timer",
+        "_commits",
+        "_dead_letters",
+        "_entry",
+        "_fetcher",
+        "_grace",
+        "_handler",
+        "_host",
+        "_is_paused",
+        "_is_ready",
+        "_iteration",
+        "_log",
+        "_logged_troubles",
+        "_loop",
+        "_machine",
+        "_over",
+        "_ready",
+        "_state",
+        "address",
+        "buried_total",
+        "context",
+        "end_handler",
+        "failed_total",
+        "failure",
+        "handled_total",
+        "is_over",
+        "is_registered",
+        "options",
+    )
+
     def __init__(
         self, log: ConsumerLog, state: "ContextState", context: Context, address: str, options: ConsumerOptions
     ) -> None:
