@@ -22,6 +22,7 @@ from hutong.journal.append.qos import Qos, released_through
 from hutong.journal.resources import JournalPart, JournalResources
 from hutong.wire.kafka.error_codes import ErrorCode
 
+_PERSISTENCE, _REPLICATION = Qos.PERSISTENCE, Qos.REPLICATION  # looked up once, as in `log_appends`
 
 class Progress(JournalPart):
     """Positions of one journal and the continuations that wait for them.
@@ -44,9 +45,9 @@ class Progress(JournalPart):
             qos: OrderedWaitTable(
                 f"acknowledgements_{qos.name.lower()}", resources.timers, resources.settings.acknowledgements_max
             )
-            for qos in (Qos.PERSISTENCE, Qos.REPLICATION, Qos.ALL)
+            for qos in (_PERSISTENCE, _REPLICATION, Qos.ALL)
         }
-        self._replication_table = self._tables[Qos.REPLICATION]
+        self._replication_table = self._tables[_REPLICATION]
         # Chunks by their end position: when they were begun and each log's end offset there; when they were sealed.
         self._invisible: deque[tuple[int, int, list[tuple[LogTail, int]]]] = deque()
         self._unflushed: deque[tuple[int, int]] = deque()
@@ -82,11 +83,11 @@ class Progress(JournalPart):
     ) -> None:
         """Call each once `position` is safe at `qos`, above RECEIVE; with Expired after `timeout_ms`, or refused."""
         refusal = self._refusal
-        if refusal is None and qos > Qos.PERSISTENCE:
+        if refusal is None and qos > _PERSISTENCE:
             refusal = self._no_majority
         if refusal is None:
             # A wait for replicas alone needs no flush: the flusher may take its time.
-            if qos is not Qos.REPLICATION and position > self.awaited_position:
+            if qos is not _REPLICATION and position > self.awaited_position:
                 self.awaited_position = position
             try:
                 self._tables[qos].park(position, waits, timeout_ms=timeout_ms, now_ms=now_ms)
@@ -125,7 +126,7 @@ class Progress(JournalPart):
         """Refuse continuations that wait for a majority, until something is committed again. Flushes continue."""
         refusal = Refused(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, f"Stored here, but on no majority: {error}")
         self._no_majority = refusal
-        for qos in (Qos.REPLICATION, Qos.ALL):
+        for qos in (_REPLICATION, Qos.ALL):
             self._tables[qos].fail_all(refusal)
         # Without a majority only the flush decides which bytes must stay in memory.
         self.released_position = max(self.released_position, self.flushed_position)
@@ -167,9 +168,11 @@ class Progress(JournalPart):
             for log, end_offset in log_ends:
                 if end_offset > log.high_watermark:  # of receive-QoS logs it is past already
                     log.advance_high_watermark(end_offset)
-        for qos, table in self._tables.items():
+        # In the order of `_tables`, without a call of `released_through` for each: every flush comes here.
+        positions = flushed_position, committed_position, visible_position
+        for table, position in zip(self._tables.values(), positions, strict=True):
             if not table.is_empty:
-                table.resume_through(released_through(qos, flushed_position, committed_position))
+                table.resume_through(position)
 
     def _note_commits(self, position: int) -> None:
         uncommitted, replicate = self._uncommitted, self._figures.replicate_us
