@@ -112,7 +112,7 @@ class Journal:
             limit = log.high_watermark
             log.delete_before(retained_from(log.all_spans(), log.held_bytes, log.start_offset, limit, policy, now_ms))
         self.roll_if_full(policies)
-        self._parts.remover.look_again()
+        self._parts.remover.check_with_next_flush()
         if self._parts.progress.flushed_position == self.writer.position or self.shortage is not None:
             self._parts.remover.flushed()  # nothing moved now, but a segment may have been closed since the last time
 

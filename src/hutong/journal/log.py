@@ -201,10 +201,10 @@ class PartitionLog(LogAppends):
         return Span(base_position, first_offset, extents.end_offset, extents.bytes, extents.max_timestamp_ms)
 
     def _place_of(self, offset: int) -> tuple[int, int] | None:
-        """The base of the segment that holds an offset which left the cache, and how much the log has there.
+        """The base of the segment that holds an offset which left the cache, and the bytes that the log has there.
 
-        Where cleaning has left a gap, the segment that goes on behind it; None where nothing does, which is only so
-        where the newest batches were lost.
+        In a gap that cleaning has left, it is the segment behind the gap. None if no segment follows, which happens
+        only if the newest batches were lost.
         """
         extents, spans = self.extents, self.spans
         number = spans.number_for(offset)
@@ -243,6 +243,6 @@ class PartitionLog(LogAppends):
             if isinstance(error, OwnerGone):
                 then(error)
             else:
-                search()  # on a disk that takes no more, through what is there: reads go on
+                search()  # a full or failed disk still has everything that was flushed, and reads continue
 
         self.when_flushed(flushed)

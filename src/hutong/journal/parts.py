@@ -153,7 +153,7 @@ class JournalParts:
 
     def _log_trimmed(self) -> None:
         """A segment may be dead now, or worth writing again."""
-        self.remover.look_again()
+        self.remover.check_with_next_flush()
         self.cleaner.look_for_garbage()
 
     def _segment_closed(self, segment: Segment) -> None:

@@ -72,7 +72,7 @@ class LogAppends(LogTail):
         Returns the reason if the first batch is refused: Refused with Kafka's code, LimitExceeded while too much is
         unflushed. A repetition of an earlier batch (KIP-98) is not appended again; the result has the original's
         offset. Only the first batch may be a repetition or refused: a later one ends the append before it, and
-        `batch_count` tells. The batches must not change until the end of the loop iteration.
+        `batch_count` shows it. The batches must not change until the end of the loop iteration.
         """
         writer = self._writer
         # Returned, not raised: the same error serves every batch until the reason is over, and an exception that is

@@ -5,7 +5,7 @@
 Strategy: a producer's first transactional batch opens its transaction here, its marker ends it. Until the marker is
 visible the transaction counts as open for readers, who then never act on an end that a crash may revert. Aborted
 transactions are kept as rows of four numbers, ordered by the offsets of their markers. One bisection finds the first
-row of a range, and the stable offset of a row tells when no later one can matter. A row is dropped with its data.
+row of a range, and the stable offset of a row shows when no later one can matter. A row is dropped with its data.
 
     row   producer id, first offset, offset of the marker, first offset not stable once the marker was there
 
@@ -108,8 +108,8 @@ class LogTransactions:
     def __init__(self, opened: Iterable[tuple[int, int]] = (), rows: Iterable[int] = ()) -> None:
         self.open: OrderedDict[int, int] = OrderedDict(opened)
         self.aborted = AbortedIndex(rows)
-        # (marker offset, first offset) of transactions whose markers may not be visible yet. Both rise: what began
-        # earlier and ended earlier than another says nothing that the other does not say for longer.
+        # (marker offset, first offset) of transactions whose markers may not be visible yet. Both rise: a later
+        # marker of a transaction that began earlier bounds readers lower, and longer, so it replaces the entry before.
         self._ended: deque[tuple[int, int]] = deque()
 
     def begin(self, producer_id: int, offset: int) -> None:

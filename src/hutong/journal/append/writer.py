@@ -256,7 +256,7 @@ class Writer(JournalPart):
         current: LogTail | None = None
         pack_leader, leader_bytes, leader_epoch = LEADER.pack, LEADER.size, self.leader_epoch
         for log, base_offset, end_offset, batch, size, timestamp_ms in batches:
-            # Neighbouring batches are mostly of one log (a group of batches, a busy partition): one look-up for them.
+            # Adjacent batches are mostly of one log (a group of batches, a busy partition): one look-up for them.
             if log is not current:
                 current = log
                 run = runs.get(log) or runs.setdefault(log, _LogRun(base_offset))
@@ -324,7 +324,7 @@ class Writer(JournalPart):
         return end_position
 
     def _index_runs(self, runs: dict[LogTail, _LogRun], position: int, at: int, begun_us: int) -> None:
-        """Enter the runs of the chunk at `position`, the first of which begins `at`, where readers look."""
+        """Index the runs of the chunk at `position` for readers; the first run begins `at`."""
         index, oldest_position = self._segments.active_index, self._cache.oldest_position
         log_ends, records = [], 0
         for log, run in runs.items():

@@ -1,4 +1,4 @@
-"""A cleaned segment on its way: what stays is gathered into new chunks, written aside, and given its name at the end.
+"""A cleaned segment on its way: what stays is collected into new chunks, written aside, and given its name at the end.
 
 Strategy: survivors of many chunks are put together into chunks of their own, each log's batches side by side, so that
 a cleaned log reads in long runs. Until all of it is flushed the file has a name that a start removes; then its index is
@@ -27,7 +27,7 @@ CHUNK_BYTES: Final = 256 * 1024
 
 
 class _OutputRun:
-    """One log's batches of the chunk that is being gathered."""
+    """One log's batches of the chunk that is being filled."""
 
     __slots__ = ("base_offset", "batches", "bytes", "end_offset", "max_timestamp_ms")
 
@@ -90,7 +90,7 @@ class CleanedFile:
         self._statements.append(chunk.ENTRY.pack(partition_id, chunk.START_MOVED, offset, 0, 0, 0, 0, -1))
 
     def seal_chunk(self) -> None:
-        """Write what was gathered as one chunk. Raises StorageShortage, FlushFailed, StorageError."""
+        """Write what was collected as one chunk. Raises StorageShortage, FlushFailed, StorageError."""
         runs, self._runs = self._runs, {}
         entries, self._statements = self._statements, []
         if not runs and not entries:
@@ -123,7 +123,7 @@ class CleanedFile:
         self._file.close()
         name = SegmentName(self._base_position, range_end, self.position - self._base_position, generation)
         path = self._directory / name.file_name
-        # First the index: its name tells it from that of other content, and a start removes it if no segment follows.
+        # First the index: its name differs from that of other content, and a start removes it if no segment follows.
         replace_file(self._disk, path.with_suffix(".index"), encode_index(self.index, self.position))
         self._disk.rename(self._directory / CLEANING_NAME, path)
         self._disk.sync_directory(self._directory)

@@ -284,12 +284,12 @@ class CleaningPass:
     ) -> Generator[int, None, bool]:
         is_changed = False
         for header, batch in _batches(source, view):
-            starts.saw(log, header)
+            starts.note_batch(log, header)
             kept = yield from self._filter.filter_batch(log, header, batch)
             # The filter returns the same object for an unchanged batch, so no bytes are compared.
             is_changed |= kept is not batch
             if kept is not None:
-                starts.keeps(log, header)
+                starts.note_kept(log, header)
                 output.add_batch(log.partition_id, header, kept)
         return is_changed
 
@@ -301,7 +301,7 @@ class CleaningPass:
         elif run.kind == chunk.LOST:
             stays = log is not None and run.offset_count > 0  # its offsets are not given again
         else:
-            stays = log is not None and run.base_offset >= log.start_offset and starts.is_news(run)
+            stays = log is not None and run.base_offset >= log.start_offset and starts.moves_start(run)
         if stays:
             output.add_statement(run)
         return stays and not run.bytes
@@ -328,12 +328,12 @@ class _Starts:
         self._lost: dict[int, int] = {}  # logs of which nothing is kept so far, and what to state if it stays so
         self._kept: set[int] = set()
 
-    def saw(self, log: LogRules, header: BatchHeader) -> None:
+    def note_batch(self, log: LogRules, header: BatchHeader) -> None:
         # Other logs lose only batches before their start, which a statement of the writer has moved.
         if log.is_compacted and log.partition_id not in self._kept:
             self._lost.setdefault(log.partition_id, min(log.start_offset, header.base_offset))
 
-    def keeps(self, log: LogRules, header: BatchHeader) -> None:
+    def note_kept(self, log: LogRules, header: BatchHeader) -> None:
         first = self._lost.pop(log.partition_id, header.base_offset)
         if log.partition_id not in self._kept:
             self._kept.add(log.partition_id)
@@ -341,7 +341,7 @@ class _Starts:
             if first < header.base_offset:
                 self._state(log.partition_id, first)
 
-    def is_news(self, run: chunk.LogRun) -> bool:
+    def moves_start(self, run: chunk.LogRun) -> bool:
         """True if a statement moves the log's start beyond those stated so far; it counts as stated then."""
         if self._stated.get(run.partition_id, -1) >= run.base_offset:
             return False

@@ -48,7 +48,7 @@ class Remover(JournalPart):
         self._is_taking_out = False  # the statements that must precede their removal are not made yet
         self._is_stopped = False
 
-    def look_again(self) -> None:
+    def check_with_next_flush(self) -> None:
         """Check for dead segments with the next flush: a log gave up data."""
         self._may_have_dead = True
 

@@ -194,7 +194,7 @@ class RealFile:
         if _NOWAIT is None:
             return 0
         try:
-            # The kernel begins to read what it does not hold before it says so: a page is asked for before the rest.
+            # The kernel starts to read what it does not hold before it reports so: one page is requested first.
             got = os.preadv(self._descriptor, [buffer[:_PROBE_BYTES]], position, _NOWAIT)
             if got == _PROBE_BYTES < len(buffer):
                 got += os.preadv(self._descriptor, [buffer[got:]], position + got, _NOWAIT)

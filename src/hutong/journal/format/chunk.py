@@ -5,8 +5,8 @@
     40 bytes   per entry: partition id, kind, base offset, offset count, start, bytes, batch count, max timestamp
     ...        each entry's RecordBatches v2 back to back, in entry order
 
-Strategy: the header vouches for itself with a CRC and names its own position, so that a chunk found at a place where
-it was not written is recognised (misdirected writes, blocks left over from another file). The payload is vouched for
+Strategy: a CRC protects the header, which also names its own position, so that a chunk found at a place where
+it was not written is recognised (misdirected writes, blocks left over from another file). The payload is protected
 by the CRC that every batch carries; what that CRC leaves out (base offset, length, leader epoch) follows from the
 entry. An entry without bytes is a statement about its log: where it now starts, or that it is deleted.
 

@@ -28,7 +28,7 @@ class ReadMemory:
         self._kept: deque[mmap.mmap] = deque()  # least recently taken first
 
     def lend(self, size: int) -> memoryview:
-        """At least `size` writable bytes that nobody else looks at, contents undefined."""
+        """At least `size` writable bytes that nobody else reads, contents undefined."""
         wanted = SMALL_BYTES if size <= SMALL_BYTES else LARGE_BYTES if size <= LARGE_BYTES else size
         for index in reversed(range(len(self._kept))):  # the most recent is the likeliest to be in the CPU's cache
             memory = self._kept[index]

@@ -3,7 +3,7 @@
 Strategy: the loop plans (which extents of which segment), and the plan is carried out in one of two places: first on
 the loop, with reads that never wait for the device (`RWF_NOWAIT`, so what the page cache holds costs no change of
 thread), and on a worker when one of them would block or the segment's index is not in memory. A plan is fixed before
-it is handed out: a worker sees no structure that the loop goes on changing.
+it is handed out: a worker sees no structure that the loop still changes.
 
 Knows nothing of the purpose of a read; that is the plan's `work`.
 """
@@ -100,7 +100,7 @@ class JournalReader(JournalPart):
                 raise outcome
             # The file of a segment that was removed meanwhile is no fault of the disk's.
             if isinstance(outcome.result, StorageError) and not segment.is_doomed:
-                self._tell(outcome.result)
+                self._note_failure(outcome.result)
             self._segments.end_reading(segment, outcome.file, outcome.index)
             then(outcome.result)
 
@@ -113,7 +113,7 @@ class JournalReader(JournalPart):
         else:
             self.worker_reads_total += 1
 
-    def _tell(self, error: StorageError) -> None:
+    def _note_failure(self, error: StorageError) -> None:
         if not isinstance(error, CorruptData):
             self.failures.add(error)
 

@@ -51,7 +51,7 @@ class TimestampSearch:
         self._unpacked_bytes_left = UNPACKED_BYTES_MAX
 
     def first_from(self, timestamp_ms: int) -> None:
-        self._look(
+        self._search_next(
             iter([span for span in self._spans if span.max_timestamp_ms >= timestamp_ms]),
             lambda extents: [extent for extent in _all(extents) if extent.max_timestamp_ms >= timestamp_ms],
             lambda walk: self._first_in(walk, timestamp_ms),
@@ -60,7 +60,7 @@ class TimestampSearch:
         )
 
     def greatest(self) -> None:
-        self._look(
+        self._search_next(
             iter(sorted(self._spans, key=lambda span: (-span.max_timestamp_ms, span.first_offset))),
             lambda extents: list(_all(extents)),
             self._greatest_in,
@@ -68,7 +68,7 @@ class TimestampSearch:
             NOT_FOUND,
         )
 
-    def _look(
+    def _search_next(
         self,
         spans: Iterator[Span],
         select: Callable[[Extents], list[Extent]],
@@ -83,18 +83,18 @@ class TimestampSearch:
             self._then(best)
             return
 
-        def looked(outcome: Found | HutongError) -> None:
+        def searched(outcome: Found | HutongError) -> None:
             if isinstance(outcome, HutongError):
                 self._then(outcome)
             else:
-                self._look(spans, select, work, is_worth, max(best, outcome, key=_rank))
+                self._search_next(spans, select, work, is_worth, max(best, outcome, key=_rank))
 
         try:
             search = self._plan(span, select, work)
         except StorageError:  # retention or cleaning has removed it since
-            self._look(spans, select, work, is_worth, best)
+            self._search_next(spans, select, work, is_worth, best)
         else:
-            self._reader.read(search, looked)
+            self._reader.read(search, searched)
 
     def _first_in(self, walk: Walk, timestamp_ms: int) -> Found:
         for run in walk.runs(walk.extents):

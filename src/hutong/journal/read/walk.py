@@ -95,7 +95,7 @@ class SegmentWindow:
             at = content.find(pattern)
             if at >= 0:
                 return position + at
-            # The file is shorter than the journal says: nothing more can be found.
+            # The file is shorter than the journal expects: nothing more can be found.
             if len(content) < len(pattern):
                 break
             # Overlap by all but one byte of the pattern, which may straddle two reads.
@@ -157,7 +157,7 @@ class SegmentWindow:
             self._filled = self._base
         # Views of the old arena live on with their readers: it is replaced, never overwritten.
         if len(self._arena) - self._filled < wanted:
-            self._arena = memoryview(b"")  # so that it can be given again, if nobody else looks at it
+            self._arena = memoryview(b"")  # so that it can be lent again, if nobody else holds a view of it
             self._arena = self._allocate(wanted)
             self._filled = 0
         self._base, self._start, self._is_used = self._filled, position, False

@@ -96,7 +96,7 @@ def parse_checkpoint(content: Buffer) -> Checkpoint:
     try:
         for _ in range(count):
             at = _parse_log(body, at, checkpoint.logs, has_transactions=has_transactions)
-    except (struct.error, ValueError) as error:  # a writer was wrong: the CRC vouches for what it wrote
+    except (struct.error, ValueError) as error:  # a writer was wrong: by the CRC this is what it wrote
         raise CorruptData(f"the checkpoint cannot be read: {error}") from error
     return checkpoint
 

@@ -27,7 +27,7 @@ from hutong.journal.read.rebuild import rebuild_index
 from hutong.journal.read.walk import WINDOW_BYTES_MAX, SegmentWindow
 from hutong.journal.recover.checkpoint import CHECKPOINT_NAME, Checkpoint, parse_checkpoint
 from hutong.journal.recover.recovery import SET_ASIDE_SUFFIX
-from hutong.journal.recover.resync import look_behind
+from hutong.journal.recover.resync import search_behind
 from hutong.journal.recover.scan import ScannedChunk, damaged_runs, scan_chunks
 from hutong.journal.settings import JournalSettings
 
@@ -166,12 +166,12 @@ class Inspector:
         for segment, part in self.contents():
             if isinstance(part, JournalProblem):
                 problems.append(part)
-                ledger.damaged(part)
+                ledger.add_damaged(part)
             else:
-                ledger.sound(part)
+                ledger.add_sound(part)
             ends[segment.path] = _end_of(part, ends.get(segment.path, segment.base_position))
         checkpoint, damage = self.checkpoint()
-        ledger.close(checkpoint)
+        ledger.settle_ends(checkpoint)
         is_cut = any(problem.remedy is Remedy.CUT for problem in problems)
         damaged = {problem.path for problem in problems}
         segments = self.segments()
@@ -226,18 +226,18 @@ class Inspector:
         return FileRow(name, kind, size, "")
 
     def _parts(
-        self, segment: SegmentFile, later: list[SegmentFile], vouched_position: int
+        self, segment: SegmentFile, later: list[SegmentFile], flushed_position: int
     ) -> Iterator[ScannedChunk | JournalProblem]:
-        """The sound chunks of one segment, and the problems between them; the checkpoint tells the flushed part."""
+        """The sound chunks of one segment, and the problems between them. What precedes `flushed_position` was flushed."""
         with closing(self.disk.open(segment.path)) as file:
             file_end = min(segment.end_position, segment.base_position + segment.file_bytes)
             window = SegmentWindow(file, segment.base_position, file_end, WINDOW_BYTES_MAX, is_cached_only=False)
             # The newest segment has a blank tail: only the checkpoint says how far it must go.
             is_open = not later and segment.end_position == segment.next_position
-            must_end = vouched_position if is_open else segment.end_position
+            must_end = flushed_position if is_open else segment.end_position
             position: int | None = segment.base_position
             while position is not None:
-                position = yield from self._stretch(segment, window, position, must_end, later, vouched_position)
+                position = yield from self._stretch(segment, window, position, must_end, later, flushed_position)
 
     def _stretch(
         self,
@@ -246,7 +246,7 @@ class Inspector:
         position: int,
         must_end: int,
         later: list[SegmentFile],
-        vouched_position: int,
+        flushed_position: int,
     ) -> "Generator[ScannedChunk | JournalProblem, None, int | None]":
         """Sound chunks and the damage that ends them; returns where to go on, None at the end."""
         sentence: str | None = None
@@ -261,20 +261,20 @@ class Inspector:
             yield JournalProblem(segment.path, position, str(error), Remedy.RESTORE)
             return None
         # A sound chunk behind the damage proves that the damage had been flushed: chunks are flushed in order.
-        behind = look_behind(window, position, window.end_position, self._windows(later))
+        behind = search_behind(window, position, window.end_position, self._windows(later))
         if sentence is None:
             # The end of the segment, no damage.
             if behind.first is None and position >= must_end:
                 return None
             sentence = "no chunk begins there, where one should; a file is missing, or this one was cut or blanked"
         # No proof that the place was ever flushed: a torn write, never acknowledged. The next start cuts it by itself.
-        if behind.witness is None and vouched_position <= position:
+        if behind.witness is None and flushed_position <= position:
             yield JournalProblem(segment.path, position, sentence, Remedy.CUT)
             return None
         # The place ends at the next sound chunk; without one, where the segment must reach.
         end = must_end if behind.first is None else behind.first.position
-        if position < vouched_position < end:
-            end = vouched_position  # a chunk begins there, and a start must find one
+        if position < flushed_position < end:
+            end = flushed_position  # a chunk begins there, and a start must find one
         problem = self._given_up(segment, window, position, sentence, end)
         yield problem
         # A place that cannot be repaired has no end, and the chain of chunks stops there.
@@ -371,14 +371,14 @@ def _end_of(part: ScannedChunk | JournalProblem, position: int) -> int:
 
 
 class _Ledger:
-    """The next offsets of each log, to tell what a place without even its header may have held."""
+    """The next offsets of each log, to find out what a place without even its header may have held."""
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
         # Damaged places without a header, and the logs that were seen behind each.
         self._nameless: list[tuple[JournalProblem, set[int]]] = []
 
-    def sound(self, scanned: ScannedChunk) -> None:
+    def add_sound(self, scanned: ScannedChunk) -> None:
         for run, _, _ in scanned.runs:
             # The log was deleted; a later log may have its number and start at 0 again.
             if run.kind == chunk.DELETED:
@@ -388,7 +388,7 @@ class _Ledger:
                 self._seen(run.partition_id, run.base_offset)
                 self._ends[run.partition_id] = run.end_offset
 
-    def damaged(self, problem: JournalProblem) -> None:
+    def add_damaged(self, problem: JournalProblem) -> None:
         if problem.entries:
             # The header is intact, so the offsets of the lost runs are known.
             for lost in problem.lost:
@@ -398,7 +398,7 @@ class _Ledger:
         elif problem.remedy is Remedy.GIVE_UP:
             self._nameless.append((problem, set()))
 
-    def close(self, checkpoint: Checkpoint | None) -> None:
+    def settle_ends(self, checkpoint: Checkpoint | None) -> None:
         """Settle the ends after the last chunk: the checkpoint decides the end of a log, and its start."""
         if checkpoint is None:
             return

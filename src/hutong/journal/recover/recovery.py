@@ -7,7 +7,7 @@ checkpoint, scan all. The sound part ends at the first chunk that is torn or cor
   stale byte can ever be taken for a later chunk. Segments behind the cut are renamed, never removed.
 - If a chunk behind the place, or the checkpoint, proves that the place had been flushed, then acknowledged records are
   damaged, and a cut would drop sound ones with them. A person must decide which to give up: the journal is refused
-  as it is, and an inspection tells the cost of a repair.
+  as it is, and an inspection names the cost of a repair.
 
 One case looks like a crash and is not: rot in the newest chunk, with no chunk behind it and no checkpoint since.
 
@@ -33,7 +33,7 @@ from hutong.journal.read.rebuild import rebuild_index
 from hutong.journal.read.walk import WINDOW_BYTES_MAX, SegmentWindow
 from hutong.journal.recover.checkpoint import CHECKPOINT_NAME, Checkpoint, parse_checkpoint
 from hutong.journal.recover.recovered import Recovered, RecoveredLog, RecoveryReport
-from hutong.journal.recover.resync import look_behind
+from hutong.journal.recover.resync import search_behind
 from hutong.journal.recover.scan import ScannedChunk, scan_chunks
 from hutong.journal.settings import JournalSettings
 
@@ -257,7 +257,7 @@ class _Recovery:
         """Tell a crash from rot: the sentence for a torn tail, None for a blank one. Raises CorruptData for rot."""
         # Each header names the bytes before it that were not flushed when it was made (FAST '18, see `chunk`). So a
         # sound header behind this place, with the place in its flushed part, is a witness that it was once on disk.
-        behind = look_behind(window, position, window.end_position, self._windows(later))
+        behind = search_behind(window, position, window.end_position, self._windows(later))
         if problem is not None:
             sentence = str(problem)
         # Zeros are a blank tail only if nothing follows them: neither a chunk nor the end of a closed segment.
@@ -315,7 +315,7 @@ class _Recovery:
             if run.kind == chunk.DELETED:  # its id is not used again while any of its bytes are left
                 self._logs.pop(run.partition_id, None)
                 continue
-            if run.kind == chunk.LOST and not run.offset_count:  # the repair could not tell whose it was
+            if run.kind == chunk.LOST and not run.offset_count:  # the repair could not find out whose it was
                 continue
             # A log that is younger than the checkpoint begins with its first run, or with a statement that names it.
             log = self._log(run.partition_id, run.base_offset)

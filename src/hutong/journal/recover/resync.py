@@ -37,7 +37,7 @@ def chunks_behind(window: SegmentWindow, position: int, end_position: int) -> It
             at = found.end
 
 
-def look_behind(window: SegmentWindow, position: int, end_position: int, later: Iterable[SegmentWindow]) -> Behind:
+def search_behind(window: SegmentWindow, position: int, end_position: int, later: Iterable[SegmentWindow]) -> Behind:
     """Search behind `position` in its own segment, then at the first chunk of each later one."""
     first = witness = None
     for found in chunks_behind(window, position, end_position):

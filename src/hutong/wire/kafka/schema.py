@@ -7,7 +7,7 @@
         member_id: str = string()
         group_instance_id: str | None = string("3+", nullable="3+", default=None)
 
-A row says the type, the versions that carry the field (all, unless given), the versions that allow null, the tag
+A row gives the type, the versions that carry the field (all, unless given), the versions that allow null, the tag
 if it is a tagged field (KIP-482), and the value a reader assumes when a version does not carry it. A type checker sees
 an ordinary dataclass with defaults. Names, types, versions and defaults are those of Kafka's message definitions.
 
@@ -205,7 +205,7 @@ def struct(table: type[T]) -> type[T]:
 
 @dataclass_transform(frozen_default=True)
 def value(table: type[T]) -> type[T]:
-    """Like `struct`, but frozen: the tables that stand alone in a field, whose default instance is shared."""
+    """Like `struct`, but frozen: the tables that fill a field alone, whose default instance is shared."""
     return _with_rows(table, frozen=True)
 
 

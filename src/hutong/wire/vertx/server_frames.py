@@ -1,6 +1,6 @@
 """Frames that the event-bus bridges send to their clients, in the words of either bridge.
 
-Strategy: structs whose members stand in Vert.x's order and are left out where Vert.x leaves them out, so that what a
+Strategy: structs whose members are in Vert.x's order and are left out where Vert.x leaves them out, so that what a
 client receives is the same byte for byte. Knows nothing of sockets, of what is permitted, or of who is registered.
 """
 

@@ -7,7 +7,7 @@ import pytest
 from hutong.journal.files.disk import DiskFile
 from hutong.journal.format import chunk
 from hutong.journal.read.walk import _SEARCH_BYTES, WINDOW_BYTES_MAX, SegmentWindow
-from hutong.journal.recover.resync import chunks_behind, look_behind
+from hutong.journal.recover.resync import chunks_behind, search_behind
 from hutong.testing.disks.simulated import SimDisk
 
 BASE = 4096
@@ -65,19 +65,19 @@ def test_who_was_made_after_the_flush_is_a_witness() -> None:
     in_flight = made(BASE + 100, b"x", unflushed_bytes=100)
     later = made(BASE + 100 + len(in_flight), b"y", unflushed_bytes=len(in_flight))
     window = window_on(damaged + in_flight + later)
-    behind = look_behind(window, BASE, window.end_position, ())
+    behind = search_behind(window, BASE, window.end_position, ())
     assert behind.first is not None
     assert behind.witness is not None
     assert behind.first.position == BASE + 100
     assert behind.witness.position == BASE + 100 + len(in_flight)
     window = window_on(damaged + in_flight)
-    assert look_behind(window, BASE, window.end_position, ()).witness is None
+    assert search_behind(window, BASE, window.end_position, ()).witness is None
 
 
 @pytest.mark.parametrize("unflushed_bytes", [0, 100, 101, chunk.FLUSH_UNKNOWN])
 def test_a_later_segment_is_asked_by_its_first_chunk(unflushed_bytes: int) -> None:
     window = window_on(b"?" * 100)
     later = window_on(made(BASE + 100, b"x", unflushed_bytes), BASE + 100)
-    behind = look_behind(window, BASE, window.end_position, [window_on(b"", BASE + 90), later])
+    behind = search_behind(window, BASE, window.end_position, [window_on(b"", BASE + 90), later])
     assert behind.first is None
     assert (behind.witness is not None) == (unflushed_bytes < 100)

@@ -1,7 +1,7 @@
 """EndTxn (key 26), versions 0 to 5, flexible from 3.
 
 Version 2 answers PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH (KIP-588), 4 knows TRANSACTION_ABORTABLE. With
-version 5 every end raises the epoch, which the response tells (KIP-890).
+version 5 every end raises the epoch, which the response carries (KIP-890).
 """
 
 from hutong.wire.kafka.schema import boolean, int16, int32, int64, message, string

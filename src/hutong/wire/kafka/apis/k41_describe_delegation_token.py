@@ -1,6 +1,6 @@
 """DescribeDelegationToken (key 41), versions 1 to 3, flexible from 2.
 
-Null owners mean all. Version 3 tells who asked for the token (KIP-373).
+Null owners mean all. Version 3 names the requester of the token (KIP-373).
 """
 
 from hutong.wire.kafka.apis.shared import TokenPrincipal

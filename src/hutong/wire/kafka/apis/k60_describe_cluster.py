@@ -1,6 +1,6 @@
 """DescribeCluster (key 60), versions 0 to 2, flexible from 0.
 
-Version 1 tells brokers from controllers (KIP-919), 2 adds fenced brokers (KIP-1073).
+Version 1 distinguishes brokers from controllers (KIP-919), 2 adds fenced brokers (KIP-1073).
 """
 
 from hutong.wire.kafka.schema import array, boolean, int8, int16, int32, message, string, struct

@@ -324,7 +324,7 @@ static PyObject *names(const Named *named)
     return tuple;
 }
 
-static PyObject *told(PyObject *module, const Contents *contents)
+static PyObject *make_contents(PyObject *module, const Contents *contents)
 {
     State *state = PyModule_GetState(module);
     PyObject *found = PyStructSequence_New(state->contents_type);
@@ -374,7 +374,7 @@ static PyObject *examine_records(PyObject *module, PyObject *const *arguments, P
     Contents contents;
     if (!read_numbers(arguments, given, numbers, 5) || !run_examine(module, arguments[0], numbers, &contents))
         return NULL;
-    return told(module, &contents);
+    return make_contents(module, &contents);
 }
 
 static PyObject *greatest_timestamp(PyObject *module, PyObject *const *arguments, Py_ssize_t given)

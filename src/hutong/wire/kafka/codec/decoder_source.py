@@ -1,6 +1,6 @@
 """Writes the source of a decoder: straight-line Python for one message at one version.
 
-Strategy: neighbouring fixed-width fields, together with the length that follows them, are read by one precompiled
+Strategy: adjacent fixed-width fields, together with the length that follows them, are read by one precompiled
 struct straight into the attributes of a new object; a compact length below 128 costs one comparison. Array counts are
 checked against the bytes that remain before anything is built, and in requests against a bound on all elements
 together. Slices are not checked one by one: a length that points past the end makes the position overshoot, every later

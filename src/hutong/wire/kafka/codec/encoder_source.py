@@ -1,6 +1,6 @@
 """Writes the source of an encoder: straight-line Python for one message at one version.
 
-Strategy: pieces are gathered in a list and joined once; neighbouring fixed-width fields, together with the length that
+Strategy: pieces are collected in a list and joined once; adjacent fixed-width fields, together with the length that
 follows them, are packed by one precompiled struct; a compact length below 128 is one byte of that struct. Records are
 never copied: the pieces so far are joined and the record buffers follow them in the output as they are.
 
