@@ -24,6 +24,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 _PERSISTENCE, _REPLICATION = Qos.PERSISTENCE, Qos.REPLICATION  # looked up once, as in `log_appends`
 
+
 class Progress(JournalPart):
     """Positions of one journal and the continuations that wait for them.
 

@@ -228,7 +228,7 @@ class Inspector:
     def _parts(
         self, segment: SegmentFile, later: list[SegmentFile], flushed_position: int
     ) -> Iterator[ScannedChunk | JournalProblem]:
-        """The sound chunks of one segment, and the problems between them. What precedes `flushed_position` was flushed."""
+        """The sound chunks of one segment, and the problems between them. All before `flushed_position` was flushed."""
         with closing(self.disk.open(segment.path)) as file:
             file_end = min(segment.end_position, segment.base_position + segment.file_bytes)
             window = SegmentWindow(file, segment.base_position, file_end, WINDOW_BYTES_MAX, is_cached_only=False)
