@@ -15,7 +15,7 @@ from typing import Final
 from hutong.foundation.errors import HutongError
 
 BUILT_IN_CODE: Final = -1
-"""The failure code of every failure that the bus itself tells of."""
+"""The failure code of every failure that the bus itself reports."""
 
 
 class FailureType(Enum):
@@ -43,7 +43,7 @@ class ReplyError(HutongError):
 class HandlerRaised(ReplyError):
     """RECIPIENT_FAILURE, because the handler raised. Its message names the exception, so it is for this process alone.
 
-    Bridges tell their clients only that it happened: what an exception says was not written for strangers.
+    Clients of bridges only learn that it happened: the text of an exception was not written for them.
     """
 
     def __init__(self, error: BaseException) -> None:
@@ -53,10 +53,10 @@ class HandlerRaised(ReplyError):
 
 def carrying_failed(what: str, error: BaseException) -> ReplyError:
     """ERROR, since a codec or an interceptor raised. A stranger may read it, so it has no text of a stranger's code."""
-    said = (
+    reason = (
         str(error) if isinstance(error, HutongError | TypeError | ValueError) else f"{type(error).__name__} was raised"
     )
-    return ReplyError(FailureType.ERROR, BUILT_IN_CODE, f"{what} cannot be carried: {said}")
+    return ReplyError(FailureType.ERROR, BUILT_IN_CODE, f"{what} cannot be carried: {reason}")
 
 
 class BusClosed(HutongError):

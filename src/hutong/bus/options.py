@@ -1,6 +1,6 @@
 """Delivery options: headers, codec and timeout of a message.
 
-Knows no bus; what is wrong with an option is said where the options are made.
+Knows no bus; a wrong option raises where the options are made.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The port for tracing: the calls that a traced bus makes when messages are sent and handled.
 
-Strategy: a bus without a tracer has none of this on its way; with one, messages take the careful way and one look more
-at each of the places below. Knows no tracer: `hutong.tracing` is one.
+Strategy: a bus without a tracer pays nothing for this; with one, messages take the careful path, which calls the tracer
+at the places below. Knows no tracer: `hutong.tracing` is one.
 """
 
 from collections.abc import Callable

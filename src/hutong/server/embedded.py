@@ -47,7 +47,7 @@ class Node:
     any Kafka, and so is what services remember of their calls.
 
     With `grpc="HOST:PORT"` services bound to `node.rpc` are there for clients in any language (docs/grpc.md), with TLS
-    if `grpc_tls` says so; that needs the extra `grpc`.
+    if `grpc_tls` requires it; that needs the extra `grpc`.
 
     With `tcp_bridge="HOST:PORT"` or `sockjs="HOST:PORT"` clients outside join the bus there: they may send to addresses
     that match one of the regular expressions `permit_in`, and listen at those of `permit_out`. Bridges ask

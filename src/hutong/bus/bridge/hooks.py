@@ -44,7 +44,7 @@ Authenticator = Callable[[BridgePeer, ClientFrame], Verdict | Awaitable[Verdict]
 """Asked about each frame but pings, before anything is done with it, in the bridge's context.
 
 While a coroutine decides, nothing further of that client is begun, and its socket is not read. What is raised is
-answered with `auth_error` and told to the context's exception handler. Who needs to be asked once keeps the answer in
+answered with `auth_error` and reported to the context's exception handler. To be asked once, keep the answer in
 `peer.user`.
 """
 

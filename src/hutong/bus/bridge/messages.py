@@ -110,7 +110,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Send this frame to the client. `code` is the refusal it tells of, for the figures."""
+    """Send this frame to the client. `code` is the refusal in it, for the figures."""
 
     frame: bytes
     code: Code | None = None

@@ -5,7 +5,7 @@ or a regular expression that must match the whole address. An empty list allows 
 needs no permission; that is the session's knowledge (`machine`), not a matter of addresses.
 
 An address of more than ADDRESS_CHARACTERS_MAX characters is never allowed, so that no expression is asked about a long
-text (`patterns` says what expressions are taken). Decisions are remembered, a bounded number of them.
+text (`patterns` has the rules for expressions). Decisions are remembered, a bounded number of them.
 
 Knows nothing of clients, frames or the bus.
 """

@@ -28,16 +28,16 @@ _TOO_LARGE: Final = memoryview(b"")
 class BridgeFraming(LengthPrefixedFraming):
     """Hands out `_TOO_LARGE` where the stream breaks, behind the frames before it."""
 
-    __slots__ = ("_is_told",)
+    __slots__ = ("_is_reported",)
 
     def __init__(self, frame_bytes_max: int) -> None:
         super().__init__(frame_bytes_max)
-        self._is_told = False
+        self._is_reported = False
 
     def receive_data(self, data: Buffer) -> list[Buffer]:
         frames = super().receive_data(data)
-        if self.failure is not None and not self._is_told:
-            self._is_told = True
+        if self.failure is not None and not self._is_reported:
+            self._is_reported = True
             frames.append(_TOO_LARGE)
         return frames
 

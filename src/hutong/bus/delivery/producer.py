@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from hutong.bus.waiting.context_state import ContextState
 
 WRITE_QUEUE_MAX: Final = 1_000
-"""Messages of one producer on their way, unless it says otherwise."""
+"""Messages of one producer on their way, by default."""
 WRITES_HELD_MAX: Final = 10_000
-"""Messages that a producer keeps for who writes although it is full and does not wait."""
+"""Messages that a full producer holds for writers that do not wait."""
 
 
 class ProducerBus(Protocol):

@@ -1,7 +1,7 @@
 """Bodies that need no codec: what JSON can say, and bytes. Copied, so that nobody sees a change made after the send.
 
 Strategy: a body whose type cannot change is passed on as it is, which is known from its exact type; dicts and lists
-are copied all the way down, and what cannot change in them is not looked at again.
+are copied all the way down, and what cannot change in them is shared.
 
 Knows no codec and no wire format.
 """

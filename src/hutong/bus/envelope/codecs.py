@@ -44,7 +44,7 @@ class MessageCodec(Protocol, Generic[S, R]):
 
 @dataclass(frozen=True, slots=True)
 class SystemCodec:
-    """One of Vert.x's own. `number` is its id on the wire. `check` says what may be sent by it.
+    """One of Vert.x's own. `number` is its id on the wire. `check` returns the body as it is sent.
 
     `encode` and `transform` raise TypeError or ValueError for another body, `decode` ProtocolError for broken bytes.
     """

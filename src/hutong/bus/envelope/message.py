@@ -116,7 +116,7 @@ class Message(Struct, eq=False, gc=False):
 
 
 class TrackedMessage(Message, eq=False, gc=True):
-    """One that the collector looks at: somebody awaits a reply to it, or its body may change."""
+    """A message that the collector tracks: somebody awaits a reply to it, or its body may change."""
 
 
 class FullMessage(Message, eq=False, gc=True):

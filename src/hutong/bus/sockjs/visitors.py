@@ -1,11 +1,11 @@
 """Access to a server over HTTP: the host names it answers to, and the origins of pages that may connect.
 
-Strategy: a browser says the name that its page asked for (Host) and, where it says it, where the page is from (Origin).
+Strategy: a browser sends the name that its page asked for (Host) and, for most requests, the page's origin (Origin).
 A page of a stranger whose name was rebound to this server's address has one name in both, its own; so equal names prove
 nothing, and the name itself must be one of the server's. An address instead of a name cannot be rebound.
 
 What a browser sends without an Origin to another site (a script, a frame) it marks by Sec-Fetch-Site (W3C Fetch
-Metadata); then the Referer says the origin. Older browsers do not mark it. A session that is opened that way can hear
+Metadata); then the Referer has the origin. Older browsers do not mark it. A session that is opened that way can hear
 what it asked for, and it can ask nothing, since that takes a POST, which has an Origin.
 
 Knows nothing of sessions or connections.

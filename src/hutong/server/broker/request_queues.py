@@ -27,7 +27,7 @@ _DISK_READS_MAX: Final = 100_000
 
 
 class RequestQueues:
-    """Made before anything is read from the disk. `device` says if the disk is contended."""
+    """Made before anything is read from the disk. `device` reports a contended disk."""
 
     def __init__(self, environment: BrokerEnvironment, device: Precedence) -> None:
         settings, clock, loop, wheel = environment.settings, environment.clock, environment.loop, environment.wheel

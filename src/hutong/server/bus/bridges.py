@@ -85,7 +85,7 @@ class BridgeVerticle(Verticle):
 
 
 class TcpBridgeVerticle(BridgeVerticle):
-    """Listens where `tcp_bridge.listen` says."""
+    """Listens at `tcp_bridge.listen`."""
 
     name = "TCP"
     flag = "--tcp-bridge"

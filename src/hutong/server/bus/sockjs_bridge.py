@@ -22,7 +22,7 @@ FRAMES_OF_A_MESSAGE = 4
 
 
 class SockJSBridgeVerticle(BridgeVerticle):
-    """Listens where `sockjs.listen` says."""
+    """Listens at `sockjs.listen`."""
 
     name = "SockJS"
     flag = "--sockjs"

@@ -143,7 +143,7 @@ def scheduler_limits(settings: Settings) -> dict[str, int]:
 
 
 _REQUESTS_PER_PASS_MAX: Final = 64  # of one connection; producers send about as many at once
-_ANSWER_BYTES_PER_PASS_MAX: Final = 8 * 1024  # which says more of a request's cost than its own size
+_ANSWER_BYTES_PER_PASS_MAX: Final = 8 * 1024  # which shows a request's cost better than its own size
 
 
 def reactor_limits(settings: Settings) -> ReactorLimits:

@@ -20,7 +20,7 @@ AUTHORITIES: Final = "ssl.truststore.location"
 
 
 def add_certificate_configs(configs: NodeConfigs, settings: TlsSettings, certificates: Certificates) -> None:
-    """From now on a client that sets one of these has the files looked at."""
+    """Check the files whenever a client sets one of these, from now on."""
     files = {CERTIFICATE: str(settings.certificate)}
     if settings.client_ca is not None:
         files[AUTHORITIES] = str(settings.client_ca)

@@ -1,8 +1,8 @@
 """The certificates of a node's TLS listeners, and revocation lists, loaded again when their files change.
 
-Strategy: a look at the files' times and sizes now and then; where they differ, new contexts are made, with which
-connections from then on begin. Those that are open go on with what they began with. Files that cannot be used, half
-written ones for example, change nothing: that is logged, and the next change is looked at again.
+Strategy: a periodic check of the files' times and sizes. If they differ, new contexts are made for connections from
+then on; open ones keep theirs. Files that cannot be used, half written ones for example, change nothing: that is
+logged, and the next change is tried again.
 
 Listeners differ in what they ask of clients: each such way has a context of its own, made once it is asked for.
 
@@ -32,7 +32,7 @@ Signature = tuple[tuple[str, int, int, int], ...]
 
 
 class Certificates:
-    """Call `watch` to have the files looked at, `close` in the end. Raises UsageError for files that cannot be used."""
+    """Call `watch` to check the files periodically, `close` in the end. Raises UsageError for unusable files."""
 
     def __init__(self, settings: TlsSettings, clock: Clock, wheel: TimerWheel) -> None:
         if settings.certificate is None:

@@ -80,7 +80,7 @@ class KafkaListeners:
         self._logged_connections = 0
 
     async def open(self, broker: Broker) -> None:
-        """Accept clients; `opened` says where. Raises UsageError where an address cannot be had."""
+        """Accept clients; `opened` has the addresses. Raises UsageError for an address that cannot be bound."""
         broker.memory = self._memory.budget
         quotas = self._share_quotas(broker, tuple(plan.name for plan in self._plans))
         self._authenticators.watch(broker.admin.node_configs)
@@ -96,7 +96,7 @@ class KafkaListeners:
 
     async def _open(self, plan: ListenerPlan, broker: Broker, quotas: ConnectionQuotas) -> None:
         listener = Listener(plan.name, plan.protocol, plan.address.host, plan.address.port)
-        # With SASL it is SASL that says who a client is, whatever certificate the client shows.
+        # With SASL its user is the principal, whatever certificate the client shows.
         identify = self._identify if plan.protocol is SecurityProtocol.SSL else anonymous
         dispatch = Dispatch(broker, listener, self._requests_total, identify=identify)
         acceptor = Acceptor(

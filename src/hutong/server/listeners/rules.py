@@ -1,7 +1,7 @@
 """Rules of single listeners: client certificates, and the SASL mechanisms that are offered.
 
 Strategy: a listener goes by the node's setting unless one of its own is written as `LISTENER:VALUE`. As in Kafka, the
-node's `tls.client_auth` is for listeners of SSL alone; one of SASL_SSL asks only if its own setting says so (KIP-684).
+node's `tls.client_auth` is for listeners of SSL alone; one of SASL_SSL asks only by a setting of its own (KIP-684).
 
 Knows nothing of sockets or certificates.
 """

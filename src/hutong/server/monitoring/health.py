@@ -1,7 +1,7 @@
 """Liveness and readiness of the node.
 
 Strategy: `/healthz` answers as long as the loop runs: a supervisor that restarts on its silence helps, one that
-restarts because a disk is full does not. `/readyz` says no while the node recovers or stops, and while a partition
+restarts because a disk is full does not. `/readyz` answers 503 while the node recovers or stops, and while a partition
 group takes no records or could not read some a moment ago, with the reason of each, one a line.
 
 Knows nothing of HTTP but the status.

@@ -1,7 +1,7 @@
 """A page that is made in steps, between which others have the loop.
 
-Strategy: one making at a time. Who asks while a page is being made gets that one, so that however many ask, the loop
-makes no more than one step in each of its turns.
+Strategy: one page is made at a time. All who ask meanwhile get that one, so that the loop makes one step in each
+iteration, however many ask.
 
 Knows nothing of what is on the page.
 """

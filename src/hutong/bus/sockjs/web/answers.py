@@ -72,8 +72,8 @@ def not_found(prefix: str) -> HttpAnswer:
 
 def info(entropy: int, *, cookie_needed: bool, cross_origin: Fields) -> HttpAnswer:
     """The info document, asked for first. `entropy` makes sessions of clients without good randomness differ."""
-    told = {"websocket": True, "origins": ["*:*"], "cookie_needed": cookie_needed, "entropy": entropy}
-    return HttpAnswer(200, [_JSON, NO_STORE, *cross_origin], msgspec.json.encode(told))
+    facts = {"websocket": True, "origins": ["*:*"], "cookie_needed": cookie_needed, "entropy": entropy}
+    return HttpAnswer(200, [_JSON, NO_STORE, *cross_origin], msgspec.json.encode(facts))
 
 
 def iframe(url: str, if_none_match: str | None, frame_ancestors: str | None) -> HttpAnswer:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 QUERY_FIELDS_MAX: Final = 20
 _IFRAME: Final = re.compile(r"iframe[0-9-.a-z_]*\.html")
 _CALLBACK: Final = re.compile(r"[a-zA-Z0-9_.]{1,100}")
-"""The protocol's characters without the minus sign, so that nothing but a name can be said. (CVE-2020-8823's field.)"""
+"""The protocol's characters without the minus sign: a callback is nothing but a name. (CVE-2020-8823's field.)"""
 
 
 class SockJsEndpoint(Enum):

@@ -85,7 +85,7 @@ class WebSocket:
             self._out.append(self._connection.send(event.response()))
         elif isinstance(event, BytesMessage):
             self.close(UNSUPPORTED, "messages are text here")
-        elif isinstance(event, CloseConnection):  # theirs, to be echoed, or what wsproto says about a broken frame
+        elif isinstance(event, CloseConnection):  # theirs, to be echoed, or wsproto's for a broken frame
             self.close(_sendable(event.code), event.reason or "")
 
 

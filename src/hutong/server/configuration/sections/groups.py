@@ -123,7 +123,7 @@ class NodeTransactionSettings:
 
     max_timeout_ms: int = setting(
         15 * MINUTE_MS,
-        "Longest time that a producer may give its transactions; what lasts longer than it said is aborted.",
+        "Longest time that a producer may give its transactions; what lasts longer than it declared is aborted.",
         "transaction.max.timeout.ms",
         minimum=1,
         maximum=INT32_MAX,
@@ -137,7 +137,7 @@ class NodeTransactionSettings:
     )
     id_expiration_check_interval_ms: int = setting(
         HOUR_MS,
-        "Time between two looks for such ids.",
+        "Time between two scans for such ids.",
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         minimum=1,
         maximum=INT32_MAX,

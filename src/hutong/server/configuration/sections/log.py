@@ -51,7 +51,7 @@ class LogSettings:
         minimum=-1,
     )  # fmt: skip
     retention_check_interval_ms: int = setting(
-        5 * MINUTE_MS, "Time between two looks for old records.", "log.retention.check.interval.ms", minimum=SECOND_MS
+        5 * MINUTE_MS, "Time between two scans for old records.", "log.retention.check.interval.ms", minimum=SECOND_MS
     )
     clock_jump_hold_ms: int = setting(
         HOUR_MS,
@@ -71,7 +71,7 @@ class LogSettings:
     )
     cleaner_enable: bool = setting(True, "Whether compacted topics are cleaned.", "log.cleaner.enable")
     cleaner_backoff_ms: int = setting(
-        15 * SECOND_MS, "Time between two looks for something to clean.", "log.cleaner.backoff.ms", minimum=10
+        15 * SECOND_MS, "Time between two scans for something to clean.", "log.cleaner.backoff.ms", minimum=10
     )
     cleaner_io_bytes_per_second: int = setting(
         32 * MEBIBYTE,

@@ -24,7 +24,7 @@ class KafkaSettings:
 
     listen: Address = setting(Address("127.0.0.1", 9092), "HOST:PORT where Kafka clients connect.", "listeners")
     advertised: Address | None = setting(
-        None, "HOST:PORT told to clients, when it is not where the node listens.", "advertised.listeners"
+        None, "HOST:PORT reported to clients, when it is not where the node listens.", "advertised.listeners"
     )
     protocol: str = setting(
         "PLAINTEXT", "What is spoken at `kafka.listen`.", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

@@ -16,7 +16,7 @@ class NodeSettings:
     id: int = setting(1, "Number of this node in its cluster.", "node.id", minimum=0, maximum=INT32_MAX)
     data_dir: Path = setting(Path("hutong-data"), "Folder that holds everything this node keeps.", "log.dirs")
     worker_threads: int = setting(
-        4, "Threads for work that blocks: fsync, cold reads, compression.", "num.io.threads", minimum=1, maximum=256
+        4, "Threads for work that blocks: fsync, disk reads, compression.", "num.io.threads", minimum=1, maximum=256
     )
     shutdown_timeout_ms: int = setting(
         5 * SECOND_MS, "How long a stopping node lets open requests finish.", minimum=0, maximum=HOUR_MS

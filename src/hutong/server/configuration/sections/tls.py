@@ -39,7 +39,7 @@ class TlsSettings:
     )
     crl_check: str = setting(
         "leaf",
-        "What is looked up in them: the client's own certificate, or its chain up to the root.",
+        "What is searched in them: the client's own certificate, or its chain up to the root.",
         choices=("leaf", "chain"),
     )
     principal_mapping_rules: str = setting(
@@ -50,5 +50,5 @@ class TlsSettings:
     min_version: str = setting("TLSv1.2", "Oldest version that is spoken.", choices=("TLSv1.2", "TLSv1.3"))
     ciphers: str = setting("", "Ciphers of TLS 1.2, as OpenSSL writes them; empty: its own choice.")
     reload_interval_ms: int = setting(
-        5 * SECOND_MS, "Time between two looks whether the files have changed.", minimum=100, maximum=24 * HOUR_MS
+        5 * SECOND_MS, "Time between two checks for changed files.", minimum=100, maximum=24 * HOUR_MS
     )

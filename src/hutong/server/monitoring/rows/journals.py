@@ -73,7 +73,7 @@ METRICS: Final = (
     metric(
         "hutong_chunk_bytes",
         HISTOGRAM,
-        "Size of a chunk: what one turn of the loop took in.",
+        "Size of a chunk: the records of one loop iteration.",
         each_spread(lambda journal: journal.figures.bytes_per_chunk, _CHUNK_BYTES),
         "group",
     ),

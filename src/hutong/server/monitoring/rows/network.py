@@ -144,7 +144,7 @@ METRICS: Final = (
     metric(
         "hutong_writes_total",
         COUNTER,
-        "Writes to sockets; each carries all answers of a turn to one client.",
+        "Writes to sockets; each carries all answers of one loop iteration to one client.",
         _reactor(lambda reactor: reactor.writes_total),
     ),
     metric(

@@ -24,7 +24,7 @@ def _waits(sources: Sources) -> Labelled:
 
 
 def _memory(column: int) -> Read:
-    """Of the process, in pages as the kernel tells it; nothing on systems that do not."""
+    """Of the process, in pages as the kernel counts them; nothing on systems that do not."""
 
     def samples(_sources: Sources) -> Samples:
         try:
@@ -37,7 +37,7 @@ def _memory(column: int) -> Read:
 
 def _open_files(_sources: Sources) -> Samples:
     try:
-        return [((), os.stat(_FILES).st_size or len(os.listdir(_FILES)))]  # Linux tells how many there are since 6.2
+        return [((), os.stat(_FILES).st_size or len(os.listdir(_FILES)))]  # since Linux 6.2 the size is their number
     except OSError:
         return []
 
@@ -50,7 +50,7 @@ METRICS: Final = (
     metric(
         "hutong_waits",
         GAUGE,
-        "What is parked elsewhere: fetches for data, cold reads for a turn, held producers for the end of congestion.",
+        "What is parked elsewhere: fetches for data, disk reads for a slot, held producers for the end of congestion.",
         _waits,
         "lot",
     ),
@@ -63,7 +63,7 @@ METRICS: Final = (
     metric(
         "hutong_loop_work_seconds",
         HISTOGRAM,
-        "Processor time of the event loop between two looks at it, which are 5 ms apart while nothing holds it up.",
+        "Processor time of the event loop between two measurements, which are 5 ms apart while nothing holds it up.",
         lambda sources: [((), Spread(sources.stalls.work_us, SECONDS))],
     ),
     metric(

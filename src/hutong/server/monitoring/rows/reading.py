@@ -51,7 +51,7 @@ METRICS: Final = (
     metric(
         "hutong_damaged_reads_total",
         COUNTER,
-        "Reads that met bytes which fail their check; the log says where.",
+        "Reads of bytes that failed their check; the log names the place.",
         _from_disk_reads(lambda disk_reads: disk_reads.damaged_total),
     ),
     metric(

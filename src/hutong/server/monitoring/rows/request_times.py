@@ -17,7 +17,7 @@ _KAFKA_NAMES: Final = {
     "requestqueuetimems": ("queue", "Time that requests waited for others of their connection, in milliseconds."),
     "localtimems": ("local", "Time that the node itself worked at requests, in milliseconds."),
     "remotetimems": ("remote", "Time that requests waited for the disk, a group, data or a timeout, in milliseconds."),
-    "throttletimems": ("throttle", "Time that clients were told to wait for their quotas, in milliseconds."),
+    "throttletimems": ("throttle", "Time that clients had to wait for their quotas, in milliseconds."),
     "responsequeuetimems": ("response_queue", "Time that answers waited to be written, in milliseconds."),
     "responsesendtimems": ("send", "Time that clients did not read what was written, in milliseconds."),
     "totaltimems": ("total", "Time from a request to its answer, in milliseconds."),

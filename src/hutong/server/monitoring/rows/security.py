@@ -132,14 +132,14 @@ METRICS: Final[tuple[Metric, ...]] = (
     metric(
         "hutong_sasl_authentications_total",
         COUNTER,
-        "Clients that said who they are, and are.",
+        "Clients that authenticated.",
         _by_mechanism(lambda figures: figures.succeeded_total),
         "mechanism",
     ),
     metric(
         "hutong_sasl_reauthentications_total",
         COUNTER,
-        "How often one of them said so again on the same connection.",
+        "Re-authentications on the same connection (KIP-368).",
         _by_mechanism(lambda figures: figures.again_total),
         "mechanism",
     ),

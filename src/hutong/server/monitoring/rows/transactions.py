@@ -35,7 +35,7 @@ METRICS: Final = (
     metric(
         "hutong_transactions_timed_out_total",
         COUNTER,
-        "Transactions that were aborted because they lasted longer than their producer had said.",
+        "Transactions that were aborted because they lasted longer than their producer's timeout.",
         _from_transactions(lambda transactions: transactions.timed_out_total),
     ),
 )

@@ -89,7 +89,7 @@ def survey_groups(broker: Broker, limits: SurveyLimits, survey: Survey) -> Itera
     """Fill in the groups of `survey`, a step at a time."""
     consumers = _Rows(limits, survey, is_share=False)
     sharers = _Rows(limits, survey, is_share=True)
-    beyond: list[str] = []  # are looked at last, so that their sums come to be one
+    beyond: list[str] = []  # come last, so that their sums become one
     pace = StepBudget()
     for group_id in broker.groups.directory.newest_last():
         kind = broker.groups.directory.kind(group_id)

@@ -36,7 +36,7 @@ class TopicRow(NamedTuple):
 
 
 class PartitionRow(NamedTuple):
-    """One partition, or the sum of several, of which `copies` says how many: then it is not `is_single`."""
+    """One partition, or the sum of several, of as many as `copies`: then it is not `is_single`."""
 
     labels: str
     newest: int
