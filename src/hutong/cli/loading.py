@@ -14,7 +14,7 @@ from hutong.foundation.errors import ExitCode, UsageError
 
 
 def load(text: str, what: str) -> Any:
-    """The object that `text`, as MODULE:NAME, names. Raises UsageError; `what` says what NAME is, as "Protocol"."""
+    """The object that `text`, as MODULE:NAME, names. Raises UsageError; `what` is the kind of NAME, as "Protocol"."""
     module_name, colon, name = text.partition(":")
     if not (module_name and colon and name):
         raise UsageError(f"{text!r} names no {what}; write MODULE:{what.upper()}, as in shop.orders:{_example(what)}.")

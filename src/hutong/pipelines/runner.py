@@ -1,6 +1,6 @@
-"""Runs the jobs: checks what can be checked before Spark starts, runs, leaves the result files, tells what was done.
+"""Runs the jobs: checks what can be checked before Spark starts, runs, writes the result files, reports what was done.
 
-Every failure that is the world's leaves here as a UsageError of one sentence.
+Every failure of Spark or of a broker becomes a UsageError of one sentence.
 """
 
 import io

@@ -62,7 +62,7 @@ class TcpBridgeClient:
         self._read.close()
         self._socket.close()
 
-    def tell(self, kind: str, address: str, body: Any, headers: dict[str, str]) -> None:
+    def send_frame(self, kind: str, address: str, body: Any, headers: dict[str, str]) -> None:
         """Send or publish, or register. Raises BridgeRefusal where the bridge does not take it."""
         self._socket.settimeout(ANSWER_TIMEOUT_SECONDS)
         self._write({"type": kind, "address": address, "body": body, "headers": headers})

@@ -50,7 +50,7 @@ def _add_one_way(kind: str, summary: str) -> None:
     """Add a command that gives a message to the bus and awaits no reply."""
 
     @app.command(kind, help=summary)
-    def tell(
+    def send_one_way(
         address: Address,
         body: Body = None,
         headers: Headers = None,
@@ -62,7 +62,7 @@ def _add_one_way(kind: str, summary: str) -> None:
     ) -> None:
         given = _body(body, is_text=is_text)
         with _connected(address, bridge, tls, tls_ca, tls_certificate) as client:
-            client.tell(kind, address, given, headers_of(headers))
+            client.send_frame(kind, address, given, headers_of(headers))
 
 
 _add_one_way("send", "Give a message to one of those who listen at ADDRESS.")
@@ -105,7 +105,7 @@ def listen(
     """Print the body of each message that comes to ADDRESS, one a line, until Ctrl-C."""
     answer = _body(reply, is_text=False)
     with _connected(address, bridge, tls, tls_ca, tls_certificate) as client:
-        client.tell("register", address, None, {})
+        client.send_frame("register", address, None, {})
         remark(f"listening at {address}")
         for number, message in enumerate(client.messages(), 1):
             _print(message, as_json=as_json)

@@ -1,7 +1,6 @@
-"""`hutong rpc`: services of one's own code, running, or as a `.proto` for others.
+"""`hutong rpc`: run your own services, call those of a node, print a service's `.proto`.
 
-Strategy: the Protocol is imported and described as a program that binds it does, so what is printed is what a door
-offers.
+Strategy: a Protocol is described here by the function that binding uses, so the `.proto` printed is what gRPC offers.
 
 Knows nothing of how types are mapped.
 """

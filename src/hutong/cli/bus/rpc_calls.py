@@ -78,6 +78,7 @@ def stats(
 ) -> None:
     """Show how often each method was called, with what success and in what time."""
     found = _discovered(node, tls_of(tls_ca, tls_certificate, wanted=tls), "statistics", address=address)
+    # The statistics of an unknown address are empty, not an error.
     if address is not None and not found:
         raise UsageError(f"No service is bound at {address}; `hutong rpc list` shows those that are.", ExitCode.NOINPUT)
     rows = [
@@ -112,6 +113,7 @@ def call(
 ) -> None:
     """Call a method and print its result as JSON; of a stream, each item on a line."""
     address, dot, action = method.rpartition(".")
+    # The last dot divides: addresses have dots themselves.
     if not (address and dot and action):
         raise UsageError(f"{method!r} names no method; write ADDRESS.METHOD, as in shop.orders.place.")
     given = _arguments(arguments)
@@ -125,14 +127,17 @@ def call(
 
         site = CallSite(address, action, None, tuple(sent.items()))
         outcome = await ended(client.transport, OutgoingCall(site, given), timeout_ms)
+        # The call did not reach a service, or its connection ended.
         if isinstance(outcome, BaseException):
             raise outcome
         if outcome.failure is not None:
             raise error_of(outcome.failure, {})
         headers_back = dict(outcome.headers)
+        # A stream stays at the node; its items are asked for at an address of its own.
         if STREAM_ADDRESS in headers_back:
             await _print_stream(client, headers_back[STREAM_ADDRESS], timeout_ms)
             return
+        # A service as a result lives as long as the connection, which ends with this command.
         if PROXY_ADDRESS in headers_back:
             remark("the result is another service, which ends with this connection")
         _print_value(outcome.value)
@@ -147,6 +152,7 @@ async def _print_stream(client: Any, address: str, timeout_ms: int) -> None:
         for item in batch["items"]:
             _print_value(item)
         sys.stdout.flush()
+        # An empty batch alone is no end: the stream may be waiting.
         if batch["done"]:
             return
 

@@ -1,7 +1,7 @@
-"""The file that says how commands reach a secured broker: librdkafka's properties, one `name=value` a line.
+"""The properties file by which commands reach a secured broker, in librdkafka's form, one `name=value` a line.
 
 Strategy: one option, added to every command that talks to a broker by the Kafka client, so that they read the same;
-what its file says counts for the command that is run. Properties that would run programs or load code are refused.
+the file's properties apply to the one command that is run. Properties that would run programs or load code are refused.
 
 Knows nothing of what commands do.
 """

@@ -48,6 +48,7 @@ def consume(
 ) -> None:
     """Print a topic's records, from the beginning to what is its end now."""
     write = _json_writer(topic) if as_json else _raw_writer(key_separator)
+    # Committed offsets decide where a group begins, and the broker which partitions a member reads.
     if group is not None:
         if start is not None or partition is not None:
             raise UsageError("A group decides what is read: leave out --from and --partition, or use `group reset`.")
@@ -102,6 +103,7 @@ def _until_done(
     consumer: Any, topic: str, unfinished: dict[int, PartitionRange] | None, maximum: int | None
 ) -> Iterator[list[Any]]:
     remaining, idle_polls = maximum, 0
+    # None follows the topic for ever.
     while unfinished is None or unfinished:
         kept = []
         messages = consumer.consume(POLL_RECORDS, POLL_SECONDS)
@@ -119,6 +121,7 @@ def _until_done(
             if unfinished and number in unfinished and (ended or message.offset() + 1 >= unfinished[number].high):
                 del unfinished[number]
         if remaining is not None:
+            # A poll may bring more records than are wanted.
             kept = kept[:remaining]
             remaining -= len(kept)
         yield kept
@@ -135,7 +138,9 @@ def _group_records(bootstrap: str, topic: str, group: str, *, follow: bool, maxi
     consumer = client.consumer(
         bootstrap,
         group_id=group,
+        # librdkafka would store an offset when it hands a message out, before that is printed.
         enable_auto_offset_store=False,
+        # A new group begins at the start, as reading without a group does.
         auto_offset_reset="earliest",
         enable_partition_eof=True,
     )
@@ -157,8 +162,9 @@ def _until_ended(consumer: Any, topic: str, *, follow: bool, maximum: int | None
             idle_polls = 0
             assigned = [assignment.partition for assignment in consumer.assignment()]
             _check_progress(consumer, topic, [number for number in assigned if not is_ended.get(number)])
-        for message in messages:  # in their order: the last word on a partition counts
+        for message in messages:  # in their order: the last event of a partition counts
             is_ended[message.partition()] = _is_end(message, topic)
+        # The end of a partition arrives as a message with an error and no value.
         kept = [message for message in messages if message.error() is None]
         yield kept
         for message in kept:
@@ -173,9 +179,9 @@ def _until_ended(consumer: Any, topic: str, *, follow: bool, maximum: int | None
 
 
 def _check_progress(consumer: Any, topic: str, numbers: Iterable[int]) -> None:
-    """Raises UsageError for a partition that gives nothing though its broker says that there is more.
+    """Raises UsageError for a partition that gives nothing although its end offset is further.
 
-    Batches that lie about their content may have been stored by an earlier version, or by another broker.
+    Batches with a wrong header may have been stored by an earlier version, or by another broker.
     """
     from confluent_kafka import KafkaException, TopicPartition
 
@@ -205,6 +211,7 @@ def _is_end(message: Any, topic: str) -> bool:
     error = message.error()
     if error is None:
         return False
+    # An event and no failure; `enable_partition_eof` asks for it.
     if error.code() == KafkaError._PARTITION_EOF:
         return True
     raise client.failure(error, f"topic {topic}")
@@ -214,6 +221,7 @@ def _copy(batches: Iterator[list[Any]], write: Write) -> None:
     for batch in batches:
         for message in batch:
             write(message)
+        # A reader of a pipe sees each batch as it comes; Python would keep whole blocks.
         sys.stdout.flush()
 
 
@@ -225,6 +233,7 @@ def _raw_writer(key_separator: str | None) -> Write:
     output, separator = sys.stdout.buffer, key_separator.encode() if key_separator is not None else None
 
     def write(message: Any) -> None:
+        # Without --key-separator keys are not printed, as in kafka-console-consumer.
         if separator is not None:
             output.write((message.key() or b"") + separator)
         output.write((message.value() or b"") + b"\n")

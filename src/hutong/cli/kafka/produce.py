@@ -64,6 +64,7 @@ def produce(
     with progress(f"to {topic}") as advance:
         for number, (key, value) in enumerate(_pairs(files, separator), 1):
             sending.send(key, value)
+            # Drawing each record would cost more than sending it.
             if number % PROGRESS_EVERY_RECORDS == 0:
                 advance(PROGRESS_EVERY_RECORDS)
         sending.finish()
@@ -87,12 +88,14 @@ class Sending:
         while True:
             try:
                 self.producer.produce(self.topic, value=value, key=key, on_delivery=self._delivered, **self.shared)
+            # librdkafka's queue is full (queue.buffering.max.messages).
             except BufferError:
                 self._wait_for_room()
                 continue
             break
         self.sent += 1
         self.bytes_sent += len(value) + len(key or b"")
+        # Delivery reports are called back from `poll` alone.
         self.producer.poll(0)
         if self.first_error is not None:
             self._fail()
@@ -108,6 +111,7 @@ class Sending:
             client.check_access()
         if self.first_error is not None:
             self._fail()
+        # With acks=0 a delivery report means sent; a missing report is an error in every mode.
         if unsent or self.acknowledged != self.sent:
             raise UsageError(
                 f"Only {self.acknowledged} of {self.sent} records were acknowledged.", ExitCode.UNAVAILABLE
@@ -139,6 +143,7 @@ def _pairs(files: list[Path] | None, separator: bytes | None) -> Iterator[tuple[
                 yield None, line
                 continue
             key, found, value = line.partition(separator)
+            # A line without the separator has no key, and to guess one would change its partition.
             if not found:
                 raise UsageError(
                     f"Line {number} of {source} has no key separator {separator.decode()!r}.", ExitCode.DATAERR
@@ -166,6 +171,7 @@ def _lines(stream: IO[bytes], source: str) -> Iterator[bytes]:
     try:
         while line := stream.readline(LINE_BYTES_MAX + 1):
             number += 1
+            # `readline` returns a part of a longer line, which would be sent as a record of its own.
             if len(line) > LINE_BYTES_MAX:
                 raise UsageError(f"Line {number} of {source} is longer than {LINE_BYTES_MAX} bytes.", ExitCode.DATAERR)
             yield line.removesuffix(b"\n")

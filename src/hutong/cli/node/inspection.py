@@ -1,6 +1,6 @@
 """`hutong dump` and `hutong doctor`: look into the data folder of a node that is not running.
 
-Strategy: the folder is locked as a node locks it, so that nobody writes meanwhile. `hutong.journal.recover.inspect`
+Strategy: the folder is locked as a node locks it, so that no node writes meanwhile. `hutong.journal.recover.inspect`
 finds the problems, by the rules of recovery. Damage ends no listing: it is printed at its place, and the readable rest
 follows. Topic names come from the catalogue in the same folder.
 
@@ -52,6 +52,7 @@ def dump(
     """
     with _locked(folder) as groups:
         wanted = {name: inspector for name, inspector in groups.items() if group in (None, name)}
+        # A misspelt group would look like an empty one.
         if not wanted:
             raise UsageError(f"There is no group {group}; there are {', '.join(groups)}.", ExitCode.NOINPUT)
         damage = _Damage()
@@ -66,6 +67,7 @@ def dump(
         # Records differ in shape, so they are always JSON.
         columns = () if records else RUN_COLUMNS if runs or topic else FILE_COLUMNS
         print_rows(bounded, columns, as_json=as_json or records)
+        # Known only after the rows are printed: nothing counts them before.
         if bounded.is_cut:
             remark(f"There is more; --limit {limit} ended it (0 prints everything).")
     # Scripts see damage even if the rows were cut at the limit.
@@ -80,7 +82,7 @@ def doctor(
 ) -> int:
     """Check every byte of a stopped node's journals; ends with 65 when something is (still) wrong.
 
-    Without --repair nothing is changed: it says what a repair would do and what that would lose.
+    Without --repair nothing is changed: it shows what a repair would do and what that would lose.
     """
     from hutong.cli.kafka.topic import confirm
 
@@ -94,6 +96,7 @@ def doctor(
         if not problems:
             remark("Nothing is wrong.")
             return 0
+        # Shown first, since a remedy may give up records for good.
         if not repair:
             remark(f"Nothing was changed; `hutong doctor {folder} --repair` applies the remedies.")
             return ExitCode.DATAERR
@@ -107,6 +110,7 @@ def _examine(groups: "dict[str, Inspector]") -> "tuple[list[tuple[str, JournalPr
     problems: list[tuple[str, JournalProblem]] = []
     rows = []
     for name, inspector in groups.items():
+        # Every byte is read, so a large journal takes a while.
         with progress(f"checking {name}"):
             # Structure first, then the records inside batches whose CRC holds.
             found = inspector.problems() + find_false_batches(inspector)
@@ -129,6 +133,7 @@ def _repair(groups: "dict[str, Inspector]", problems: "list[tuple[str, JournalPr
         if not problems:
             remark("Nothing is wrong any more.")
             return 0
+        # Another round would find the same.
         if not curable:
             break
     for _group, problem in problems:
@@ -144,8 +149,10 @@ def _sentence(problem: "JournalProblem", group: str, names: Names) -> str:
         f"{_log_name(names, group, entry.partition_id)} offsets {entry.first_offset} to {entry.end_offset - 1}"
         for entry in problem.lost
     ]
+    # Nothing is deleted: consumers must skip these offsets.
     if problem.remedy is Remedy.READ_PAST and lost:
         return f"{problem} The batch has {lost[0]}."
+    # No other remedy loses records.
     if problem.remedy is not Remedy.GIVE_UP:
         return str(problem)
     return f"{problem} Lost at most: {', '.join(lost) or 'nothing that a log still has a place for'}."
@@ -157,14 +164,14 @@ class _Damage:
     def __init__(self) -> None:
         self.places: set[str] = set()
 
-    def tell(self, problem: "JournalProblem") -> None:
-        self._tell(f"{problem.path} at position {problem.position}", problem.sentence)
+    def report(self, problem: "JournalProblem") -> None:
+        self._print_once(f"{problem.path} at position {problem.position}", problem.sentence)
 
-    def tell_batch(self, log: str, base_offset: int, error: HutongError) -> None:
+    def report_batch(self, log: str, base_offset: int, error: HutongError) -> None:
         """A batch whose CRC holds and whose records cannot be read, stored before they were checked."""
-        self._tell(f"the batch of {log} at offset {base_offset}", str(error))
+        self._print_once(f"the batch of {log} at offset {base_offset}", str(error))
 
-    def _tell(self, place: str, sentence: str) -> None:
+    def _print_once(self, place: str, sentence: str) -> None:
         if place not in self.places:
             self.places.add(place)
             remark(f"{place}: {sentence}; the rest follows where it can be read.")
@@ -180,7 +187,7 @@ class _Bounded:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for number, row in enumerate(self._rows):
-            # A row after the limit exists: the output is cut, and says so.
+            # There is a row after the limit, so a remark must follow.
             if self._limit and number >= self._limit:
                 self.is_cut = True
                 return
@@ -188,7 +195,7 @@ class _Bounded:
 
 
 class _FoundRun:
-    """A run with its chunk and its batches as they lie in the file."""
+    """A run with its chunk and the bytes of its batches."""
 
     def __init__(self, group: str, log: str, chunk: "ScannedChunk", run: "ScannedRun", data: bytes) -> None:
         self.group, self.log, self.chunk, self.run, self.data = group, log, chunk, run, data
@@ -201,12 +208,14 @@ def _locked(folder: Path) -> Iterator["dict[str, Inspector]"]:
     from hutong.journal.recover.inspect import Inspector
     from hutong.server.broker.data.data_dir import DataDir
 
+    # Checked first, since taking the lock makes a folder that is missing.
     if not (folder / "groups").is_dir():
         raise UsageError(f"{folder} is no data folder of a node.", ExitCode.NOINPUT)
     try:
         # The node's own lock: a repair must not run next to a node.
         lock = DataDir(folder, os.urandom)
     except UsageError as error:
+        # TEMPFAIL means that the lock is held; other errors have a sentence that fits.
         if error.exit_code != ExitCode.TEMPFAIL:
             raise
         raise UsageError(f"A node is running on {folder}; stop it first.", ExitCode.TEMPFAIL) from None
@@ -224,12 +233,14 @@ def _runs(
 
     for group, inspector in groups.items():
         for segment, part in inspector.contents():
+            # The inspector yields a problem in the place of a chunk that it cannot read.
             if isinstance(part, JournalProblem):
                 if damage is not None:
-                    damage.tell(part)
+                    damage.report(part)
                 continue
             for run in part.runs:
                 log = _log_name(names, group, run.run.partition_id)
+                # The name of a log is TOPIC/PARTITION.
                 if topic is None or log.rpartition("/")[0] == topic:
                     # Opened for each run: a listing may stop early, and a generator must not keep files open.
                     with segment.path.open("rb") as file:
@@ -248,12 +259,14 @@ def _file_rows(groups: "dict[str, Inspector]") -> Iterator[dict[str, Any]]:
 
 
 def _names(groups: "dict[str, Inspector]") -> Names:
-    """(partition group, log id) → `topic/partition`, from the last word of the catalogue on each topic."""
+    """(partition group, log id) → `topic/partition`, from the latest record of the catalogue on each topic."""
     topics: dict[bytes, bytes | None] = {}
+    # Without the catalogue's group, logs are shown by their numbers.
     catalogue = {name: inspector for name, inspector in groups.items() if name == CATALOGUE_GROUP}
     for run in _runs(catalogue, {}, None, None):
         # The catalogue's last record of a topic counts, as in its replay.
         topics.update({record.key or b"": record.value for record in _records(run, None)})
+    # Logs of the node itself are not in the catalogue.
     names = {
         (CATALOGUE_GROUP, 0): "__hutong_metadata/0",
         ("offsets", 0): "__consumer_offsets/0",
@@ -261,6 +274,7 @@ def _names(groups: "dict[str, Inspector]") -> Names:
     }
     for key, value in topics.items():
         # None is the tombstone of a deleted topic.
+        # The catalogue has records of other kinds, too.
         if key.startswith(CATALOGUE_KEY) and value is not None:
             entry = json.loads(value)
             topic = key.removeprefix(CATALOGUE_KEY).decode()
@@ -269,7 +283,7 @@ def _names(groups: "dict[str, Inspector]") -> Names:
 
 
 def _records(found: _FoundRun, damage: _Damage | None) -> "Iterator[Record]":
-    """Raises ProtocolError, LimitExceeded for records that cannot be read, unless `damage` is there to tell it."""
+    """Raises ProtocolError, LimitExceeded for records that cannot be read, unless `damage` is there to report them."""
     from hutong.wire.kafka.batch.records import iterate_batches, iterate_records
 
     if not found.run.batches:  # a statement, or a run that was given up
@@ -278,9 +292,10 @@ def _records(found: _FoundRun, damage: _Damage | None) -> "Iterator[Record]":
         try:
             yield from iterate_records(batch)
         except (ProtocolError, LimitExceeded) as error:
+            # For names: a record that is skipped could be the deletion of a topic.
             if damage is None:
                 raise
-            damage.tell_batch(found.log, header.base_offset, error)
+            damage.report_batch(found.log, header.base_offset, error)
 
 
 def _run_row(found: _FoundRun) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def _permits(assignments: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def ready_line(listeners: Mapping[str, Address | str | None], pid: int, *, as_json: bool) -> str:
-    """The line that tells a supervisor where clients may connect, by protocol; those not opened are None."""
+    """The line by which a supervisor learns where clients may connect, by protocol; those not opened are None."""
     opened = {name: str(address) for name, address in listeners.items() if address is not None}
     if as_json:
         return json.dumps({"ready": True, **opened, "pid": pid})

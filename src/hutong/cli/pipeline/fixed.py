@@ -76,7 +76,7 @@ def pagerank(
 
 
 def explain_fixed(name: str, master: str, conf: list[str] | None, spark_log: str) -> None:
-    """Tells what a job reads and writes, and shows how Spark computes it, on a built-in sample."""
+    """Print what a job reads and writes, and how Spark computes it, on a built-in sample."""
     from hutong.pipelines import runner
 
     with _session(f"hutong explain {name}", master, conf, spark_log, quick=True) as session:

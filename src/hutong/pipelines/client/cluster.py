@@ -1,7 +1,7 @@
 """A Kafka cluster as its pipelines see it: which topics there are, who leads a partition, where its offsets end.
 
 Keeps one connection per broker and finds leaders through cached metadata. What fails in a way that may pass (a broker
-restarting, a leader moving, a topic being created) is tried again after a look at fresh metadata, with growing pauses,
+restarting, a leader moving, a topic being created) is retried with fresh metadata, with growing pauses,
 until a deadline. Blocking, for one thread: Spark runs one task per Python worker.
 
 Knows nothing of records.
@@ -146,9 +146,11 @@ class Cluster:
 
     def leader(self, partition: TopicPartition) -> BrokerConnection:
         """An idle connection to the broker that leads a partition. One attempt: use it inside `retrying`."""
+        # A leader that moved is looked up again by the next attempt: `retrying` clears the table.
         if partition not in self._leaders and not self._topics([partition.topic], create=False):
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {partition.topic} does not exist")
         node = self._leaders.get(partition, -1)
+        # During an election a partition has leader -1 (Metadata, LEADER_NOT_AVAILABLE).
         if node not in self._brokers:
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {partition} has no leader")
         return self.connection_to(self._brokers[node])
@@ -193,6 +195,7 @@ class Cluster:
             try:
                 return attempt()
             except (Unavailable, Refused) as error:
+                # The last pause would end after the deadline, so the error is raised before it.
                 if not is_retriable(error) or self._clock.monotonic_ms() + backoff_ms > deadline_ms:
                     raise
             self._leaders.clear()
@@ -205,11 +208,13 @@ class Cluster:
         self._connections.clear()
 
     def _topics(self, names: list[str] | None, create: bool) -> dict[str, TopicMetadata]:
+        # A null list asks for all topics, an empty one for none (Metadata, version 1).
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         response = self.any_connection().request(MetadataRequest(topics, allow_auto_topic_creation=create))
         self._remember(response)
         found = {}
         for topic in response.topics:
+            # Left out, since callers differ: a query fails, a stream may have lost the topic on purpose.
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 if create:  # brokers in KRaft mode say this while the topic is being made
                     raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {topic.name} does not exist: create it")
@@ -248,6 +253,7 @@ class Cluster:
                 where = TopicPartition(answer.name, partition.partition_index)
                 raise_refusal(partition.error_code, f"the offsets of {where} cannot be listed")
                 found[where] = FoundOffset(partition.offset, partition.timestamp)
+        # A missing answer would be a KeyError far from here.
         if found.keys() != asked.keys():
             raise ProtocolError(f"the broker at {leader.peer} did not answer for every partition")
         return found

@@ -72,6 +72,7 @@ def broken(error: OSError, peer: str, tls: Tls) -> AccessDenied | Unavailable:
     denied = denial(error, peer)
     if denied is not None:
         return denied
+    # Our side refused: the broker's certificate is expired, of another name, or unknown.
     if isinstance(error, ssl.SSLCertVerificationError):
         return _mistrust(error, peer, tls)
     if isinstance(error, TimeoutError):
@@ -87,6 +88,7 @@ def denial(error: OSError, peer: str) -> AccessDenied | None:
             f"the port {peer} does not speak TLS: set kafka.security.protocol to PLAINTEXT or SASL_PLAINTEXT, or take "
             "the port of a listener with TLS"
         )
+    # OpenSSL names alerts of the other side ..._ALERT_NAME; the rest are failures of our own.
     if "ALERT_" not in reason:
         return None
     alert = reason.partition("ALERT_")[2]

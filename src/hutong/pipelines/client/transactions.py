@@ -50,7 +50,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 ENDS_IN_FLIGHT_MAX = 256
 FEATURES_FROM = 3
-"""The first version of ApiVersions that tells features."""
+"""The first version of ApiVersions that has features (KIP-584)."""
 VERSION_FEATURE = "transaction.version"
 IMPLICIT = 2
 """The level of that feature from which a Produce of `IMPLICIT_PRODUCE` or above adds its partitions."""
@@ -69,6 +69,7 @@ class TransactionClient:
 
     def are_supported(self) -> bool:
         """True if the cluster has transactions and can describe them (Kafka 3.0 and later)."""
+        # Asked once: the answer changes only with an upgrade of the brokers.
         if self._are_supported is None:
             needed = (ADD_OFFSETS_TO_TXN, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS)
             cluster = self.coordinators.cluster
@@ -143,6 +144,7 @@ class TransactionClient:
         refused: list[Refused] = []
 
         def attempt() -> None:
+            # Bounded: many requests without reading an answer could fill the sockets of both sides.
             while left:
                 self._end_some(list(left)[:ENDS_IN_FLIGHT_MAX], left, refused, is_commit)
 
@@ -183,7 +185,7 @@ class TransactionClient:
         return [one for one in found if one.startswith(prefix)]
 
     def _end_some(self, ids: list[str], left: dict[str, Identity], refused: list[Refused], is_commit: bool) -> None:
-        """Send all, then take the answers: coordinators write markers for several at a time."""
+        """Send all, then read the answers: coordinators write markers for several at a time."""
         sent = self.coordinators.connections(CoordinatorKind.TRANSACTION, ids)
         for connection, mine in sent.items():
             for one in mine:
@@ -195,6 +197,7 @@ class TransactionClient:
                     what = f"transaction {one} cannot be {'committed' if is_commit else 'aborted'}"
                     raise_refusal(connection.receive().error_code, what)
                 except Refused as error:
+                    # The others are finished first: one that is still in flight must not hold them up.
                     if error.code in RETRIABLE:
                         failure = error
                         continue
@@ -216,6 +219,7 @@ class OpenTransaction:
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         """To be called before records of these partitions are sent; cheap for those added before."""
         new = set(partitions) - self._added
+        # Before KIP-890 only announced partitions get the marker that ends the transaction.
         if new and self.produce_version < IMPLICIT_PRODUCE:
             self._transactions.add_partitions(self.identity, sorted(new))
         self._added |= new
@@ -232,10 +236,12 @@ def _produce_version(connection: BrokerConnection) -> int:
 
 
 def _outcome(state: TransactionState, asked: Identity) -> TransactionOutcome:
+    # Brokers forget an id after transactional.id.expiration.ms, long after its transaction ended.
     if state.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
         return TransactionOutcome.ABORTED
     raise_refusal(state.error_code, f"transaction {asked.transactional_id} cannot be looked at")
     if state.transaction_state in COMMITS:
         return TransactionOutcome.COMMITTED
+    # A later owner of the id has another epoch: its open transaction is not the one asked for.
     is_same = asked.producer == (state.producer_id, state.producer_epoch)
     return TransactionOutcome.OPEN if state.transaction_state == ONGOING and is_same else TransactionOutcome.ABORTED

@@ -18,7 +18,7 @@ def undisturbed() -> Iterator[None]:
     before = signal.getsignal(signal.SIGINT)
     root = logging.getLogger()
     if not root.handlers:
-        root.addHandler(logging.NullHandler())  # py4j tells the root logger of each interrupt, with a stack trace
+        root.addHandler(logging.NullHandler())  # py4j logs each interrupt at the root logger, with a stack trace
     try:
         yield
     finally:

@@ -44,7 +44,7 @@ class MicroBatch:
     row_count: int = 0
     arrived_per_s: float | None = None
     lag_of_topic: Mapping[str, int] | None = None
-    """Rows, or None where no source tells."""
+    """Rows, or None where no source reports its newest offset."""
     watermark_ms: int | None = None
     state_row_count: int | None = None
     state_bytes: int | None = None
@@ -53,7 +53,7 @@ class MicroBatch:
 
     @property
     def lag(self) -> int | None:
-        """Rows that wait over all topics, or None where no source tells."""
+        """Rows that wait over all topics, or None where no source reports its newest offset."""
         return None if self.lag_of_topic is None else sum(self.lag_of_topic.values())
 
 

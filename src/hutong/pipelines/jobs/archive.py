@@ -61,7 +61,7 @@ FINISH_S_MAX = 60
 
 
 def run(work: Work) -> str:
-    """Archive until stopped, or until the end if the trigger says so."""
+    """Archive until stopped, or until the present end where the trigger is `available now`."""
     from hutong.pipelines.jobs.compaction import compact  # which knows this module, too
 
     if work.pipeline.trigger == BATCH:

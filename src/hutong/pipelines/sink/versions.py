@@ -45,7 +45,7 @@ class VersionWriter(DataSourceArrowWriter):
             )
         self._counts = self._committer().settle(self._query_id, self._version)
         if self._counts:
-            self._tell(sys.stderr if stream is None else stream)
+            self._report_dropped(sys.stderr if stream is None else stream)
 
     @failure_reports.failures_reported()
     def write(self, iterator: Iterator["pyarrow.RecordBatch"]) -> WriterCommitMessage:
@@ -62,7 +62,7 @@ class VersionWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         batch = batch_of(messages, self._version)
         if batch is not None and not self._committer().commit_version(batch):
-            self._tell(sys.stderr)
+            self._report_dropped(sys.stderr)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         batch = batch_of(messages, self._version)
@@ -70,7 +70,7 @@ class VersionWriter(DataSourceArrowWriter):
             with suppress(HutongError):  # Spark's own failure is reported already; the transactions time out
                 self._committer().abort(batch)
 
-    def _tell(self, stream: TextIO) -> None:
+    def _report_dropped(self, stream: TextIO) -> None:
         """Report what is dropped: two jobs with one id look like two attempts of one."""
         what = f"version {self._version} of {name_of(self._query_id)}"
         stream.write(f"hutong: nothing is written: {what} was written before; two jobs need two ids\n")

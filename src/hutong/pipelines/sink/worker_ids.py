@@ -19,7 +19,7 @@ IDS_MAX = 256
 
 @dataclass(slots=True)
 class WorkerIds:
-    """The ids of one worker. `name` tells it from any other, of any time."""
+    """The ids of one worker. `name` is random, so no other worker has the same ids."""
 
     name: str
     _count: int = 0
@@ -27,7 +27,7 @@ class WorkerIds:
     """The query and the batch that each id was taken for last, in that order of time."""
 
     def take(self, query_id: str, batch_id: int) -> str:
-        """The end of a transactional id, which holds nothing that anybody may want."""
+        """The end of a transactional id, whose last transaction is settled."""
         chosen = next(
             (one for one, (query, batch) in self._used.items() if query == query_id and batch < batch_id), None
         )

@@ -79,10 +79,12 @@ class PartitionReader:
                     continue
                 records = _contiguous(answer)
                 batches = self._index_batches(records)
+                # A fetch always holds one whole batch, even above the limit (KIP-74).
                 if not batches.count:
                     raise ProtocolError(
                         f"the broker sent less than one whole batch of {self._partition} for offset {self._position}"
                     )
+                # Without this check such a broker would keep the task reading for ever.
                 if batches.next_offset <= self._position:
                     raise ProtocolError(f"the broker sent batches of {self._partition} older than asked for")
                 self._position = batches.next_offset
@@ -105,6 +107,7 @@ class PartitionReader:
                 return None
             connection.send(self._request())
         answer = self._read(connection.receive())
+        # Retention or DeleteRecords removed the position, or an unclean election cut the log.
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._skip_lost()
             return None
@@ -120,6 +123,7 @@ class PartitionReader:
 
     def _send_ahead(self) -> None:
         """Send the next request early. A failure is ignored: the next `_fetch` sends it again."""
+        # Nothing more is wanted of this partition.
         if self._position >= self._end:
             return
         try:
@@ -151,6 +155,7 @@ class PartitionReader:
     def _note_empty(self, answer: PartitionData) -> None:
         """Nothing came in time: wait on, unless the broker can read up to the end and found nothing several times."""
         readable = answer.last_stable_offset if self._cluster.settings.read_committed else answer.high_watermark
+        # The plan saw a later end: the broker asked is behind, or the log was cut.
         if readable < self._end:
             raise Refused(
                 ErrorCode.OFFSET_NOT_AVAILABLE,
@@ -164,6 +169,7 @@ class PartitionReader:
         """The broker asked knows no such partition: another may lead it now, or the topic is gone."""
         partition = self._partition
         topic = self._cluster.topics([partition.topic]).get(partition.topic)
+        # Still in the metadata, so another broker leads it now.
         if topic is not None and partition.partition in topic.partitions:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} moved to another broker while it was read")
         if self._settings.fail_on_data_loss:
@@ -171,7 +177,7 @@ class PartitionReader:
         self._position = self._end
 
     def _skip_lost(self) -> None:
-        """The position is outside the log: fail, or go on with what is left."""
+        """The position is outside the log: fail, or continue with what is left."""
         if self._settings.fail_on_data_loss:
             raise data_lost(f"offset {self._position} of {self._partition} is gone")
         earliest = self._cluster.offsets({self._partition: EARLIEST})[self._partition].offset

@@ -30,6 +30,7 @@ def subscribed(cluster: Cluster, subscription: Subscription, *, missing_ok: bool
         raise UsageError(
             f"topic {', '.join(missing)} does not exist: check the name, or create it first", ExitCode.NOINPUT
         )
+    # Internal topics match only by name, as with Kafka's own pattern subscription.
     if subscription.pattern is not None:
         matches = re.compile(subscription.pattern).fullmatch
         topics = {name: topic for name, topic in topics.items() if matches(name) and not topic.is_internal}
@@ -47,6 +48,7 @@ def subscribed(cluster: Cluster, subscription: Subscription, *, missing_ok: bool
 def resolve(cluster: Cluster, partitions: Sequence[TopicPartition], rule: OffsetRule) -> Offsets:
     """The offset of each partition by a rule. Raises UsageError when the rule does not fit the partitions."""
     given = rule.offsets if rule.offsets is not None else rule.timestamps_ms
+    # As Spark's own source: a partition that is left out would silently start elsewhere.
     if given is not None and set(given) != set(partitions):
         raise UsageError(_misfit(rule.option, given, partitions))
     if rule.timestamps_ms is not None:
@@ -124,6 +126,7 @@ def with_new(cluster: Cluster, start: Offsets, end: Iterable[TopicPartition], fa
     """
     new = at(cluster, [partition for partition in end if partition not in start], EARLIEST)
     late = {partition: offset for partition, offset in new.items() if offset != 0}
+    # A new partition begins at 0, unless retention has removed its first records already.
     if late and fail_on_data_loss:
         named = ", ".join(f"{partition} starts from offset {offset}" for partition, offset in sorted(late.items()))
         raise data_lost(f"a partition was added and {named} instead of 0")
@@ -141,6 +144,7 @@ def ranges_between(
     backwards = sorted(partition for partition in start.keys() & end.keys() if end[partition] < start[partition])
     if fail_on_data_loss and vanished:
         raise data_lost(f"partition {', '.join(map(str, vanished))} is gone")
+    # The topic was deleted and created again, or an unclean election cut it.
     if fail_on_data_loss and backwards:
         changes = ", ".join(f"{one} was changed from {start[one]} to {end[one]}" for one in backwards)
         raise data_lost(f"the offset of {changes}")
@@ -186,6 +190,7 @@ def _misfit(option: str, given: Mapping[TopicPartition, int], partitions: Iterab
 def _at_timestamps(cluster: Cluster, timestamps_ms: Mapping[TopicPartition, int], rule: OffsetRule) -> Offsets:
     found = cluster.offsets(timestamps_ms)
     unmatched = sorted(partition for partition, answer in found.items() if answer.offset < 0)
+    # Spark's startingOffsetsByTimestampStrategy decides: an error, or the end of the partition.
     if unmatched and rule.must_match:
         names = ", ".join(map(str, unmatched))
         raise UsageError(

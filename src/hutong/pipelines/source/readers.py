@@ -138,7 +138,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(inside_log(cluster, start, options.starting, options.fetch.fail_on_data_loss))
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Tells Spark that there are limits; what they are is decided here, by `Admission`."""
+        """Report to Spark that there are limits; `Admission` applies them."""
         limits = self._options.limits
         if limits.records_max is not None:
             return ReadMaxRows(limits.records_max)
@@ -152,7 +152,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return to_json(self._target if self._target is not None else self._ends())
         known = from_json(start)
         latest = self._target if self._target is not None else self._latest(known)
-        begin = with_new(self._cluster(), known, latest, fail_on_data_loss=False)  # `partitions` tells of a loss
+        begin = with_new(self._cluster(), known, latest, fail_on_data_loss=False)  # `partitions` reports a loss
         once = isinstance(limit, ReadAllAvailable)
         return to_json(self._admission.reach(begin, latest, everything=once, wait=self._target is None))
 

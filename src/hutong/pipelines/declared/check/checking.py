@@ -62,7 +62,7 @@ def check(pipeline: Pipeline, problems: Problems) -> None:
 
 
 def read_and_check(file: Path) -> tuple[Pipeline, Problems]:
-    """A pipeline from a file with all that its declaration alone tells to be wrong. Raises UsageError."""
+    """A pipeline from a file, with the problems that its declaration alone shows. Raises UsageError."""
     pipeline, problems = read_pipeline(file)
     check(pipeline, problems)
     return pipeline, problems
@@ -81,9 +81,10 @@ def runs_by_itself(transform: Transform) -> bool:
 
 
 def _check_head(pipeline: Pipeline, problems: Problems) -> None:
-    is_told = any(problem.where == "pipeline.name" for problem in problems.found)  # that there is none
-    if not is_told and not NAME.fullmatch(pipeline.name):
+    is_reported = any(problem.where == "pipeline.name" for problem in problems.found)  # that there is none
+    if not is_reported and not NAME.fullmatch(pipeline.name):
         problems.add("pipeline.name", f"is '{pipeline.name}': take small letters, digits and dashes, at most 100")
+    # Spark refuses months and years here as well: their length varies.
     if pipeline.is_endless and not INTERVAL.fullmatch(pipeline.trigger):
         problems.add(
             "pipeline.trigger",
@@ -107,6 +108,7 @@ def _check_transform(pipeline: Pipeline, problems: Problems) -> None:
         if name in pipeline.sources:
             # Both would be temporary views of one name.
             problems.add(f"transform.sql.{name}", "has the name of a source: choose another")
+    # A pipeline declared in Python holds the function itself, and Python has compiled it already.
     if isinstance(transform.function, str):
         _check_function(pipeline, transform.function, problems)
     if transform.job is not None:
@@ -187,6 +189,7 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
     where = f"sources.{name}"
     if not VIEW_NAME.fullmatch(name):
         problems.add(where, "cannot name a view for SQL: take letters, digits and underscores")
+    # Without a known kind no other key can be judged.
     if not _is_one_of(f"{where}.kind", source.kind, SOURCE_KINDS, problems):
         return
     if source.watermark is not None and not INTERVAL.fullmatch(source.watermark.delay):
@@ -202,6 +205,7 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
     chosen = [key for key in ("topic", "topics", "pattern") if getattr(source, key)]
     # Spark's own option names are accepted as well, so that existing jobs can be copied.
     chosen += [option for option in STRATEGIES if option in source.options]
+    # Spark's own Kafka source refuses a second strategy, too.
     if len(chosen) != 1:
         reported = f"has {' and '.join(chosen)}: take one of them" if chosen else 'names no topic: add topic = "..."'
         problems.add(where, reported)
@@ -212,6 +216,7 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
         # The other formats have a fixed type.
         if value in ("json", "avro") and getattr(source, schema_key) is None and schema_key not in source.options:
             problems.add(f"{where}.{schema_key}", f'is missing: {key} = "{value}" needs to know the fields')
+    # Spark passes unknown options on without a word, so a misspelt one would have no effect.
     check_names(where, source.options, READING_OPTIONS, problems)
     try:
         options = reader_options(pipeline, source)
@@ -246,6 +251,7 @@ def _check_sink(pipeline: Pipeline, name: str, sink: Sink, problems: Problems) -
             problems.add(where, str(error))
         return
     _refuse(where, sink, ("topic", "bootstrap", "key"), problems)
+    # The console keeps nothing, so there is no folder to check.
     if sink.kind == CONSOLE:
         _refuse(where, sink, ("path", "partition_by"), problems)
         return
@@ -270,7 +276,7 @@ def _check_outputs(pipeline: Pipeline, problems: Problems) -> None:
 
 
 def frame_names(pipeline: Pipeline) -> list[str] | None:
-    """The names of what the transform gives, None where only running it tells."""
+    """The names of what the transform gives, None where only a run shows them."""
     sql = pipeline.transform.sql
     if sql is not None and not isinstance(sql, str):
         return list(sql)

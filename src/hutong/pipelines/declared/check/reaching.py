@@ -12,7 +12,7 @@ from hutong.pipelines.option_values import cluster_of
 
 ANSWER_MS_MAX = 5_000
 """The time for brokers to answer before a pipeline is started."""
-NAMES_TOLD_MAX = 10
+NAMES_SHOWN_MAX = 10
 
 
 class Reached:
@@ -59,7 +59,7 @@ def _check(
             problems.add(f"{where}.topic", f"there is no topic {topic} yet: the broker may make it", mild=True)
             continue
         known = [name for name, one in topics.items() if not one.is_internal]
-        advice = suggestion(topic, known[:NAMES_TOLD_MAX]) or "; create it first"
+        advice = suggestion(topic, known[:NAMES_SHOWN_MAX]) or "; create it first"
         problems.add(f"{where}.topic", f"there is no topic {topic} at {options['kafka.bootstrap.servers']}{advice}")
 
 

@@ -68,6 +68,7 @@ def read_pipeline(file: Path, environment: Mapping[str, str] = os.environ) -> tu
 def load_module(file: Path) -> ModuleType:
     """Run a Python file of the user's as a module of its stem's name. Raises UsageError when that fails."""
     specification = importlib.util.spec_from_file_location(file.stem, file)
+    # None for a suffix that Python does not import.
     if specification is None or specification.loader is None or not file.is_file():
         raise UsageError(f"there is no Python file {file}", ExitCode.NOINPUT)
     known = sys.modules.get(file.stem)
@@ -118,6 +119,7 @@ def _line_of(error: Exception, file: Path) -> str:
 
 def _pipeline(document: dict[str, Any], problems: Problems, environment: Mapping[str, str]) -> Pipeline:
     reader = _Reader(problems, environment)
+    # A misspelt table would otherwise be ignored without a word.
     for table in document.keys() - set(TABLES):
         problems.add(table, f"is no table of a pipeline{suggestion(table, TABLES)}")
     head = reader.table("pipeline", document.get("pipeline"), PIPELINE_KEYS)
@@ -181,10 +183,12 @@ class _Reader:
             return {}
         read = {}
         for key, value in table.items():
+            # Reported and skipped, so that the rest of the table is checked in the same run.
             if key not in kinds:
                 self._problems.add(f"{where}.{key}", f"is not known here{suggestion(key, kinds)}")
                 continue
             converted = self._converters[kinds[key]](f"{where}.{key}", value)
+            # What does not fit is reported already; its default takes its place.
             if converted is not None:
                 read[key] = converted
         return read
@@ -222,6 +226,7 @@ class _Reader:
         return None
 
     def _flag(self, where: str, value: Any) -> bool | None:
+        # TOML has truth values of its own, so text such as "yes" is a mistake.
         if isinstance(value, bool):
             return value
         self._misfit(where, value, FLAG)
@@ -237,6 +242,7 @@ class _Reader:
     def _watermark(self, where: str, value: Any) -> Watermark | None:
         keys = {"column": TEXT, "delay": TEXT}
         read = self.table(where, value, keys) if isinstance(value, dict) else {}
+        # Spark needs the column and the delay; half a watermark means nothing.
         if read.keys() == keys.keys():
             return Watermark(**read)
         self._misfit(where, value, '{ column = "timestamp", delay = "10 minutes" }')
@@ -252,6 +258,7 @@ class _Reader:
 
     def _filled(self, where: str, text: str) -> str:
         for name in VARIABLE.findall(text):
+            # Reported and replaced by nothing, so that the other checks still run.
             if name not in self._environment:
                 self._problems.add(where, f"needs the environment variable {name}, which is not set")
         # A function, since a replacement text would interpret backslashes.

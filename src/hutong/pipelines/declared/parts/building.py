@@ -54,6 +54,7 @@ def transformed(
 ) -> "dict[str, DataFrame]":
     """Apply the transform to the sources; results by name. Not for jobs that read and write themselves."""
     transform = pipeline.transform
+    # A single query needs no name: there is one output.
     if isinstance(transform.sql, str):
         with place("transform.sql"):
             return {RESULT: session.sql(transform.sql)}
@@ -96,6 +97,7 @@ def _frame(session: "SparkSession", pipeline: Pipeline, source: Source, *, strea
             # A batch read infers the schema from the files that exist now; streams refuse to infer.
             frame = session.read.format(source.kind).options(**options).load()
             reader = session.readStream.schema(frame.schema)
+        # With a schema Spark need not read files to infer one.
         elif schema is not None:
             reader = reader.schema(schema)
         frame = reader.format(source.kind).options(**options).load()
@@ -139,6 +141,7 @@ def _ship_by_value(module: Any) -> None:
 def _named(where: str, outputs: Any) -> "dict[str, DataFrame]":
     from pyspark.sql import DataFrame
 
+    # A single result needs no name.
     if isinstance(outputs, DataFrame):
         return {RESULT: outputs}
     if isinstance(outputs, Mapping) and all(isinstance(one, DataFrame) for one in outputs.values()):
@@ -151,6 +154,7 @@ def _shaped(name: str, sink: Sink, frame: "DataFrame") -> "DataFrame":
     where = f"sinks.{name}"
     _require(where, "key", [sink.key] if sink.key is not None else [], frame)
     _require(where, "partition_by", sink.partition_by, frame)
+    # Files and the console take the columns as they are.
     if sink.kind != TOPIC:
         return frame
     from pyspark.sql import functions as f
@@ -170,6 +174,7 @@ def _shaped(name: str, sink: Sink, frame: "DataFrame") -> "DataFrame":
     else:
         advice = 'write value_format = "json" to make one of all columns, or name one value'
         raise Misbuilt(where, f"a topic needs a column value, and there are {', '.join(frame.columns)}: {advice}")
+    # As in Spark's own Kafka sink: an option names the topic, or a column does for each row.
     if sink.topic is None and "topic" not in columns and "topic" not in sink.options:
         raise Misbuilt(where, 'no topic is given: add topic = "...", or a column named topic')
     return frame.select(*(column.alias(name) for name, column in kept.items()))

@@ -29,19 +29,19 @@ KILL_S = 30
 POLL_S = 0.2
 DRIVER = (sys.executable, "-m", "hutong.pipelines.declared.process.driver")
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Supervisor:
-    """Runs one pipeline. `tell` shows a sentence to the user."""
+    """Runs one pipeline. `report` shows a sentence to the user."""
 
     def __init__(
-        self, pipeline: Pipeline, request: Request, clock: Clock, tell: Tell, command: Sequence[str] = DRIVER
+        self, pipeline: Pipeline, request: Request, clock: Clock, report: Report, command: Sequence[str] = DRIVER
     ) -> None:
         self._pipeline = pipeline
         self._request = request
         self._clock = clock
-        self._tell = tell
+        self._report = report
         self._command = command
         self._restarts = Restarts(pipeline.restarts)
         self._stop = threading.Event()
@@ -60,7 +60,7 @@ class Supervisor:
                 pause_s = self._restarts.after(cause_of(code), progressed=bool(run.last_progress()))
                 if pause_s is None:
                     return code if code > 0 else ExitCode.SOFTWARE, record
-                self._tell(f"{_reason(record, code)}; starting again in {pause_s:.0f} s")
+                self._report(f"{_reason(record, code)}; starting again in {pause_s:.0f} s")
                 if self._stop.wait(pause_s):
                     return 0, record
 
@@ -123,7 +123,7 @@ class Supervisor:
             if self._stop.is_set() and self._driver is not None:
                 self._driver.kill()
             elif not self._stop.is_set():
-                self._tell("stopping after this batch; once more to stop at once")
+                self._report("stopping after this batch; once more to stop at once")
             self._stop.set()
 
         before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -100,6 +100,7 @@ class RunFolder:
 
     def append_progress(self, line: str) -> None:
         """Add one progress: a JSON document without line breaks."""
+        # One older file is kept, so a run's progress is bounded by twice this size.
         if self.progress.exists() and self.progress.stat().st_size > PROGRESS_BYTES_MAX:
             self.progress.replace(self.path / "progress.1.jsonl")
         with self.progress.open("a", encoding="utf-8") as file:
@@ -130,6 +131,7 @@ class PipelineFolder:
 
     def new_run(self, run_id: str) -> RunFolder:
         """Make the folder of a run, and drop the oldest runs. Raises UsageError when that cannot be."""
+        # Before the new run is made, so that it counts as one of RUNS_MAX.
         for old in self.runs()[: -RUNS_MAX + 1]:
             shutil.rmtree(old.path, ignore_errors=True)
         run = RunFolder(self.path / "runs" / run_id)
@@ -159,6 +161,7 @@ class PipelineFolder:
 
     def last_record(self) -> tuple[RunFolder, RunRecord] | None:
         """The newest run that has a record."""
+        # The newest may have none: its driver was killed before the first record.
         for run in reversed(self.runs()):
             record = run.read()
             if record is not None:
@@ -232,6 +235,7 @@ def _try_lock(descriptor: int, kind: int, attempts: int = 1) -> bool:
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
+            # Not after the last attempt, which would only delay the error.
             if attempt + 1 < attempts:
                 time.sleep(LOCK_PAUSE_S)
         else:

@@ -48,6 +48,7 @@ def run(session: "SparkSession", pipeline: Pipeline, around: RunContext) -> str 
         return _run_job(session, pipeline, frames, around)
     outputs = transformed(session, pipeline, frames)
     ready = {name: output_of(name, sink, outputs) for name, sink in pipeline.sinks.items()}
+    # A static source makes a batch frame even in a stream: then each sink is written once.
     if not any(frame.isStreaming for frame in ready.values()):
         for name, frame in ready.items():
             if not around.stop.is_set():
@@ -102,6 +103,7 @@ def _start(pipeline: Pipeline, name: str, frame: "DataFrame", folder: PipelineFo
 
 
 def _write(pipeline: Pipeline, sink: Sink, frame: "DataFrame") -> None:
+    # `show` takes the options that the console sink of streams has.
     if sink.kind == CONSOLE:
         frame.show(int(sink.options.get("numRows", "20")), truncate=sink.options.get("truncate", "true") == "true")
         return
@@ -117,6 +119,7 @@ def _follow(queries: "list[StreamingQuery]", around: RunContext) -> None:
         for query in queries:
             _raise_failure(query)
         around.show(around.log.line)
+    # The user asked for the end; otherwise all queries have ended by themselves.
     if around.stop.is_set():
         around.show("finishing the batch")
         _finish_batches(queries, around)

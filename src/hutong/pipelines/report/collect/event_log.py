@@ -20,7 +20,7 @@ PART_COUNT_MAX = 100_000
 
 
 def read_event_log(path: Path, run: SparkRun) -> None:
-    """Add what the log tells to `run`. Raises UsageError when there is no log, or a file that is none."""
+    """Add the log's events to `run`. Raises UsageError when there is no log, or a file that is none."""
     reader, reading = EventReader(run), Reading()
     for part in parts_of(path):
         for line in lines_of_file(part, reading):

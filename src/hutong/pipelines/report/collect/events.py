@@ -22,7 +22,7 @@ Event = Mapping[str, Any]
 LISTENER = "org.apache.spark.sql.streaming.StreamingQueryListener$"
 PARENT_COUNT_MAX = 1000
 OPERATOR_COUNT_MAX = 12
-UNTOLD = ("WholeStageCodegen", "Exchange", "AQEShuffleRead", "ShuffleQueryStage")
+EDGE_OPERATORS = ("WholeStageCodegen", "Exchange", "AQEShuffleRead", "ShuffleQueryStage")
 """Operators by which every stage begins or ends."""
 METRICS = {
     "internal.metrics.executorRunTime": "run_time_ms",
@@ -67,8 +67,10 @@ class EventReader:
 
     def take(self, event: object) -> None:
         try:
+            # A line of valid JSON may be a list or a number.
             if not isinstance(event, dict):
                 raise TypeError
+            # Every version of Spark adds events; those without a handler are skipped.
             handler = self._handlers.get(event["Event"])
             if handler is not None:
                 handler(event)
@@ -137,6 +139,7 @@ class EventReader:
         # The key may be absent or null.
         message = str(dict(result.get("Exception") or {}).get("Message") or "")
         stopped = STOPPED_BY_HAND in message
+        # The model keeps the newest jobs only, so a long one's may be gone.
         if job is not None:
             job.ended_ms = _moment(event["Completion Time"])
             # Stopping a query by hand ends its job with an exception, which is no failure.
@@ -150,6 +153,7 @@ class EventReader:
         info = dict(event["Stage Info"])
         ended = event["Event"] == "SparkListenerStageCompleted"
         reason = str(info.get("Failure Reason") or "")
+        # The events have no status: a reason means failure, and its words show a stop by hand.
         status = (
             "ACTIVE" if not ended else "STOPPED" if STOPPED_BY_HAND in reason else "FAILED" if reason else "COMPLETE"
         )
@@ -174,6 +178,7 @@ class EventReader:
         took_ms = max(0, int(task["Finish Time"]) - int(task["Launch Time"]))
         # TaskKilled is a speculative twin that lost, or a task of a stopped query.
         failed = reason.get("Reason") not in {"Success", "TaskKilled"}
+        # The model keeps the newest stages only.
         if stage is not None:
             self.run.stages[stage.stage_id] = replace(
                 stage,
@@ -195,6 +200,7 @@ class EventReader:
 
     def _query_terminated(self, event: Event) -> None:
         error = event.get("exception")
+        # A query that was stopped has no exception.
         if error:
             self.run.add_failure(f"query {self.run.query(str(event['id'])).name}", str(error))
 
@@ -202,6 +208,7 @@ class EventReader:
         sums = dict.fromkeys(METRICS.values(), 0)
         for reported in info.get("Accumulables", ()):
             into = METRICS.get(reported.get("Name", ""))
+            # The other accumulators are a user's own, or figures that the page does not show.
             if into is not None:
                 # Several accumulators share one figure: memory and disk spill, for example.
                 sums[into] += max(0, int(reported.get("Value", 0)))
@@ -223,6 +230,7 @@ class EventReader:
 
 
 def _work(job_id: int, query_id: str, batch: object, properties: Event) -> str:
+    # A micro-batch may run several jobs: query and batch number join them.
     if query_id:
         return f"query {query_id} batch {batch}"
     # The outermost first: adaptive execution splits a query into several executions.
@@ -258,7 +266,7 @@ def _operators(info: Event) -> tuple[str, ...]:
         scope = json.loads(rdd.get("Scope") or "{}")
         name = str(scope.get("name", ""))
         # Scopes of a program's own RDDs have other ids, and names without meaning to a user.
-        if str(scope.get("id", "")).startswith("spark_plan_") and not name.startswith(UNTOLD):
+        if str(scope.get("id", "")).startswith("spark_plan_") and not name.startswith(EDGE_OPERATORS):
             found[name] = None
     return tuple(found)[:OPERATOR_COUNT_MAX]
 

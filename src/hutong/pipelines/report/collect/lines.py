@@ -42,6 +42,7 @@ def lines_of_chunks(chunks: Iterable[bytes], reading: Reading) -> Iterator[bytes
         for index, piece in enumerate(pieces):
             if not passing_over:
                 rest += piece
+            # The rest of the line is skipped up to its end, so memory stays bounded.
             if len(rest) > LINE_BYTES_MAX:
                 passing_over, rest = True, bytearray()
                 reading.long_line_count += 1
@@ -50,6 +51,7 @@ def lines_of_chunks(chunks: Iterable[bytes], reading: Reading) -> Iterator[bytes
                     reading.line_count += 1
                     yield bytes(rest)
                 passing_over, rest = False, bytearray()
+    # No line break at the end: the writer was killed, or still writes.
     if rest:
         reading.cut_off = True
         yield bytes(rest)

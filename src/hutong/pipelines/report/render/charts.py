@@ -51,6 +51,7 @@ def lines_over_time(label: str, times_ms: Sequence[int], series: Sequence[Series
     series = series[:SERIES_COLOUR_COUNT]
     top, ticks = _scale([value for line in series for value in line.values if value is not None])
     begin, end = (times_ms[0], times_ms[-1]) if times_ms else (0, 1)
+    # A single batch would divide by a span of zero.
     if begin == end:
         begin, end = begin - LONE_POINT_MS, end + LONE_POINT_MS
 
@@ -117,6 +118,7 @@ def _line(places: Sequence[float], values: Sequence[float | None], top: float, c
         y = TOP + INNER_HEIGHT * (1 - value / top)
         way.append(f"{'L' if is_down else 'M'}{number(x)} {number(y)}")
         ends = index + 1 == len(values) or values[index + 1] is None
+        # A path of one point draws nothing.
         if not is_down and ends:
             way.append("h1")
         is_down = True
@@ -152,6 +154,7 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
 def _scale(values: Sequence[float]) -> tuple[float, list[float]]:
     """The end of the axis and its ticks: steps of 1, 2 or 5 times a power of ten."""
     most = max(values, default=0.0)
+    # An axis of zeros has no power of ten.
     if most <= 0:
         return 1.0, [0.0]
     power = 10.0 ** math.floor(math.log10(most / VALUE_TICKS))
@@ -163,6 +166,7 @@ def _scale(values: Sequence[float]) -> tuple[float, list[float]]:
 def _time_ticks(begin_ms: int, end_ms: int) -> list[tuple[int, str]]:
     span_s = (end_ms - begin_ms) / 1000
     step_s = next((step for step in TIME_STEPS_S if span_s / step <= PLACE_TICKS), None)
+    # A log of years: whole weeks, as many as give few enough ticks.
     if step_s is None:
         step_s = math.ceil(span_s / PLACE_TICKS / 604_800) * 604_800
     step_ms = step_s * 1000

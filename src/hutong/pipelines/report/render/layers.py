@@ -58,6 +58,7 @@ def _without_circles(parents: Mapping[int, Iterable[int]]) -> dict[int, list[int
         open_ends = [start]
         while open_ends:
             node = open_ends[-1]
+            # Visited already, as the parent of an earlier node.
             if node in finished:
                 open_ends.pop()
                 continue
@@ -76,6 +77,7 @@ def _rows_of(edges: Mapping[int, Sequence[int]], row_node_count_max: int) -> dic
     counts: dict[int, int] = {}
     for node, ahead in edges.items():
         row = max((home[parent] + 1 for parent in ahead), default=0)
+        # A full row: the node moves down, and its children with it.
         while counts.get(row, 0) >= row_node_count_max:
             row += 1
         home[node] = row
@@ -161,6 +163,7 @@ def _close_up(
     for part in sorted(_parts(rows, links), key=lambda part: (min(centres[spot] for spot in part), min(part).node)):
         lefts = [(spot.row, centres[spot] - half(spot)) for spot in part]
         shift = max((reached[row] + gap - left for row, left in lefts if row in reached), default=None)
+        # The first part of all begins at the left edge.
         if shift is None:
             shift = -min(left for _, left in lefts)
         for spot in part:

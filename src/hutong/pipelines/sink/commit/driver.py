@@ -105,6 +105,7 @@ class Committer:
                     outcomes |= self._end(chosen, is_commit)
                 case Done():
                     break
+                # Nothing of this version counts, or a part of it only: the tasks may write.
                 case VersionAbsent():
                     return False
         else:
@@ -131,6 +132,7 @@ class Committer:
         owner = self._transactions.begin(owner_id(batch.query_id), OWNER_TIMEOUT_MS)
         found = self.recorded(batch.query_id)
         if found is not None:
+            # Another job with this txnAppId may have recorded a later version since `settle`.
             check_version(batch.written.batch_id, found.decision)
         is_ours = self._finish(owner, batch, found)
         with suppress(PeerError):  # the version counts: the next job records that, if this one cannot
@@ -144,6 +146,7 @@ class Committer:
         outcomes = self._outcomes(batch.written, recorded)
         for _ in range(STEPS_MAX):
             match next_step(batch.written, recorded, outcomes):
+                # Recorded before any commit, so that a later driver can take every following step again.
                 case RecordDecision(decision):
                     self._record(owner, batch, decision, found)
                     recorded = decision
@@ -194,10 +197,12 @@ class Committer:
     def recorded(self, query_id: str) -> RecordedDecision | None:
         """The newest decision of a query. Nothing of it is on its way while the owner's id is held."""
         first = newest(self._transactions.offsets_of(group_of(query_id, 0)))
+        # A new query, or one whose group the brokers have dropped (offsets.retention.minutes).
         if first is None:
             return None
         place, note = first
         parts = [note]
+        # Brokers bound the metadata of an offset, so a large decision is spread over several groups.
         for number in range(1, note_count(note)):
             offsets = self._transactions.offsets_of(group_of(query_id, number), [place])
             # A missing part makes `decision_of` raise: brokers expired it.

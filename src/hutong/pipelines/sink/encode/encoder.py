@@ -34,7 +34,7 @@ class EncodedRecords:
 
 
 class Encoder:
-    """Encodes Arrow batches for one task. `partition_count` tells how many partitions a topic has."""
+    """Encodes Arrow batches for one task. `partition_count` returns the number of partitions of a topic."""
 
     def __init__(
         self,

@@ -67,6 +67,7 @@ def avro_reader(plan: Plan) -> Callable[[bytes], Any]:
             value, at = read(data, 0)
         except RecursionError:  # a wide schema takes more of Python's stack for each level
             raise ValueError("records are nested too deep") from None
+        # The writer had another schema: the fields read so far are wrong, too.
         if at != len(data):
             raise ValueError(f"{len(data) - at} bytes are left after the last field")
         return value
@@ -102,6 +103,7 @@ def _bytes_min(plan: Plan) -> int:
     match plan:
         case Primitive(name="null"):
             return 0
+        # Floats have a fixed width; other numbers are varints of one byte or more.
         case Primitive(name="float"):
             return 4
         case Primitive(name="double"):
@@ -117,6 +119,7 @@ def _bytes_min(plan: Plan) -> int:
 def _varint(data: bytes, at: int, bits: int) -> tuple[int, int]:
     number = shift = 0
     while True:
+        # Not left to IndexError, which would name no field.
         if at >= len(data):
             raise ValueError("the bytes end in the middle of a number")
         byte = data[at]
@@ -178,6 +181,7 @@ def _read_string(data: bytes, at: int) -> tuple[str, int]:
 
 
 def _need(data: bytes, at: int, size: int) -> None:
+    # Lengths are signed, so a damaged one may be negative.
     if not 0 <= size <= len(data) - at:
         raise ValueError(f"{size} bytes are claimed where {len(data) - at} are left")
 
@@ -225,6 +229,7 @@ def _decimal(read: Read, scale: int) -> Read:
 def _enumeration(symbols: tuple[str, ...]) -> Read:
     def read_symbol(data: bytes, at: int) -> tuple[str, int]:
         number, at = _varint(data, at, INT_BITS)
+        # An enumeration is written as the place of its symbol in the schema.
         if not 0 <= number < len(symbols):
             raise ValueError(f"symbol {number} is asked for where there are {len(symbols)}")
         return symbols[number], at
@@ -246,6 +251,7 @@ def _items(read: Read, item_bytes_min: int, budget: _Budget) -> Read:
         items: list[Any] = []
         while True:
             count, at = _varint(data, at, LONG_BITS)
+            # A block without items ends an array or a map.
             if count == 0:
                 return items, at
             # A negative count is followed by the block's size in bytes, for readers that skip it.
@@ -301,6 +307,7 @@ def _again(full_name: str, scope: _Scope) -> Read:
             raise ValueError(f"{full_name} is nested more than {LEVELS_MAX} levels deeper than it is unfolded")
         budget.levels -= 1
         _, at = itself[0](data, at)
+        # Given back, since depth is limited and not the number of records.
         budget.levels += 1
         return None, at
 
@@ -316,12 +323,14 @@ def _union(union: Union, scope: _Scope) -> Read:
 
     def read_branch(data: bytes, at: int) -> tuple[Any, int]:
         number, at = _varint(data, at, LONG_BITS)
+        # A union is written as the place of its branch, then that branch's value.
         if not 0 <= number < len(branches):
             raise ValueError(f"branch {number} of a union is asked for where there are {len(branches)}")
         value, at = branches[number](data, at)
         # The null branch, or a branch beyond the recursion limit.
         if not has_value[number]:
             return None, at
+        # One type and null, or two numbers: a plain column.
         if not union.is_struct:
             return value, at
         members: list[Any] = [None] * member_count

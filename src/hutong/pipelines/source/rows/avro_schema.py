@@ -107,6 +107,7 @@ def parse_avro(text: str, recursion_max: int | None = None) -> Plan:
 
     Raises ValueError.
     """
+    # Before parsing: json would build objects of all of it.
     if len(text) > SCHEMA_CHARACTERS_MAX:
         raise ValueError(f"it is longer than {SCHEMA_CHARACTERS_MAX} characters")
     try:
@@ -175,8 +176,10 @@ class _AvroParser:
             raise ValueError(
                 f"its types are nested deeper than {kinds.TYPE_DEPTH_MAX}, or are more than {NODES_MAX}{unfolded}"
             )
+        # A primitive, or the name of a type that was defined before (Avro 1.11, Schema Declaration).
         if isinstance(schema, str):
             return self._by_name(schema, namespace, depth)
+        # A JSON array is a union.
         if isinstance(schema, list):
             return self._union(schema, namespace, depth)
         if not isinstance(schema, dict) or "type" not in schema:
@@ -190,9 +193,11 @@ class _AvroParser:
                 return Items(self.plan(_part(schema, "items"), namespace, depth + 1), is_map=False)
             case "map":
                 return Items(self.plan(_part(schema, "values"), namespace, depth + 1), is_map=True)
+            # The long form of a primitive, which may carry a logical type.
             case str() if name in PRIMITIVES:
                 return _primitive(name, schema)
             case _:
+                # The type of a type is a schema of its own: {"type": {"type": "array", ...}}.
                 return self.plan(name, namespace, depth + 1)
 
     def _by_name(self, name: str, namespace: str, depth: int) -> Plan:
@@ -212,6 +217,7 @@ class _AvroParser:
                 return Again(full)
         if full not in self.named:
             raise ValueError(f"type {name} is not defined in it")
+        # Read again at each use: how far a record unfolds depends on the records around it.
         definition, inside = self.named[full]
         return self._definition(definition, full, inside, depth)
 
@@ -226,6 +232,7 @@ class _AvroParser:
                 raise ValueError(f"type {full} is defined twice")
             return self._by_name(full, "", depth)  # the enclosing type occurs in another place, too
         inside = full.rpartition(".")[0]
+        # Known before its fields are read, since they may refer to it.
         self.named[full] = schema, inside
         return self._definition(schema, full, inside, depth)
 
@@ -235,6 +242,7 @@ class _AvroParser:
                 return Enumeration(tuple(_texts(_part(schema, "symbols"), f"the symbols of {full}")))
             case "fixed":
                 size = _part(schema, "size")
+                # Every value takes this many bytes, so a forged size is refused with the schema.
                 if not isinstance(size, int) or not 0 <= size <= FIXED_BYTES_MAX:
                     raise ValueError(f"the size of {full} is not from 0 to {FIXED_BYTES_MAX}")
                 return FixedBytes(size, _decimal(schema) or Scalar(kinds.BINARY))
@@ -256,6 +264,7 @@ class _AvroParser:
     def _union(self, branches: Sequence[Any], namespace: str, depth: int) -> Plan:
         plans = tuple(self.plan(branch, namespace, depth + 1) for branch in branches)
         typed = [kind for kind in map(kind_of, plans) if kind is not None]
+        # Every branch is null or was left out.
         if not typed:
             if any(map(is_left_out, plans)):
                 return Union(plans, None, is_struct=False)
@@ -275,6 +284,7 @@ def _primitive(name: str, schema: Mapping[str, Any]) -> Plan:
     if isinstance(logical, str) and (name, logical) in LOGICAL_TIMES:
         spark_name, factor = LOGICAL_TIMES[name, logical]
         return Primitive(name, Scalar(spark_name), factor)
+    # Bytes are a fixed type whose length is written before each value.
     if name == "bytes":
         return FixedBytes(-1, _decimal(schema) or Scalar(kinds.BINARY))
     spark = PRIMITIVES[name]
@@ -285,6 +295,7 @@ def _decimal(schema: Mapping[str, Any]) -> DecimalOf | None:
     if schema.get("logicalType") != "decimal":
         return None
     precision, scale = schema.get("precision"), schema.get("scale", 0)
+    # The precision is required; the scale is 0 unless given (Avro, Decimal).
     if not isinstance(precision, int) or not isinstance(scale, int):
         raise ValueError("a decimal has no precision")
     # 38 digits are the most of Spark's DecimalType.
@@ -302,6 +313,7 @@ def _part(schema: Mapping[str, Any], name: str) -> Any:
 def _texts(values: Any, what: str) -> list[str]:
     if not isinstance(values, list) or not all(isinstance(value, str) and value for value in values):
         raise ValueError(f"{what} are no list of names")
+    # Avro forbids a name twice, and Spark could not address the second field.
     if len(set(values)) < len(values):
         raise ValueError(f"{what} are not all different")
     return values

@@ -36,6 +36,7 @@ def parse_ddl(text: str) -> Kind:
     if not tokens:
         raise ValueError("it is empty: write columns with their types, as in 'user STRING, bytes BIGINT'")
     first, second = tokens[0].upper(), tokens[1] if len(tokens) > 1 else ""
+    # One type: a name alone, or a parameterized one. Everything else begins with a column's name.
     if (first in NESTED and second == "<") or not second or (first in DECIMALS and second == "("):
         return _DdlParser(tokens).whole(lambda parser: parser.kind(0))
     return _DdlParser(tokens).whole(lambda parser: parser.fields(0))
@@ -72,11 +73,13 @@ class _DdlParser:
             fields.append(self._field(depth))
         names = [field.name.lower() for field in fields]
         repeated = sorted({name for name in names if names.count(name) > 1})
+        # By default Spark compares column names without regard to case.
         if repeated:
             raise ValueError(f"it names {', '.join(repeated)} twice")
         return StructOf(tuple(fields))
 
     def kind(self, depth: int) -> Kind:
+        # The parser is recursive, and the text is the user's.
         if depth > kinds.TYPE_DEPTH_MAX:
             raise ValueError(f"its types are nested deeper than {kinds.TYPE_DEPTH_MAX}")
         name = self._next("a type")
@@ -96,6 +99,7 @@ class _DdlParser:
 
     def _field(self, depth: int) -> StructField:
         name = self._next("the name of a column")
+        # Other names need backticks, as in Spark SQL.
         if not re.fullmatch(r"\w+|`.+`", name):
             raise ValueError(f"{name} stands where the name of a column is expected")
         self._skip(":")
@@ -103,11 +107,13 @@ class _DdlParser:
         required = self._skip("NOT")
         if required:
             self._expect("NULL")
+        # Comments have no place in a source's schema; they are read so that a copied schema is accepted.
         if self._skip("COMMENT"):
             self._next("a comment")
         return StructField(name[1:-1].replace("``", "`") if name.startswith("`") else name, kind, required)
 
     def _map_value(self, depth: int) -> Kind:
+        # Neither JSON nor Avro has other keys.
         if self.kind(depth) != Scalar(kinds.STRING):
             raise ValueError("the keys of a MAP must be STRING")
         self._expect(",", "a comma")
@@ -120,6 +126,7 @@ class _DdlParser:
             if self._skip(","):
                 scale = self._number()
             self._expect(")")
+        # 38 digits are the limit of Spark's DecimalType.
         if not 0 < precision <= kinds.DECIMAL_PRECISION_MAX or scale > precision:
             raise ValueError(
                 f"DECIMAL({precision},{scale}) has no room: take at most {kinds.DECIMAL_PRECISION_MAX} digits"
