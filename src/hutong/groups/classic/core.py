@@ -144,7 +144,7 @@ class ClassicGroupCore:
         # Only an empty group waits for more members than it knows: a fleet that starts together then costs one
         # rebalance (KIP-134).
         if self.state is GroupState.EMPTY and delay_ms:
-            self._barrier = JoinBarrier(now_ms + delay_ms, gathering_until_ms=now_ms + timeout_ms)
+            self._barrier = JoinBarrier(now_ms + delay_ms, extended_until_ms=now_ms + timeout_ms)
         else:
             self._barrier = JoinBarrier(now_ms + timeout_ms)
         self.enter(GroupState.PREPARING_REBALANCE)
@@ -153,8 +153,8 @@ class ClassicGroupCore:
 
     def _close_barrier_if_complete(self, barrier: JoinBarrier, now_ms: int) -> None:
         # During the initial delay "everyone has joined" means nothing: nobody knows how many will come.
-        is_gathering = barrier.gathering_until_ms is not None and bool(self.member_table.members)
-        if not is_gathering and self.member_table.has_everyone_joined:
+        is_initial_delay = barrier.extended_until_ms is not None and bool(self.member_table.members)
+        if not is_initial_delay and self.member_table.has_everyone_joined:
             self._close_barrier(barrier, now_ms)
 
     def _close_barrier(self, barrier: JoinBarrier, now_ms: int) -> None:

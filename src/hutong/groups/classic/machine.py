@@ -281,12 +281,12 @@ class ClassicGroup(ClassicGroupCore):
         self.member_table.check_invariants()
         self.leases.check_invariants()
         members = self.member_table.members.values()
-        gathering = self.state is GroupState.PREPARING_REBALANCE
+        is_preparing = self.state is GroupState.PREPARING_REBALANCE
         if self.state in (GroupState.EMPTY, GroupState.DEAD):
             assert not members
         else:
-            assert members or (gathering and self.member_table.pending)
-        assert (self._barrier is not None) == gathering
+            assert members or (is_preparing and self.member_table.pending)
+        assert (self._barrier is not None) == is_preparing
         assert (self._sync_deadline_ms is not None) == bool(self.unsynced)
         assert self.unsynced <= self.member_table.members.keys()
         if self.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
@@ -294,4 +294,4 @@ class ClassicGroup(ClassicGroupCore):
         assert self.proposed is None or self.state is GroupState.COMPLETING_REBALANCE
         for member in members:
             assert member.sync_ticket is None or self.state is GroupState.COMPLETING_REBALANCE
-            assert member.join_ticket is None or gathering or member.join_ticket in self.replacing
+            assert member.join_ticket is None or is_preparing or member.join_ticket in self.replacing

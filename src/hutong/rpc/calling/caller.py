@@ -93,6 +93,7 @@ class Caller:
         loop, which logs it.
         """
         future = _Going(loop=get_running_loop())
+        # Taken now: `__del__` runs on any thread, where another context or none is current.
         future.context = current_context()
         call, timeout_ms, bound = self._prepared(method, arguments, named)
         transport = self.transport_for(DEFAULT, call.address) if bound is None else bound.transport
@@ -137,6 +138,7 @@ class Caller:
         return transport if self._tracer is None else self._tracer.carrying(transport, service)
 
     def _transport_for(self, options: CallOptions) -> Transport:
+        # A plain call needs no retries and no id, and pays for neither.
         if options.delivery is Delivery.AT_MOST_ONCE and options.request_id is None:
             return self.transport
         if self._make_reliable is None:
@@ -147,6 +149,7 @@ class Caller:
         self, method: Any, arguments: tuple[Any, ...], named: dict[str, Any]
     ) -> tuple[OutgoingCall, int, Bound | None]:
         if isinstance(method, str):
+            # `dict()` of no argument is empty: a call by name may leave its arguments out.
             return OutgoingCall(CallSite(method, arguments[0]), dict(*arguments[1:])), DEFAULT.timeout_ms, None
         bound = getattr(method, "__hutong_call__", None)
         if not isinstance(bound, Bound):
@@ -161,6 +164,7 @@ class _Going(asyncio.Future[Any]):
 
     def __del__(self) -> None:
         # asyncio's own flag: set with an exception, cleared when the exception is retrieved
+        # Before `super().__del__`, which reports to the loop what no context has taken.
         if self._log_traceback and self.context is not None:
             error = self.exception()
             assert error is not None

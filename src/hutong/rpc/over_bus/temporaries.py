@@ -60,10 +60,12 @@ class BindingTemporaries:
         self, call: IncomingCall, method: MethodDescription, value: Any, variables: Variables, context: Context
     ) -> Outcome:
         """Bind a stream or a reference for the caller. Raises DispatchFailed for what is neither, LimitExceeded."""
+        # Before anything is made: callers that never close what they open must not fill the memory.
         if len(self._surroundings.open) >= TEMPORARIES_MAX:
             raise LimitExceeded("temporaries_max", TEMPORARIES_MAX)
         if method.kind is ResultKind.STREAM:
             iterator = in_variables(method, value, variables)
+            # gRPC reads the iterator itself, so no temporary service is needed.
             if call.takes_streams:
                 return Outcome(iterator)
             source = StreamSource(iterator, self._surroundings.bus)
@@ -84,6 +86,7 @@ class BindingTemporaries:
         except UsageError as error:
             raise DispatchFailed(f"{call.action!r} returned what is no {description.name}: {error}") from None
         clock = self._surroundings.clock
+        # The calls that fetch a stream's items are no calls of the application.
         tracer = None if isinstance(value, StreamSource) else self._surroundings.tracer
         dispatcher = dispatcher_for(tracer)(
             description, methods, context, clock, has_debug_info=self._has_debug_info, temporaries=self

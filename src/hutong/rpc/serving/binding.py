@@ -78,6 +78,7 @@ class Registry:
             found = self._rotations.get(address)
             if found is not None:
                 found.remove(dispatcher)
+                # Dropped with its last dispatcher: addresses of references are used once, and would pile up.
                 if found.is_empty:
                     del self._rotations[address]
 
@@ -142,11 +143,13 @@ class Binding:
             finally:
                 self._end.set_result(None)
         else:
+            # Shielded: a caller that gives up must not cancel the unbinding of the first.
             await asyncio.shield(self._end)
 
     async def _unbind(self, grace: float | None) -> None:
         self._leave()
         with suppress(TimeoutError):
+            # Dispatchers are drained one after the other, within one grace for all.
             async with asyncio.timeout(grace):
                 for dispatcher in self.dispatchers:
                     await _drained(dispatcher)
@@ -160,6 +163,7 @@ class Binding:
     async def _context_closes(self) -> None:
         """Let the context cancel running calls after this returns."""
         self._leave()
+        # A context may belong to another loop, and the memory belongs to this one.
         if asyncio.get_running_loop() is self._home:
             await self._forget()
         else:

@@ -108,6 +108,7 @@ class Dispatcher:
     def dispatch(self, call: IncomingCall, done: Done) -> None:
         """Execute the call; `done` gets the outcome once, in this context, perhaps before this returns."""
         served = self.served.get(call.action)
+        # Checked in the context, not in `submit`: a call may wait there while the service is unbound.
         if served is None or not self.is_open:
             done(self._refusal(call))
             return
@@ -115,6 +116,7 @@ class Dispatcher:
         figures.requests_total += 1
         self.in_flight += 1
         token = CURRENT_CALL.set(call)
+        # The copy is the call's own: `current_call` finds it there, and in every task that the implementation starts.
         execution = Execution(self, served, call, done, copy_context(), self._now_us())
         CURRENT_CALL.reset(token)
         if served.chain:
@@ -137,6 +139,7 @@ class Dispatcher:
             if given is None and self._has_debug_info and error.__cause__ is not None:
                 given = debug_info(error.__cause__)
             return Failure(error.code, error.message, _info_to_builtins(given))
+        # The context was closed under the call: how much of it was done is not known.
         if isinstance(error, asyncio.CancelledError):
             return Failure(OUTCOME_UNKNOWN_CODE, f"the service was closed while it executed {where!r}")
         self.context.fail(error)
@@ -181,6 +184,7 @@ class Execution(Struct, eq=False):
         """The interceptors have had their say."""
         if error is not None:
             failure = self.dispatcher.failure_of(error, self.call.action)
+            # A fault of an interceptor: the implementation was not called, which this code tells the caller.
             if failure.code == FAULT_CODE and not isinstance(error, ServiceError):
                 failure = Failure(DISPATCH_CODE, failure.message, failure.debug_info)
             self.finish(Outcome(failure=failure))
@@ -192,6 +196,7 @@ class Execution(Struct, eq=False):
         memory, call = self.dispatcher._memory, self.call
         if memory is not None:
             memory.begin(call, self.execute, self.finish)
+        # A call that must not run twice is refused where it would not be remembered.
         elif call.header_pairs and NEEDS_MEMORY in call.headers:
             text = f"the service at {call.address!r} remembers no calls; bind it with deduplicate=Deduplication()"
             self.finish(Outcome(failure=Failure(DISPATCH_CODE, text)))
@@ -207,6 +212,7 @@ class Execution(Struct, eq=False):
         except Exception as error:  # noqa: BLE001  # a supervisor: implementations are other people's code
             self._end(then, None, error)
             return
+        # The usual case, by a comparison that costs less than `isawaitable`.
         if type(result) is CoroutineType:
             self.dispatcher._stepper.run(result, self.variables, partial(self._end, then))
         elif isawaitable(result):
@@ -244,6 +250,7 @@ class Execution(Struct, eq=False):
         try:
             self.done(outcome)
         finally:
+            # In `finally`: an answer that cannot be sent must not keep an unbind waiting.
             if dispatcher.closing_handler is not None and self.served.method.closes:
                 dispatcher.closing_handler()
             if not dispatcher.in_flight and dispatcher.idle_handler is not None:

@@ -3,7 +3,7 @@
 Strategy: most calls never wait, and a task costs as much as everything else about them. So the first step is taken by
 hand, in a copy of the context variables, while a spare task counts as the current one: `asyncio.timeout` and the like
 find a task, and it is the right one. A coroutine that waits is handed to that task, which carries it to its end. Where
-there is no spare (the first call, several calls that wait in one turn) the whole is done by a task.
+there is no spare (the first call, several calls that wait in one loop iteration) the whole is done by a task.
 
 Tasks belong to the context, which cancels them when it is closed. Knows no calls.
 """
@@ -39,12 +39,15 @@ class Stepper:
     def run(self, coroutine: Coroutine[Any, Any, Any], variables: Variables, then: Then) -> None:
         """Run it to its end, in `variables`. `then` is called at once, if it does not wait."""
         spare = self._spare
+        # Inside of a task no other can be entered: the whole coroutine gets a task of its own.
         if spare is None or current_task(self._loop) is not None:
             self._context.run(_drive, (coroutine, _BEGIN, variables, then))
             if self._is_steppable and spare is None and not self._is_making and not self._is_closed:
                 self._is_making = True
                 self._context.run(self._make_spare, None)
             return
+        # `current_task` and time-outs of the coroutine's first step need a task, and get the one that would carry it
+        # on.
         _enter_task(self._loop, spare.task)
         try:
             waits_for = variables.run(coroutine.send, None)
@@ -57,6 +60,7 @@ class Stepper:
         else:
             self._spare = None
             handed = (coroutine, waits_for, variables, then)
+            # The spare was cancelled meanwhile: a new task carries the coroutine.
             if not spare.take(handed):
                 self._context.run(_drive, handed)
             return

@@ -106,6 +106,7 @@ class SimFile:
             self._disk.failing_flushes = max(0, self._disk.failing_flushes - 1)
             self._node.pending.clear()  # the kernel marks the pages clean: a second flush would succeed, and lie
             raise raised_by(fault or DiskFault("flush"), "flush", self._path)
+        # As the real disk does: bytes of a file without a name are gone after a restart.
         if not self._disk._has_name(self._node):
             raise FlushFailed(f"cannot flush {self._path}: it was removed while it was in use")
         self._node.settle()

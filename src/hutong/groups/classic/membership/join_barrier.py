@@ -11,7 +11,7 @@ class JoinBarrier:
     """Open until `deadline_ms`. That of an empty group's first members is extended while more arrive."""
 
     deadline_ms: int
-    gathering_until_ms: int | None = None  # the limit of extensions; None where absent members are known by name
+    extended_until_ms: int | None = None  # the limit of extensions; None where absent members are known by name
     newcomer_arrived: bool = False  # since the deadline was last set
     nobody_came: bool = False  # until the last deadline: this one only waits for the sessions of the absent to end
 
@@ -23,7 +23,7 @@ class JoinBarrier:
 
     def extend(self, now_ms: int, delay_ms: int) -> bool:
         """Wait on for those still arriving: that costs less than one more rebalance. False when it is time to close."""
-        limit_ms = self.gathering_until_ms
+        limit_ms = self.extended_until_ms
         if limit_ms is None or not self.newcomer_arrived or now_ms >= limit_ms:
             return False
         self.newcomer_arrived = False

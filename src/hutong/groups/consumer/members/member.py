@@ -181,15 +181,18 @@ def step(
     """
     if member.state is MemberState.STABLE and member.epoch == target_epoch:
         return False
+    # Others wait for these partitions: no step before the client has confirmed that it reads none of them.
     if member.state is MemberState.UNREVOKED and _still_has(member.revoking, owned):
         return False
     before = (member.epoch, member.state, member.assigned, member.revoking)
     kept = {partition: epoch for partition, epoch in member.assigned.items() if partition in target}
     to_revoke = {partition: epoch for partition, epoch in member.assigned.items() if partition not in target}
+    # The epoch stays until the revocation is confirmed, so that the member may still commit those partitions.
     if to_revoke and _still_has(to_revoke, owned):
         member.assigned, member.revoking, member.state = kept, to_revoke, MemberState.UNREVOKED
         return before != (member.epoch, member.state, member.assigned, member.revoking)
     missing = [partition for partition in target if partition not in kept]
+    # Those that another member still holds come later, with the next step.
     free = {partition: target_epoch for partition in missing if is_free(partition)}
     member.assigned, member.revoking = kept | free, {}
     member.state = MemberState.STABLE if len(free) == len(missing) else MemberState.UNRELEASED

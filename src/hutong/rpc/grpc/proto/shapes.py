@@ -83,6 +83,7 @@ class EnumShape(Shape):
         try:
             return self._values[value]
         except KeyError:
+            # Proto3 enums begin with 0, which a client sends where it leaves the field out.
             given = "none of its names is given" if value == 0 else f"{value} is none of its numbers"
             raise ValueError(f"{self.type.name}: {given}") from None
 
@@ -114,11 +115,13 @@ class TimestampShape(MessageShape):
 
     def read(self, value: Any) -> Any:
         try:
+            # Python's times end at microseconds: further digits are cut off.
             return EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // NANOS_PER_MICROSECOND)
         except OverflowError:
             raise ValueError(f"the time {value.seconds} s after 1970 is outside the calendar") from None
 
     def write(self, value: Any) -> Any:
+        # A Timestamp is in UTC: a time without a zone would need a guess.
         if not isinstance(value, datetime) or value.tzinfo is None:
             raise ValueError(f"{value!r} is no time with a time zone")
         seconds, micros = divmod((value - EPOCH) // MICROSECOND, MICROS_PER_SECOND)
@@ -142,6 +145,7 @@ class DurationShape(MessageShape):
 
     def write(self, value: Any) -> Any:
         micros = value // MICROSECOND
+        # Of the absolute value: protobuf wants seconds and nanos of one sign, `divmod` gives a positive rest.
         seconds, rest = divmod(abs(micros), MICROS_PER_SECOND)
         sign = -1 if micros < 0 else 1
         return self.make(seconds=sign * seconds, nanos=sign * rest * NANOS_PER_MICROSECOND)
@@ -167,6 +171,7 @@ class Slot:
         if self.label is Label.MAP:
             assert self.key is not None
             return {self.key.read(key): self.shape.read(value) for key, value in getattr(message, name).items()}
+        # Proto3 cannot tell a singular scalar that is absent from zero.
         has_presence = self.label is not Label.SINGULAR or self.shape.type.kind is ProtoKind.MESSAGE
         if has_presence and not message.HasField(name):
             return self.when_absent
@@ -294,6 +299,7 @@ ARRAY: Final = "array"
 
 def _kinds_of(value: object) -> Iterable[object]:
     """Yield the possible variants of a value: a Python type, OBJECT, ARRAY, or one of these with a tag."""
+    # By tag first: several Structs of a union are all dicts.
     if isinstance(value, dict):
         yield from ((OBJECT, key, tag) for key, tag in value.items() if isinstance(tag, str | int))
         yield OBJECT
@@ -301,9 +307,11 @@ def _kinds_of(value: object) -> Iterable[object]:
         if value and isinstance(value[0], str | int):
             yield (ARRAY, value[0])
         yield ARRAY
+    # Before int: True is an int to Python.
     elif isinstance(value, bool):
         yield bool
     elif isinstance(value, int):
+        # msgspec takes an int for a float, so a union with float alone accepts it as well.
         yield from (int, float)
     elif isinstance(value, float):
         yield float

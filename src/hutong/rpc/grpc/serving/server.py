@@ -197,6 +197,7 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
         self._count(address, context)
         try:
             if self._calls[address] > self.limits.calls_per_address_max:
+                # Closed unawaited, or Python would warn of a coroutine that never ran.
                 answer.close()
                 raise Refusal(_exhausted(LimitExceeded("calls_per_address_max", self.limits.calls_per_address_max)))
             return await answer
@@ -235,6 +236,7 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
 
     async def _unary(self, offer: Offer, context: Any) -> bytes:
         request = await self._request(context)
+        # The dispatcher is found after the request has come: the service may be unbound in between.
         outcome = await self._outcome(offer, request, context, self._answering(offer))
         response = self._response(offer, outcome)
         if outcome.headers:
@@ -257,11 +259,13 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
         except TimeoutError:
             raise Refusal(Ending(grpc.StatusCode.DEADLINE_EXCEEDED, _NOT_TAKEN)) from None
         finally:
+            # In `finally`: gRPC cancels this task when the caller disconnects, and the iterator must end as well.
             pulling.close()
 
     def _answering(self, offer: Offer) -> Answering:
         """Return the dispatcher of a call. Raises Refusal."""
         found = self._find(offer.address)
+        # Another thread may unbind the last service just now: its rotation is emptied before it is dropped.
         if found is None or found.is_empty:
             raise Refusal(Ending(grpc.StatusCode.UNAVAILABLE, f"nobody is bound at {offer.address!r} now"))
         return found.next_dispatcher()
@@ -289,6 +293,7 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
         except OwnerGone as error:
             raise Refusal(Ending(grpc.StatusCode.UNAVAILABLE, str(error))) from None
         finally:
+            # A cancelled task must leave no wait behind, which would count against `grpc_calls_max`.
             wait.abandon()
 
     def _response(self, offer: Offer, outcome: Outcome) -> bytes:
@@ -302,6 +307,7 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
         remaining_seconds = context.time_remaining()
         deadline_ms = None
         if remaining_seconds is not None:
+            # Never before now, even where the deadline has just passed.
             deadline_ms = self._clock.monotonic_ms() + max(0, int(remaining_seconds * 1_000))
         return GrpcCall(
             address=offer.address,
