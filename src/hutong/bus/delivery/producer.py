@@ -97,7 +97,7 @@ class MessageProducer:
         self._returned: deque[None] = deque()  # credits that have come back and are not taken in yet
         self._is_taking_in = False  # it will happen soon: nobody else needs to ask for it
         self._has_been_full = False  # since the drain handler was called last
-        self._written: Promise[None] = Promise.kept(self._state.executor, None)
+        self._written: Promise[None] = Promise.resolved(self._state.executor, None)
         self._lock = threading.RLock()  # over credits given and messages held; interceptors may write, too
 
     @property

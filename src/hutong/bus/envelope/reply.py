@@ -15,7 +15,7 @@ from hutong.bus.envelope.message import REPLY_PREFIX, Message
 from hutong.bus.errors import BUILT_IN_CODE, FailureType, ReplyError
 from hutong.bus.options import DeliveryOptions
 from hutong.bus.waiting.callbacks import CallbackExecutor, carrying
-from hutong.bus.waiting.promise import PENDING, Promise
+from hutong.bus.waiting.promise import OPEN, Promise
 from hutong.foundation.errors import Expired, HutongError
 
 
@@ -46,7 +46,7 @@ class Reply(Promise[Message]):
         super().__init__(executor)
         self.bus = bus
         self._requested = requested  # the address that was asked
-        self._arrived = deque()  # what is to be done in the context before the reply is there: inbound interceptors
+        self._arrived = deque()  # work of inbound interceptors, done in the context before the reply ends
 
     def arrive(self, work: Callable[[], object]) -> None:
         """Do the work in the requester's context: by its thread, if that blocks for this reply, which it may."""
@@ -54,6 +54,7 @@ class Reply(Promise[Message]):
         for waiter in list(self._waiters or ()):
             if isinstance(waiter, threading.Event):
                 waiter.set()
+        # Also where a thread blocks: whichever comes first takes the work, and the other finds none.
         self._executor.run(Reply._take_arrived, self)
 
     def _take_arrived(self) -> None:
@@ -64,7 +65,7 @@ class Reply(Promise[Message]):
 
     def _wait(self, event: threading.Event, timeout: float | None) -> bool:
         self._take_arrived()  # what arrived before the event was there could set none
-        while self._outcome is PENDING:
+        while self._outcome is OPEN:
             if not super()._wait(event, timeout):
                 return False
             event.clear()
@@ -81,7 +82,7 @@ class Reply(Promise[Message]):
         self.then(lambda outcome: ended(outcome if isinstance(outcome, BaseException) else None))
 
     def fail_without_handlers(self) -> None:
-        """The requested address leads nowhere."""
+        """Fail, since the requested address has no handler."""
         text = f"no handlers for address {self._requested!r}"
         self.fail(ReplyError(FailureType.NO_HANDLERS, BUILT_IN_CODE, text))
 
@@ -101,8 +102,8 @@ class LoopReply(Reply):
     """A reply that is awaited on the event loop it was asked for from: nearly all of them.
 
     It has its future from the start, and `__await__` is a slot that holds the future's own: so awaiting a reply takes
-    no step in Python. `EventBus.request` fills the slots, which is half the price of an `__init__`. Handlers are not
-    left to the future, which would take another turn of the loop to call them. Both are touched on that loop alone.
+    no step in Python. `EventBus.request` fills the slots, which costs half as much as an `__init__`. Handlers are not
+    left to the future, which would take another loop iteration to call them. Both are touched on that loop alone.
 
     A task that is cancelled cancels the future without a callback here; the table drops such waits by and by.
     """
@@ -141,14 +142,16 @@ class LoopReply(Reply):
         if self._generation.waiting.pop(self._number, None) is None:
             return False
         future = self._future
+        # asyncio's futures may be touched on their own loop alone.
         if future.get_loop() is not _get_running_loop():
             _soon(future, self._complete, value)
+        # Handlers run in their context, and a handler may exist without a task that awaits.
         elif self._handlers is not None:
             self._complete(value)
         elif not future.done():
             future.set_result(value)
         else:
-            return False  # its task was cancelled in this turn of the loop, and nobody gets the value
+            return False  # its task was cancelled in this loop iteration, and nobody gets the value
         return True
 
     def end(self, outcome: Message | HutongError) -> None:
@@ -175,7 +178,7 @@ class LoopReply(Reply):
         self._executor.run(_do, work)
 
     def _complete(self, outcome: Message | HutongError) -> None:
-        """On the future's loop: wake who awaits the future, and call the handlers in the context."""
+        """End the future, and call the handlers in the context. On the future's loop."""
         handlers, self._handlers = self._handlers, None
         future = self._future
         if future.cancelled():
@@ -208,7 +211,7 @@ class LoopReply(Reply):
 
 
 def reply_to(bus: ReplyRoute, executor: CallbackExecutor, requested: str) -> Reply:
-    """A reply to await for the caller, who may run on an event loop or on a plain thread."""
+    """Make a reply for the caller, on an event loop or on a plain thread."""
     loop = _get_running_loop()
     return Reply(executor, bus, requested) if loop is None else LoopReply.on(loop, executor, bus, requested)
 
@@ -222,7 +225,7 @@ def _do(work: Callable[[], object]) -> object:
 
 
 def _soon(future: "asyncio.Future[Message]", function: Callable[..., object], *arguments: Any) -> None:
-    """On the future's loop: now if it is the running one."""
+    """Call the function on the future's loop: now if that is the running one."""
     loop = future.get_loop()
     if loop is _get_running_loop():
         function(*arguments)

@@ -23,7 +23,7 @@ from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.numbered import NumberedWait
 
 V = TypeVar("V")
-PENDING: Final[Any] = object()
+OPEN: Final[Any] = object()
 """The outcome of a promise that is still open."""
 
 
@@ -41,35 +41,36 @@ class Promise(NumberedWait[V]):
 
     def __init__(self, executor: CallbackExecutor) -> None:
         self._executor = executor
-        self._outcome: Any = PENDING
+        self._outcome: Any = OPEN
         self._failed = False
         self._waiter = None
         self._waiters = None
 
     @classmethod
-    def kept(cls, executor: CallbackExecutor, value: V) -> "Promise[V]":
-        """One that is over from the start, and was never parked."""
+    def resolved(cls, executor: CallbackExecutor, value: V) -> "Promise[V]":
+        """Make a promise that has its value from the start and was never parked."""
         promise = cls(executor)
         promise._outcome = value
         return promise
 
     def end(self, outcome: V | HutongError) -> None:
-        """Called by the table, once, on any thread."""
+        """Take the outcome and notify the waiters. The table calls this once, on any thread."""
         self._failed = isinstance(outcome, BaseException)
         self._outcome = outcome
-        self._tell()
+        self._notify_waiters()
 
     def resume(self, value: V) -> bool:
-        """As a wait's, in fewer steps: this is what a reply costs."""
+        """End the promise like any wait, in fewer steps: every reply pays for them."""
         if self._generation.waiting.pop(self._number, None) is None:
             return False
         self._outcome = value
         future = self._waiter
+        # Nearly always: one task awaits, on the loop that ends the promise. Nothing crosses a thread then.
         if future is not None and self._waiters is None and future.get_loop() is _get_running_loop():
             if not future.done():
                 future.set_result(None)
         else:
-            self._tell()
+            self._notify_waiters()
         return True
 
     def then(self, handler: Callable[[V | HutongError], object]) -> None:
@@ -79,29 +80,30 @@ class Promise(NumberedWait[V]):
         has the context variables of the caller of `then`.
         """
         self._add(carrying(self._executor, handler))
-        if self._outcome is not PENDING:
-            self._tell()
+        if self._outcome is not OPEN:
+            self._notify_waiters()
 
     def result(self, timeout: float | None = None) -> V:
         """The value, or raises the error. Blocks a thread that runs no event loop, for `timeout` seconds at most.
 
         Raises TimeoutError after that, and asyncio.InvalidStateError where blocking would stop an event loop.
         """
-        if self._outcome is PENDING:
+        if self._outcome is OPEN:
             self._block(timeout)
         if self._failed:
             raise self._outcome
         return cast("V", self._outcome)
 
     def __await__(self) -> Generator[Any, None, V]:
-        if self._outcome is PENDING:
+        if self._outcome is OPEN:
             loop = _get_running_loop()
             future: asyncio.Future[None] = loop.create_future()  # type: ignore[union-attr]  # somebody awaits
             if self._waiter is None:
                 self._waiter = future
             else:
                 self._add(future)
-            if self._outcome is PENDING:
+            # Asked again after the future was registered: another thread may have ended the promise in between.
+            if self._outcome is OPEN:
                 try:
                     yield from future
                 except asyncio.CancelledError:
@@ -112,7 +114,7 @@ class Promise(NumberedWait[V]):
         return cast("V", self._outcome)
 
     def done(self) -> bool:
-        return self._outcome is not PENDING
+        return self._outcome is not OPEN
 
     @property
     def is_awaited(self) -> bool:
@@ -125,19 +127,20 @@ class Promise(NumberedWait[V]):
         return self._failed
 
     def cancel(self) -> bool:
-        """The waiter has lost interest: what comes is dropped, and who still awaits it is cancelled.
+        """Give up the wait: what comes is dropped, and tasks that still await it are cancelled.
 
         False if it is over already.
         """
-        if self._outcome is not PENDING or not self.abandon():
+        # Of a thread that ends it and one that cancels it, `abandon` lets exactly one take the table's entry.
+        if self._outcome is not OPEN or not self.abandon():
             return False
         self._failed = True
         self._outcome = asyncio.CancelledError()
-        self._tell()
+        self._notify_waiters()
         return True
 
     def __repr__(self) -> str:
-        state = "open" if self._outcome is PENDING else "failed" if self._failed else "done"
+        state = "open" if self._outcome is OPEN else "failed" if self._failed else "done"
         return f"<{type(self).__name__} {state}>"
 
     def _add(self, waiter: "asyncio.Future[None] | threading.Event | Callable[[Any], object]") -> None:
@@ -145,8 +148,8 @@ class Promise(NumberedWait[V]):
             self._waiters = deque()
         self._waiters.append(waiter)
 
-    def _tell(self) -> None:
-        """The outcome is there: wake, let go and call who waits. Each once, however many threads are here."""
+    def _notify_waiters(self) -> None:
+        """Wake tasks, release threads and call handlers, each once, however many threads do this at a time."""
         if self._waiter is not None:
             _wake(self._waiter)
         waiters = self._waiters
@@ -179,11 +182,12 @@ class Promise(NumberedWait[V]):
         self._check_blocking()
         event = threading.Event()
         self._add(event)
-        if self._outcome is PENDING and not self._wait(event, timeout):
+        # Registered first, as in `__await__`: an outcome that came before the event sets none.
+        if self._outcome is OPEN and not self._wait(event, timeout):
             raise TimeoutError(f"nothing came within {timeout} s")
 
     def _wait(self, event: threading.Event, timeout: float | None) -> bool:
-        """Block until the event. False if it was too long."""
+        """Block until the event. False if the time is over."""
         return event.wait(timeout)
 
 

@@ -1,7 +1,7 @@
 """Pending values, which a function returns instead of a value that comes later, and continuations, which take values.
 
-Strategy: the function returns it empty, and something else (a flush, a timer, another client) completes it. Completion
-and the reading by `then` may come in either order, so a function need not know which of its steps end at once.
+Strategy: the function returns a `Pending` empty, and something else (a flush, a timer, a client) completes it. It may
+be completed before `then` is called or after, so a function need not know which of its steps end at once.
 
 Knows nothing of what is awaited, nor of threads: both sides run on one loop.
 """
