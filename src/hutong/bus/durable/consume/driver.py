@@ -10,12 +10,12 @@ Knows nothing of the client library.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.bus.durable.consume.call_later import CallLaterTimers
-from hutong.bus.durable.consume.commits import CommitQueue
+from hutong.bus.durable.consume.commits import ConsumerCommits
 from hutong.bus.durable.consume.dead_letters import DeadLetters, stored_record
 from hutong.bus.durable.consume.fetcher import Fetcher, Start
 from hutong.bus.durable.consume.iteration import DurableIteration
@@ -55,7 +55,6 @@ from hutong.runtime.contexts.contexts import Context
 if TYPE_CHECKING:
     from hutong.bus.waiting.context_state import ContextState
 
-COMMIT_INTERVAL_MS: Final = 200
 GRACE_MS: Final = 5_000  # for what is in hand to be handled, when a consumer is unregistered
 
 Handler = Callable[[DurableMessage], object]
@@ -74,7 +73,6 @@ class DurableConsumer:
     __slots__ = (
         "__weakref__",
         "_clock",
-        "_commit_timer",
         "_commits",
         "_dead_letters",
         "_entry",
@@ -131,7 +129,7 @@ class DurableConsumer:
             has_dead_letters=options.dead_letter is not None,
         )
         self._machine = machine
-        # Without a state port: a commit replaces positions that still wait, so `CommitQueue` is no log of appends.
+        # No state port: a commit replaces positions that still wait, and may lose them in a rebalance. It is no append.
         self._host: MachineHost[_ConsumerEntry, Event, Instruction] = MachineHost(
             self._clock, CallLaterTimers(self._loop, self._clock), None, lambda _entry, tick: self._feed_machine(tick)
         )
@@ -145,8 +143,7 @@ class DurableConsumer:
             from_latest=options.from_latest,
         )
         # The client library lets one thread at a time use a consumer, so commits are made on the fetcher's thread.
-        self._commits = CommitQueue(self._fetcher.commit)
-        self._commit_timer: asyncio.TimerHandle | None = None
+        self._commits = ConsumerCommits(self._fetcher.commit, machine, self._loop, self._warn)
         self._grace: asyncio.TimerHandle | None = None
         self._is_ready = False
         self.is_over = False
@@ -257,9 +254,9 @@ class DurableConsumer:
 
     def ended(self, error: BaseException | None) -> None:
         self._host.close()
-        for timer in (self._grace, self._commit_timer):
-            if timer is not None:
-                timer.cancel()
+        self._commits.close()
+        if self._grace is not None:
+            self._grace.cancel()
         # The fetcher's thread has failed: without this, a consumer that receives nothing would look healthy.
         if error is not None and self.failure is None:
             self._stop(f"{type(error).__name__}: {error}")
@@ -290,10 +287,10 @@ class DurableConsumer:
                 self._dead_letters.send(entry, self._dead_letter_ended)
             case WriteNote(entry, note):
                 positions = {entry.partition.number: (entry.offset, str(note))}
-                self._commits.add(positions, lambda error: self._noted(entry, error), is_urgent=True)
+                self._commits.add(positions, lambda _error: self._noted(entry), is_urgent=True)
             # Not urgent: without it, a crash from another cause would count once too often against this message.
             case RevertNote(partition, offset, note):
-                self._commits.add({partition: (offset, str(note))}, self._warn, is_urgent=False)
+                self._commits.add({partition: (offset, str(note))}, lambda _error: None, is_urgent=False)
             case Pause(partition):
                 self._fetcher.pause(partition)
             case Resume(partition):
@@ -358,7 +355,7 @@ class DurableConsumer:
         if error is None:
             self.handled_total += 1
             self._feed_machine(Handled(entry))
-            self._commit_soon()
+            self._commits.commit_soon()
         else:
             self.failed_total += 1
             after_ms = message.retry_after_ms if message is not None else None
@@ -380,15 +377,14 @@ class DurableConsumer:
             )  # fmt: skip
             # Only now may the committed offset pass the message: its dead letter is acknowledged.
             self._feed_machine(DeadLetterStored(entry))
-            self._commit_soon()
+            self._commits.commit_soon()
         else:
             # No permission or a letter that is too large, for example: a repeat would be refused like this one.
             is_hopeless = isinstance(outcome, PublishFailed) and outcome.is_hopeless
             _log.warning("%s: its dead letter was not stored: %s", self._place(entry), outcome)
             self._feed_machine(DeadLetterNotStored(entry, str(outcome), is_hopeless, self._clock.monotonic_ms()))
 
-    def _noted(self, entry: RecordEntry, error: str | None) -> None:
-        self._warn(error)
+    def _noted(self, entry: RecordEntry) -> None:
         # Also after a failure: a message must not wait for a note that is only a precaution.
         self._feed_machine(NoteWritten(entry))
 
@@ -403,28 +399,9 @@ class DurableConsumer:
 
     # Timers and work
 
-    def _commit_soon(self) -> None:
-        # One commit carries all that is handled in the interval; one for each message would cost a request each.
-        if self._commit_timer is None and not self.is_over:
-            self._commit_timer = self._loop.call_later(COMMIT_INTERVAL_MS / 1000, self._commit)
-
-    def _commit(self) -> None:
-        self._commit_timer = None
-        taken = self._machine.take_commits()
-        if taken:
-            positions = {partition: (offset, str(note)) for partition, (offset, note) in taken.items()}
-            self._commits.add(positions, lambda error: self._committed(taken, error), is_urgent=False)
-
-    def _committed(self, taken: Iterable[int], error: str | None) -> None:
-        self._warn(error)
-        if error is not None:
-            # The next commit includes them again; offsets only grow, so nothing is committed twice in error.
-            self._machine.give_back_commits(taken)
-            self._commit_soon()
-
-    def _warn(self, error: str | None) -> None:
+    def _warn(self, error: str) -> None:
         # At the end open commits are reported as failed, although the revocation has committed their offsets.
-        if error is not None and self.is_registered:
+        if self.is_registered:
             _log.warning("%s, group %s: a commit failed: %s", self.address, self.options.group, error)
 
     def _ask(self, count: int | None) -> None:
