@@ -155,14 +155,7 @@ class NodeConfigs:
 
     def layers(self, key: ConfigKey) -> list[Layer]:
         """The values of a topic's setting with their sources, from the strongest to the built-in default."""
-        layers = []
-        for name, source in ((self._node_name, SOURCE_NODE), (CLUSTER, SOURCE_CLUSTER)):
-            entries = self._table.entries.get(name) or {}
-            if key.node_name in entries:
-                layers.append((entries[key.node_name], source))
-        if key.name in self._started_with:
-            layers.append((self._started_with[key.name], SOURCE_STATIC))
-        return [*layers, (key.default, SOURCE_DEFAULT)]
+        return self._layers(key.node_name, self._started_with.get(key.name), key.default)
 
     def layers_of(self, name: str) -> list[Layer]:
         """The same for any setting that can be changed, by its name, which may be one of a listener's."""
@@ -170,14 +163,18 @@ class NodeConfigs:
         key = self._keys[base]
         if base in CHANGEABLE:
             return self.layers(key)
+        return self._layers(name, self._node_started_with.get(name), key.default)
+
+    def _layers(self, name: str, started_with: str | None, default: str) -> list[Layer]:
+        # KIP-226: a value for this node wins over one for all nodes, and both over what the node was started with.
         layers = [
             (entries[name], source)
             for resource, source in ((self._node_name, SOURCE_NODE), (CLUSTER, SOURCE_CLUSTER))
             if name in (entries := self._table.entries.get(resource) or {})
         ]
-        if name in self._node_started_with:
-            layers.append((self._node_started_with[name], SOURCE_STATIC))
-        return [*layers, (key.default, SOURCE_DEFAULT)]
+        if started_with is not None:
+            layers.append((started_with, SOURCE_STATIC))
+        return [*layers, (default, SOURCE_DEFAULT)]
 
     def fixed(self, name: str) -> Layer:
         """A setting that cannot be changed, as the node was started."""

@@ -1,4 +1,4 @@
-"""Checks of requests that commit or fetch offsets, by the coordinator of the group's kind.
+"""Requests that commit or fetch offsets: their checks by the coordinator of the group's kind, and their changes.
 
 Knows nothing of how requests are laid out; the offsets themselves are in one table for all kinds (`groups.offsets`).
 """
@@ -6,14 +6,19 @@ Knows nothing of how requests are laid out; the offsets themselves are in one ta
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from hutong.groups.directory import GroupKind
+from hutong.groups.offsets.records import NO_EXPIRY_MS, StoredOffset
+from hutong.groups.record_keys import OffsetKey
 from hutong.groups.requests import group_id_error
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.coordinators.parts import GroupParts
+    from hutong.broker.topics.partition import Topic
+    from hutong.groups.offsets.offset_log import Change
+    from hutong.wire.kafka.apis.shared import PartitionErrorCode
 
 _MEMBER_EPOCHS_FROM: Final = 9  # of OffsetCommit, which says from then on that the group is not there
 
@@ -69,3 +74,56 @@ def offset_fetch_error(broker: GroupParts, group_id: str, member_id: str | None,
     if broker.groups.directory.kind(group_id) is GroupKind.CONSUMER:
         return broker.consumer_groups.offset_fetch_error(group_id, member_id, member_epoch)
     return ErrorCode.NONE
+
+
+class CommittedPartition(Protocol):
+    """One partition of a request."""
+
+    partition_index: int
+    committed_offset: int
+    committed_leader_epoch: int
+    committed_metadata: str | None
+
+
+class OffsetChanges:
+    """The changes of one request, with their places in its response."""
+
+    __slots__ = ("changes", "expires_at_ms", "group_id", "now_ms", "partitions", "results")
+
+    def __init__(self, group_id: str, now_ms: int, expires_at_ms: int = NO_EXPIRY_MS) -> None:
+        self.group_id = group_id
+        self.now_ms = now_ms
+        self.expires_at_ms = expires_at_ms
+        self.changes: list[Change] = []
+        self.partitions: list[tuple[bytes, int]] = []  # (topic id, index) of the changes
+        self.results: list[PartitionErrorCode] = []
+
+    def add(self, topic: Topic, asked: CommittedPartition, result: PartitionErrorCode) -> None:
+        """Add one partition, whose error is settled later."""
+        committed = StoredOffset(
+            offset=asked.committed_offset,
+            leader_epoch=asked.committed_leader_epoch,
+            metadata=asked.committed_metadata or "",
+            committed_at_ms=self.now_ms,
+            expires_at_ms=self.expires_at_ms,
+        )
+        self.changes.append((OffsetKey(self.group_id, topic.name, asked.partition_index), committed))
+        self.partitions.append((topic.topic_id, asked.partition_index))
+        self.results.append(result)
+
+    def settle(self, error: ErrorCode) -> None:
+        """Fill in the outcome of all partitions that were not refused by themselves."""
+        for result in self.results:
+            result.error_code = error
+
+    def refuse_long_notes(self, bytes_max: int) -> None:
+        """Refuse notes over the bound. As in Kafka only a client that may commit at all gets this error."""
+        kept = []
+        for change, result in zip(self.changes, self.results, strict=True):
+            committed = change[1]
+            if committed is not None and len(committed.metadata) > bytes_max:
+                result.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                kept.append((change, result))
+        self.changes = [change for change, _ in kept]
+        self.results = [result for _, result in kept]

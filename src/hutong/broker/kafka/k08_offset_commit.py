@@ -14,16 +14,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.coordinators.group_offsets import commit_error
+from hutong.broker.coordinators.group_offsets import OffsetChanges, commit_error
 from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import may
 from hutong.broker.topics.partition import Topic
 from hutong.foundation.waiting.pending import Pending
-from hutong.groups.offsets.offset_log import Change
-from hutong.groups.offsets.records import NO_EXPIRY_MS, StoredOffset
-from hutong.groups.record_keys import OffsetKey
+from hutong.groups.offsets.records import NO_EXPIRY_MS
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequest,
@@ -40,45 +38,19 @@ TOPIC_IDS_FROM: Final = 10
 _NO_RETENTION: Final = -1
 
 
-class _OffsetCommit:
-    """One request on its way: the response in the making, and the part of it that the group decides."""
-
-    __slots__ = ("changes", "expires_at_ms", "now_ms", "open_results", "partitions", "request", "response")
-
-    def __init__(self, request: OffsetCommitRequest, now_ms: int) -> None:
-        self.request = request
-        self.now_ms = now_ms
-        has_expiry = request.retention_time_ms != _NO_RETENTION
-        self.expires_at_ms = now_ms + request.retention_time_ms if has_expiry else NO_EXPIRY_MS
-        self.response = OffsetCommitResponse()
-        self.changes: list[Change] = []
-        self.partitions: list[tuple[bytes, int]] = []  # (topic id, index) of the changes
-        self.open_results: list[PartitionErrorCode] = []
-
-    def settle(self, error: ErrorCode) -> OffsetCommitResponse:
-        for result in self.open_results:
-            result.error_code = error
-        return self.response
-
-    def refuse_long_notes(self, metadata_bytes_max: int) -> None:
-        """Said only to who may commit at all, as Kafka does."""
-        kept = [offset is None or len(offset.metadata) <= metadata_bytes_max for _, offset in self.changes]
-        for result, is_kept in zip(self.open_results, kept, strict=True):
-            result.error_code = ErrorCode.NONE if is_kept else ErrorCode.OFFSET_METADATA_TOO_LARGE
-        self.open_results = [result for result, is_kept in zip(self.open_results, kept, strict=True) if is_kept]
-        self.changes = [change for change, is_kept in zip(self.changes, kept, strict=True) if is_kept]
-
-
 def handle(
     request: OffsetCommitRequest, context: RequestContext[GroupParts]
 ) -> OffsetCommitResponse | Pending[OffsetCommitResponse]:
-    commit = _OffsetCommit(request, context.broker.clock.wall_ms())
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
         return _denied(request)
+    now_ms = context.broker.clock.wall_ms()
+    has_expiry = request.retention_time_ms != _NO_RETENTION
+    expires_at_ms = now_ms + request.retention_time_ms if has_expiry else NO_EXPIRY_MS
+    offsets, response = OffsetChanges(request.group_id, now_ms, expires_at_ms), OffsetCommitResponse()
     for asked in request.topics:
-        _take_topic(asked, commit, context)
-    if not commit.changes:
-        return commit.response
+        response.topics.append(_topic_result(asked, offsets, context))
+    if not offsets.changes:
+        return response
     groups = context.broker.groups
     error = commit_error(
         context.broker,
@@ -86,18 +58,22 @@ def handle(
         request.member_id,
         request.group_instance_id,
         request.generation_id_or_member_epoch,
-        commit.partitions,
+        offsets.partitions,
         context.api_version,
     )
     if error is not ErrorCode.NONE:
-        return commit.settle(error)
-    commit.refuse_long_notes(groups.settings.offset_metadata_bytes_max)
-    if not commit.changes:
-        return commit.response
+        offsets.settle(error)
+        return response
+    offsets.refuse_long_notes(groups.settings.offset_metadata_bytes_max)
+    if not offsets.changes:
+        return response
     pending: Pending[OffsetCommitResponse] = Pending()
-    groups.commit(
-        request.group_id, commit.changes, lambda code: pending.complete(commit.settle(code)), holder_of(context)
-    )
+
+    def committed(code: ErrorCode) -> None:
+        offsets.settle(code)
+        pending.complete(response)
+
+    groups.commit(request.group_id, offsets.changes, committed, holder_of(context))
     return pending
 
 
@@ -115,7 +91,9 @@ def _denied(request: OffsetCommitRequest) -> OffsetCommitResponse:
     )
 
 
-def _take_topic(asked: OffsetCommitRequestTopic, commit: _OffsetCommit, context: RequestContext[GroupParts]) -> None:
+def _topic_result(
+    asked: OffsetCommitRequestTopic, offsets: OffsetChanges, context: RequestContext[GroupParts]
+) -> OffsetCommitResponseTopic:
     topics = context.broker.topics
     by_id = context.api_version >= TOPIC_IDS_FROM
     topic = topics.by_id(asked.topic_id) if by_id else topics.get(asked.name)
@@ -130,10 +108,8 @@ def _take_topic(asked: OffsetCommitRequestTopic, commit: _OffsetCommit, context:
         result = PartitionErrorCode(partition.partition_index, error)
         results.append(result)
         if topic is not None and error is ErrorCode.NONE:
-            commit.open_results.append(result)
-            commit.changes.append(_change(partition, topic, commit))
-            commit.partitions.append((topic.topic_id, partition.partition_index))
-    commit.response.topics.append(OffsetCommitResponseTopic(asked.name, asked.topic_id, results))
+            offsets.add(topic, partition, result)
+    return OffsetCommitResponseTopic(asked.name, asked.topic_id, results)
 
 
 def _partition_error(partition: OffsetCommitRequestPartition, topic: Topic | None, by_id: bool) -> ErrorCode:
@@ -142,14 +118,3 @@ def _partition_error(partition: OffsetCommitRequestPartition, topic: Topic | Non
     if topic is None or topic.partition(partition.partition_index) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.NONE
-
-
-def _change(partition: OffsetCommitRequestPartition, topic: Topic, commit: _OffsetCommit) -> Change:
-    committed = StoredOffset(
-        offset=partition.committed_offset,
-        leader_epoch=partition.committed_leader_epoch,
-        metadata=partition.committed_metadata or "",
-        committed_at_ms=commit.now_ms,
-        expires_at_ms=commit.expires_at_ms,
-    )
-    return OffsetKey(commit.request.group_id, topic.name, partition.partition_index), committed

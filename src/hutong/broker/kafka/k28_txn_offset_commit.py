@@ -12,21 +12,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.coordinators.group_offsets import transactional_commit_error
+from hutong.broker.coordinators.group_offsets import OffsetChanges, transactional_commit_error
 from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.kafka.k25_add_offsets_to_txn import OFFSETS_PARTITION
 from hutong.broker.rights.authorization import may
 from hutong.foundation.waiting.pending import Pending
-from hutong.groups.offsets.offset_log import Change
-from hutong.groups.offsets.records import StoredOffset
-from hutong.groups.record_keys import OffsetKey
 from hutong.groups.requests import group_id_error
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k28_txn_offset_commit import (
     TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponseTopic,
@@ -42,21 +38,17 @@ _ADDS_FROM: Final = 5
 class _TxnOffsetCommit:
     """One request on its way: the response in the making, and the part of it that others decide."""
 
-    __slots__ = ("changes", "context", "now_ms", "open_results", "partitions", "pending", "request", "response")
+    __slots__ = ("context", "offsets", "pending", "request", "response")
 
     def __init__(self, request: TxnOffsetCommitRequest, context: RequestContext[TransactionParts]) -> None:
         self.request = request
         self.context = context
-        self.now_ms = context.broker.clock.wall_ms()
+        self.offsets = OffsetChanges(request.group_id, context.broker.clock.wall_ms())
         self.pending: Pending[TxnOffsetCommitResponse] = Pending()
         self.response = TxnOffsetCommitResponse()
-        self.changes: list[Change] = []
-        self.partitions: list[tuple[bytes, int]] = []  # (topic id, index) of the changes
-        self.open_results: list[PartitionErrorCode] = []
 
     def settle(self, error: ErrorCode) -> None:
-        for result in self.open_results:
-            result.error_code = error
+        self.offsets.settle(error)
         self.pending.complete(self.response)
 
     def admitted(self, verdict: ErrorCode) -> None:
@@ -70,36 +62,23 @@ class _TxnOffsetCommit:
                 request.member_id,
                 request.group_instance_id,
                 request.generation_id,
-                self.partitions,
+                self.offsets.partitions,
             )
         if error is not ErrorCode.NONE:
             self.settle(error)
             return
-        self._refuse_long_notes()
-        if not self.changes:
+        self.offsets.refuse_long_notes(broker.groups.settings.offset_metadata_bytes_max)
+        if not self.offsets.changes:
             self.pending.complete(self.response)
             return
         broker.groups.commit_transactional(
             request.group_id,
             request.producer_id,
             request.producer_epoch,
-            self.changes,
+            self.offsets.changes,
             self.settle,
             holder_of(self.context),
         )
-
-    def _refuse_long_notes(self) -> None:
-        """Said only to who may commit at all, as Kafka does."""
-        bytes_max = self.context.broker.groups.settings.offset_metadata_bytes_max
-        kept = []
-        for change, result in zip(self.changes, self.open_results, strict=True):
-            committed = change[1]
-            if committed is not None and len(committed.metadata) > bytes_max:
-                result.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                kept.append((change, result))
-        self.changes = [change for change, _ in kept]
-        self.open_results = [result for _, result in kept]
 
 
 def handle(
@@ -112,7 +91,7 @@ def handle(
         return _denied(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     for asked in request.topics:
         _take_topic(asked, commit, context)
-    if not commit.changes:
+    if not commit.offsets.changes:
         return commit.response
     error = group_id_error(request.group_id, groups.settings)
     if error is not ErrorCode.NONE:
@@ -157,21 +136,9 @@ def _take_topic(
         elif topic is None or topic.partition(partition.partition_index) is None:
             result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         else:
-            commit.open_results.append(result)
-            commit.changes.append(_change(partition, topic.name, commit))
-            commit.partitions.append((topic.topic_id, partition.partition_index))
+            commit.offsets.add(topic, partition, result)
     if results:  # as in Kafka a topic without partitions is not answered
         commit.response.topics.append(TxnOffsetCommitResponseTopic(asked.name, results))
-
-
-def _change(partition: TxnOffsetCommitRequestPartition, topic: str, commit: _TxnOffsetCommit) -> Change:
-    committed = StoredOffset(
-        offset=partition.committed_offset,
-        leader_epoch=partition.committed_leader_epoch,
-        metadata=partition.committed_metadata or "",
-        committed_at_ms=commit.now_ms,
-    )
-    return OffsetKey(commit.request.group_id, topic, partition.partition_index), committed
 
 
 def _code_for(verdict: ErrorCode, api_version: int) -> ErrorCode:

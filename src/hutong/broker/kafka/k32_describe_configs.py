@@ -214,15 +214,12 @@ def _entry(
 
 
 def _synonyms(key: ConfigKey, layers: list[tuple[str, int]]) -> list[DescribeConfigsSynonym]:
-    return [_synonym(key, *layer) for layer in layers if _is_told(key, layer)]
-
-
-def _synonym(key: ConfigKey, value: str, source: int) -> DescribeConfigsSynonym:
-    return DescribeConfigsSynonym(key.name if source == SOURCE_TOPIC else key.node_name, value, source)
-
-
-def _is_told(key: ConfigKey, layer: tuple[str, int]) -> bool:
-    return layer[1] != SOURCE_DEFAULT or key.name not in UNNAMED_DEFAULTS
+    return [
+        DescribeConfigsSynonym(key.name if source == SOURCE_TOPIC else key.node_name, value, source)
+        for value, source in layers
+        # Kafka's brokers have no setting for some defaults of topics, so these have no name to be listed by.
+        if source != SOURCE_DEFAULT or key.name not in UNNAMED_DEFAULTS
+    ]
 
 
 _Describe = Callable[

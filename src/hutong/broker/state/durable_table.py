@@ -70,11 +70,7 @@ class DurableTable:
         if value is None and self.latest(name) is None:
             then(None)
             return
-        encoded = _encoded(value)
-        if len(encoded or b"") + len(name) > ENTRY_BYTES_MAX:
-            raise Refused(ErrorCode.POLICY_VIOLATION, f"An entry takes at most {ENTRY_BYTES_MAX} bytes.")
-        if value is not None and name not in self._entries and self._count() >= self._entries_max:
-            raise Refused(ErrorCode.POLICY_VIOLATION, f"This node keeps at most {self._entries_max} of these.")
+        self._check_room({name: value})
         token = object()
         self._intended[name] = (token, value)
 
@@ -82,7 +78,7 @@ class DurableTable:
             self._settle(name, token, value, error)
             then(error)
 
-        self._state.append(self._prefix + name.encode(), encoded, recorded)
+        self._state.append(self._prefix + name.encode(), _encoded(value), recorded)
 
     def put_all(self, values: Mapping[str, Any], then: Continuation[None]) -> None:
         """Set, or remove, many small entries in few appends; `then` is called once all are durable.
