@@ -99,6 +99,8 @@ def check_configs(context: RequestContext[AdminParts], operation: Operation, kin
         check(context, operation, ResourceType.TOPIC, name)
     elif kind == GROUP:
         check(context, operation, ResourceType.GROUP, name)
+    # Kafka asks for the cluster's right where the resource is a node, its loggers or a client's metrics (KIP-412,
+    # KIP-714).
     elif kind in (BROKER, LOGGER, METRICS):
         check_cluster(context, operation)
 
@@ -130,6 +132,7 @@ def _changed(
         else:
             now = [item for item in wanted.get(name, defaults.get(name, key.default)).split(",") if item]
             named = (value or "").split(",")
+            # An item that is in the list already stays where it is, so that a repeated request changes nothing.
             if operation == APPEND:
                 wanted[name] = ",".join([*now, *(item for item in named if item not in now)])
             else:
@@ -162,6 +165,7 @@ def _keeper_of(kind: int, name: str, broker: AdminParts) -> tuple[Check, Alter]:
 
 
 def _put(check: Check, alter: Alter, overrides: dict[str, Any], validate_only: bool, then: Continuation[None]) -> None:
+    # A check without effect: admin tools show the user what would be refused.
     if validate_only:
         check(overrides)
         then(None)
@@ -188,6 +192,7 @@ def _changed_group(name: str, changes: Iterable[Change], broker: AdminParts) -> 
 
 
 def _change_loggers(name: str, changes: Sequence[Change], validate_only: bool, broker: AdminParts) -> None:
+    # Levels are those of one process: a cluster has none in common.
     if name != str(broker.identity.node_id):
         raise Refused(ErrorCode.INVALID_REQUEST, f"This is node {broker.identity.node_id}.")
     if any(operation not in (SET, DELETE) for _, operation, _ in changes):

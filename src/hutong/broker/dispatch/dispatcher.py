@@ -95,9 +95,11 @@ class Dispatch:
     def connection_opened(self, peer: Peer) -> None:
         """Make the client's session. Its principal is anonymous unless it has shown a certificate."""
         session = ClientSession(peer.id, peer.address, peer.port, self.listener, peer.owner, peer.release)
+        # The session lives as long as the connection; handlers keep it instead of the peer.
         peer.session = session
         peer.sending_changed = partial(self._sending_changed, peer)
         try:
+            # A TLS certificate gives a name at once; SASL gives one later.
             session.principal = self._identify(peer)
         except ProtocolError as error:
             self._log_closing(peer, error)
@@ -135,6 +137,7 @@ class Dispatch:
         began_us = now_us()
         header, offset = decode_request_header(frame)
         api_key, api_version = header.api_key, header.api_version
+        # Routes of one listener are made on first use, since each compiles a decoder and an encoder.
         route = self._routes.get(api_key << 16 | api_version) or self._add_route(api_key, api_version)
         # Before it is decoded: a byte of a request can become an object many times its size.
         if len(frame) > route.frame_bytes_max:
@@ -276,6 +279,8 @@ class Dispatch:
 
         def taken() -> None:
             now_us = monotonic_us()
+            # Kafka's stages of a request's time (RequestMetrics): local on the loop, remote until it is ready, then the
+            # queue.
             response_queue_us, remote_us = now_us - ready_us, ready_us - began_us - local_us
             times.local.record(local_us)
             times.remote.record(remote_us)
@@ -367,6 +372,7 @@ class Dispatch:
             if api_key == _API_VERSIONS:
                 return Route(_undecoded, _unsupported, _unsupported_encoder, FRAME_BYTES_MAX, times, errors)
             raise ProtocolError(f"version {api_version} of API key {api_key} is not supported")
+        # Produce has an encoder of its own, as its answers are small and come by the thousand.
         encode: Encode = (
             partial(encode_produce_response_frame, api_version)
             if api_key == _PRODUCE

@@ -53,6 +53,7 @@ def parts_of(request: Any, api_version: int) -> list[Any]:
 def has_many(request: Any) -> bool:
     """Return True if a decoded request has too many elements to be handled at once."""
     division = _division_of(request)[1]
+    # Up to two parts are handled at once: a division would give others little time.
     return division is not None and elements_in(request) > (division.whole_max or 2 * division.size)
 
 
@@ -68,6 +69,7 @@ def elements_in(request: Any) -> int:
         questions = [*questions, *(topic for group in request.groups for topic in group.topics or ())]
         count = len(request.groups) + len(questions)
     if division.inner:
+        # Topics count as well as partitions: an empty one costs a look-up and a place in the answer.
         inner = division.inner
         for question in questions:
             count += len(getattr(question, inner))
@@ -133,6 +135,7 @@ def _metadata_parts(request: Any, division: Division, api_version: int) -> list[
         asked.name is None or asked.topic_id != _NO_ID for asked in request.topics
     ):
         return [request]
+    # Metadata answers a topic once, however often it is named; two parts would answer it twice.
     each = list({(asked.topic_id, asked.name): asked for asked in request.topics}.values())
     return [_with(request, topics=cut) for cut in _cut_list(each, division)]
 
@@ -151,6 +154,7 @@ def _cut(topics: Sequence[Any] | None, division: Division) -> Iterator[Any]:
         # At least once, so that a topic without partitions is in a part as well.
         while True:
             taken = partitions[at : at + room]
+            # A whole topic goes uncopied, since most topics have fewer partitions than a part.
             part.append(topic if len(taken) == len(partitions) else _with(topic, **{division.inner: taken}))
             room -= max(1, len(taken))
             at += len(taken)

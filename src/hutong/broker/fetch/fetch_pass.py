@@ -61,6 +61,7 @@ def read_rights(request: FetchRequest, context: RequestContext[FetchParts]) -> R
 
     A client that claims to be a follower must be a broker: those may read every topic.
     """
+    # KIP-903 moved the replica's id into a field of its own; older followers send the first.
     if max(request.replica_id, request.replica_state.replica_id) < 0:
         return ReadRights.CHECKED
     return ReadRights.ALL if may_in_cluster(context, Operation.CLUSTER_ACTION) else ReadRights.NONE
@@ -211,6 +212,7 @@ class FetchPass:
             self._disk_bytes += found.size
         else:
             data.records = found.buffers
+            # Only what is sent counts as served; an empty read of a log at its end is no traffic.
             if found.size:
                 self._in_memory.append((log, found.size))
             if aborted is not None:
@@ -232,8 +234,10 @@ class FetchPass:
         partition = known.partition(asked.partition) if known is not None else None
         if partition is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        # A failed journal serves nothing, not even from memory: its records may be gone after the next start.
         if partition.offline is not None:
             partition.check_online()
+        # KIP-320: a client with an older or newer epoch has metadata of another leader.
         check_leader_epoch(asked.current_leader_epoch)
         return partition
 
@@ -249,9 +253,11 @@ class FetchPass:
 
 def _diverges(asked: FetchPartition, log: PartitionLog, data: PartitionData) -> bool:
     """True if the reader's last epoch ended before its offset (KIP-595); then `data` has the end of that epoch."""
+    # There has been one leader only, so a later epoch cannot come from this node.
     if asked.last_fetched_epoch > LEADER_EPOCH:
         raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, "The end of the last fetched epoch is not known.")
     end_offset = log.high_watermark
+    # Behind the start the read answers OFFSET_OUT_OF_RANGE; up to the end nothing has diverged.
     if asked.fetch_offset < log.start_offset or asked.fetch_offset <= end_offset:
         return False
     data.high_watermark, data.last_stable_offset = end_offset, log.last_stable_offset

@@ -172,6 +172,7 @@ def _submitted(
             rules = rules_for(topic.config, now_ms, zstd_allowed=zstd_allowed)
         for data in topic_data.partition_data:
             is_there = topic is not None and topic.partition(data.index) is not None
+            # In the request's order, refused ones included: the appender takes one outcome for each partition.
             submitted.append(Submitted(data.records, rules if is_there else None))
     return submitted
 
@@ -298,6 +299,7 @@ class _Appender:
             put_outcome(result, outcome)
             _put_start(result, partition.log)
             return
+        # A worker may have corrected the batch's greatest timestamp, so its records replace those of the request.
         header, records = self._checked(partition, records) if outcome is None else outcome
         # Without the id nobody has checked a right to the transaction. Kafka answers with this code, too.
         if header.attributes & TRANSACTIONAL and self._refusals is None:
@@ -339,6 +341,7 @@ def qos_for(partition: Partition, acks: int) -> Qos:
             raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS, "This node is the only replica of the partition.")
         return Qos.ALL
     if acks == ACKS_LEADER:
+        # As in Kafka acks=1 asks for the leader's own durability, which a topic may lower to memory (`hutong.qos`).
         return Qos.RECEIVE if partition.config.receive_qos else Qos.PERSISTENCE
     return Qos.ONE_WAY
 
@@ -390,6 +393,7 @@ def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongErro
 
 def _put_start(result: PartitionProduceResponse, log: PartitionLog) -> None:
     """Put the log's start into a refusal, as Kafka does: the log may have moved past the client's offset."""
+    # Kafka leaves the start out where the log was not asked.
     if result.error_code and result.error_code not in _WITHOUT_START:
         result.log_start_offset = log.start_offset
 

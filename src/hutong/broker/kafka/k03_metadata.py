@@ -43,6 +43,7 @@ def handle(
         return _refused(request)
     response = _about_the_cluster(context, request)
     with_operations = request.include_topic_authorized_operations
+    # Version 0 has no null lists, so there an empty one asks for all topics.
     if request.topics is None or (context.api_version == 0 and not request.topics):
         response.topics = [
             describe(topic, context, with_operations=with_operations)
@@ -53,6 +54,7 @@ def handle(
     missing = _answer_known(request.topics, context, response, with_operations=with_operations)
     if not missing:
         return response
+    # A consumer may set the flag to false: a subscription then creates no topic (KIP-361).
     if not (request.allow_auto_topic_creation and broker.settings.auto_create_topics):
         for entry in missing:
             entry.error_code = why_missing(entry.name or "")
@@ -108,11 +110,13 @@ def _answer_known(
         topic = topics.by_id(key) if isinstance(key, bytes) else topics.get(key)
         name = (item.name or "") if topic is None else topic.name
         is_named = not isinstance(key, bytes)
+        # An id is random, so one that is unknown betrays no name and is answered as unknown.
         if (topic is not None or is_named) and not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name):
             shown = (name, ZERO_UUID) if isinstance(key, str) else (None, key)
             response.topics.append(MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, *shown))
         elif topic is not None:
             response.topics.append(describe(topic, context, with_operations=with_operations))
+        # KIP-516: a client with an old id refreshes its metadata by name.
         elif isinstance(key, bytes):
             response.topics.append(MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, key))
         else:
@@ -128,6 +132,7 @@ def _that_may_be(
     missing: list[MetadataResponseTopic], context: RequestContext[TopicParts]
 ) -> list[MetadataResponseTopic]:
     """Those that the client may create, by a right to create topics at all or these; the others are refused."""
+    # The cluster's right first, and quietly: without it the topic's right decides, and that refusal is the one to log.
     if may_in_cluster(context, Operation.CREATE, quietly=True):
         return missing
     names = permitted(context, Operation.CREATE, ResourceType.TOPIC, [entry.name or "" for entry in missing])
@@ -165,6 +170,7 @@ def _create(
                 lambda outcome, entry=entry: settle(entry, outcome),  # type: ignore[misc]
                 holder,
             )
+        # A name that no topic can have, or no room for its partitions: the others are created all the same.
         except Refused as refused:
             settle(entry, refused)
     return pending.answer()

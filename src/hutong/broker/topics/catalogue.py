@@ -69,6 +69,7 @@ def check_topic_name(name: str) -> None:
     """Kafka's rule for names. Raises Refused(INVALID_TOPIC_EXCEPTION)."""
     if not name:
         problem = "the empty string is not allowed"
+    # Kafka keeps a topic's log in a folder of this name, where they would mean other folders.
     elif name in {".", ".."}:
         problem = f"'{name}' is not allowed"
     elif len(name) > TOPIC_NAME_LENGTH_MAX:
@@ -179,6 +180,7 @@ class Topics:
             raise Refused(
                 ErrorCode.INVALID_PARTITIONS, f"A topic has from 1 to {PARTITIONS_PER_TOPIC_MAX} partitions here."
             )
+        # Each partition costs memory and files, so one client may not take all that the node can hold.
         if not self.budget.has_room(holder, partition_count):
             raise Refused(ErrorCode.POLICY_VIOLATION, self._no_room())
         return check_overrides(overrides)
@@ -238,6 +240,7 @@ class Topics:
                 self._forget(topic.name)
             then(error)
 
+        # The tombstone first: a crash after it leaves logs that no topic owns, and `orphaned_logs` finds them.
         self._append(_TOPIC_KEY + topic.name.encode(), None, deleted)
 
     def alter(self, topic: Topic, overrides: Mapping[str, str | None], then: Continuation[None]) -> None:
@@ -264,6 +267,7 @@ class Topics:
                 self.budget.note(topic.name, len(topic.partitions))
             then(error)
 
+        # New partitions come behind the old ones, whose indexes clients hash keys to.
         log_ids = [*topic.log_ids, *self._take_log_ids(count - len(topic.partitions))]
         self._change(topic, topic.overrides, log_ids, grown)
 
@@ -340,6 +344,7 @@ class Topics:
         self._being_created.discard(name)
         if error is not None:
             self.budget.forget(name)
+            # All callers that joined this creation get the error; the next one tries anew.
             self._creations.fail_all(name, error)
             return
         self._creations.resume_all(name, self._put(name, record))
@@ -395,6 +400,7 @@ class Topics:
         if topic is None:
             return
         del self._by_id[topic.topic_id]
+        # Internal topics are not in that table, and another topic may have the place.
         if self._by_flat_name.get(name.replace(".", "_")) == name:
             del self._by_flat_name[name.replace(".", "_")]
         self.budget.forget(name)
