@@ -58,12 +58,13 @@ class SystemCodec:
     def encode(self, body: Any) -> bytes:
         try:
             return self.to_bytes(self.check(body))
-        except UnicodeEncodeError as error:
+        except UnicodeEncodeError as error:  # a lone surrogate, which a str of Python may contain
             raise ValueError(f"a body for the codec {self.name!r} is not text that UTF-8 can say: {error}") from None
 
     def decode(self, data: bytes) -> Any:
         try:
             return self.from_bytes(data)
+        # All that the readers below raise for broken bytes; RecursionError is JSON that is nested too deeply.
         except (ValueError, struct.error, IndexError, RecursionError) as error:
             raise ProtocolError(f"this is not what the codec {self.name!r} writes: {error}") from None
 
@@ -73,6 +74,7 @@ class SystemCodec:
 
 def _only(*kinds: type) -> Callable[[Any], Any]:
     def check(body: Any) -> Any:
+        # The exact type: a subclass would arrive as another type than it was sent.
         if type(body) not in kinds:
             raise TypeError(f"a body of type {kinds[0].__name__} is wanted here, not {type(body).__name__}")
         return copied(body) if kinds[0] in (dict, list) else body
@@ -82,7 +84,7 @@ def _only(*kinds: type) -> Callable[[Any], Any]:
 
 def _whole(bits: int) -> Callable[[Any], int]:
     def check(body: Any) -> int:
-        if type(body) is not int:
+        if type(body) is not int:  # bool is a subclass of int, and has a codec of its own
             raise TypeError(f"a whole number is wanted here, not {type(body).__name__}")
         if not -(1 << bits - 1) <= body < 1 << bits - 1:
             raise ValueError(f"{body} does not fit into {bits} bits")
@@ -92,6 +94,7 @@ def _whole(bits: int) -> Callable[[Any], int]:
 
 
 def _character(body: Any) -> str:
+    # Java's char is one unit of UTF-16, so characters beyond U+FFFF, which take two, do not fit.
     if type(body) is not str or len(body) != 1 or ord(body) > 0xFFFF:
         raise TypeError("one character of UTF-16 is wanted here")
     return body
@@ -105,8 +108,10 @@ def _number(body: Any) -> float:
 
 def _single(body: Any) -> float:
     number = _number(body)
+    # The bound is where rounding to 32 bits gives infinity; `struct.pack` would raise OverflowError there.
     if math.isfinite(number) and abs(number) > 3.4028235677973366e38:
         raise ValueError(f"{number} does not fit into a float of 32 bits")
+    # Rounded here already, so that a local recipient gets what a remote one would.
     return cast("float", struct.unpack(">f", struct.pack(">f", number))[0])
 
 
@@ -120,6 +125,7 @@ def _counted(data: bytes) -> bytes:
 
 
 def _uncounted(data: bytes) -> bytes:
+    # The count is part of the body in Vert.x's format, and must agree with the frame's own length.
     (size,) = struct.unpack_from(">i", data)
     if size != len(data) - 4:
         raise ValueError(f"{len(data) - 4} bytes where {size} are announced")
@@ -127,6 +133,7 @@ def _uncounted(data: bytes) -> bytes:
 
 
 def _json_bytes(body: Any) -> bytes:
+    # No NaN: JSON has none, and Jackson, which Vert.x reads it with, refuses it.
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_unsayable)
     return _counted(text.encode())
 
@@ -142,6 +149,7 @@ def _unsayable(value: Any) -> Any:
 def _json_from(kind: type) -> Callable[[bytes], Any]:
     def decode(data: bytes) -> Any:
         value = json.loads(_uncounted(data).decode())
+        # The codec's number promises an object or an array; recipients do not check again.
         if type(value) is not kind:
             raise ValueError(f"JSON for a {type(value).__name__} where one for a {kind.__name__} is announced")
         return value
@@ -156,6 +164,7 @@ def _error_check(body: Any) -> ReplyError:
 
 
 def _error_bytes(error: ReplyError) -> bytes:
+    # The text is optional on the wire: a flag, and the count only where the flag is set.
     head = struct.pack(">BiB", error.failure_type.value, error.failure_code, 1 if error.message else 0)
     return head + _counted(error.message.encode()) if error.message else head
 
@@ -173,7 +182,7 @@ def _nothing(data: bytes) -> None:
 
 
 def _flag(data: bytes) -> bool:
-    return (True, False)[_packed(">B")[1](data)]  # 0 is true
+    return (True, False)[_packed(">B")[1](data)]  # 0 is true in Vert.x's BooleanMessageCodec
 
 
 def _json(kind: type) -> tuple[Callable[[Any], Any], Callable[[Any], bytes], Callable[[bytes], Any]]:
@@ -205,10 +214,8 @@ SYSTEM_CODECS: Final[dict[str, SystemCodec]] = {
         SystemCodec("replyexception", 15, _error_check, _error_bytes, _error_from),
     )
 }
-RESERVED_NAMES: Final = frozenset(SYSTEM_CODECS) | {
-    "clusterserializable",
-    "serializable",
-}  # the last two are Java's own
+# Vert.x's codecs 16 and 17 carry Java objects; their names are reserved as well.
+RESERVED_NAMES: Final = frozenset(SYSTEM_CODECS) | {"clusterserializable", "serializable"}
 
 
 class Codecs:
@@ -230,6 +237,7 @@ class Codecs:
             raise ValueError(f"a codec named {codec.name!r} is registered already: unregister it first")
         if len(self._by_name) >= CODECS_MAX:
             raise ValueError(f"there are {CODECS_MAX} codecs already, which is codecs_max")
+        # Replacing a default would change what a running sender's messages mean, so it must be unregistered first.
         if default_for is not None and (default_for in self._by_type or default_for in _BUILT_IN):
             raise ValueError(f"{default_for.__qualname__} has a default codec already")
         self._by_name = {**self._by_name, codec.name: codec}
@@ -250,9 +258,6 @@ class Codecs:
             raise ValueError(f"no codec is named {name!r}: bus.register_codec(codec) comes first")
         return codec
 
-    def default_for(self, kind: type) -> MessageCodec[Any, Any] | None:
-        return self._by_type.get(kind)
-
     def prepare(self, body: Any, codec_name: str | None) -> tuple[Any, MessageCodec[Any, Any] | None]:
         """The recipient's body, and its codec unless the type implies it."""
         if codec_name is not None:
@@ -263,9 +268,10 @@ class Codecs:
             return body, None
         if kind is dict or kind is list:
             return copied(body), None
+        # A reply that is an error fails the request (see `deliver_reply`); nobody changes it, so it is not copied.
         if kind is ReplyError:
             return body, SYSTEM_CODECS["replyexception"]
-        default = self.default_for(kind)
+        default = self._by_type.get(kind)
         if default is None:
             raise UnknownBody(kind)
         return default.transform(body), default

@@ -3,7 +3,6 @@
 Decides nothing.
 """
 
-import dataclasses
 from collections.abc import Callable
 
 from hutong.bus.sockjs.handler import Site
@@ -76,8 +75,7 @@ def _own_names(settings: Settings) -> list[str]:
 
 def sockjs_limits_of(settings: Settings) -> SockJSLimits:
     section, bridge, reactor = settings.sockjs, settings.bridge, reactor_limits(settings)
-    return dataclasses.replace(
-        SockJSLimits(),
+    return SockJSLimits(
         connections_max=reactor.connections_max,
         connections_per_ip_max=reactor.connections_per_ip_max,
         sessions_max=section.max_sessions,

@@ -210,8 +210,7 @@ def cleaner_configs(settings: Settings) -> dict[str, str]:
 
 
 def group_settings(settings: Settings) -> GroupSettings:
-    return dataclasses.replace(
-        GroupSettings(),
+    return GroupSettings(
         session_timeout_ms_min=settings.group.min_session_timeout_ms,
         session_timeout_ms_max=settings.group.max_session_timeout_ms,
         initial_rebalance_delay_ms=settings.group.initial_rebalance_delay_ms,
@@ -224,8 +223,7 @@ def group_settings(settings: Settings) -> GroupSettings:
 
 def consumer_group_settings(settings: Settings) -> ConsumerGroupSettings:
     group = settings.group
-    return dataclasses.replace(
-        ConsumerGroupSettings(),
+    return ConsumerGroupSettings(
         times=GroupTimes(
             session_timeout_ms=group.consumer_session_timeout_ms,
             heartbeat_interval_ms=group.consumer_heartbeat_interval_ms,
@@ -262,8 +260,7 @@ def share_settings(settings: Settings) -> ShareSettings:
 
 def transaction_settings(settings: Settings) -> TransactionSettings:
     section = settings.transaction
-    return dataclasses.replace(
-        TransactionSettings(),
+    return TransactionSettings(
         timeout_ms_max=section.max_timeout_ms,
         id_expiration_ms=section.id_expiration_ms,
         id_expiration_check_interval_ms=section.id_expiration_check_interval_ms,

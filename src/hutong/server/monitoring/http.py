@@ -75,6 +75,7 @@ def parse_head(head: bytes) -> ScrapeRequest | None:
         if not colon or not name or name != name.strip():
             return None
         headers[name.lower()] = value.strip()
+    # Whatever the number is: any body but an empty one is refused.
     has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
     tokens = [word.strip() for word in headers.get("connection", "").lower().split(",")]
     # A body is never read: its bytes would be taken for the next request, so the connection ends. HTTP/1.0 closes by
@@ -116,6 +117,7 @@ class HeadFraming:
                 rest = following
                 request = parse_head(head)
                 self._is_finished = request is None or request.is_last
+        # What follows a last request must not be kept: the client could fill memory until the answer is sent.
         self._held = b"" if self._is_finished else rest
         self.bytes_held = len(self._held)
         return heads
@@ -145,7 +147,6 @@ class Pages:
         call_soon: Callable[[Callable[[], None]], object],
         credentials: MetricsCredentials | None = None,
     ) -> None:
-        self.refused_total = 0
         self._credentials = credentials
         self._pages = pages
         self._clock = clock
@@ -161,6 +162,7 @@ class Pages:
         head = bytes(frame)
         request = None if head == _TOO_LONG else parse_head(head)
         page = self._pages.get(request.path) if request is not None else None
+        # In this order the first error of a request is the one that is answered; nothing but the head is known.
         if head == _TOO_LONG:
             shown: Page | SlicedPage = Page(431, b"the head of the request is too long\n")
         elif request is None:
@@ -177,7 +179,6 @@ class Pages:
         elif self._credentials is None or self._credentials.admit(request.authorization):
             shown = page
         else:
-            self.refused_total += 1
             shown = Page(401, b"user and password, please\n")
         return self._shown(shown, request or _UNREADABLE, peer)
 
@@ -194,6 +195,7 @@ class Pages:
         def made(page: Page) -> None:
             pending.complete(self._answer(page, is_last=request.is_last, with_body=with_body))
             visit.in_making -= 1
+            # Pages of earlier requests on this connection may still be in the making.
             if visit.is_last and not visit.in_making:
                 peer.close()
 

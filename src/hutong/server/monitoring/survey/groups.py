@@ -48,6 +48,7 @@ class _Rows:
 
     def add_group(self, group_id: str, members: int) -> bool:
         """Add a row for the group; False where the bound is reached, and it is added to the sum instead."""
+        # A group may have the very name of the sum: two series of one name would make the page invalid.
         if len(self.groups) < self._limits.groups_max and group_id != OTHER:
             self.groups.append(GroupRow(braced(self._labels[:1], (group_id,)), members))
             return True
@@ -79,6 +80,7 @@ class _Rows:
             self._add_sum(OTHER)
 
     def _add_sum(self, group_id: str) -> None:
+        # A sum has no age: the next records of several partitions are of different times.
         labels = braced(self._labels, (group_id, OTHER, OTHER))
         self.offsets.append(OffsetRow(labels, self._offset, self._lag, None))
         self._survey.folded[f"{self._kind}_partitions"] += self._partitions
@@ -93,26 +95,29 @@ def survey_groups(broker: Broker, limits: SurveyLimits, survey: Survey) -> Itera
     pace = StepBudget()
     for group_id in broker.groups.directory.newest_last():
         kind = broker.groups.directory.kind(group_id)
-        standing = _standing(broker, group_id, kind)
-        if kind is None or standing is None:
+        found = _state_and_members(broker, group_id, kind)
+        # Other work runs between two steps, so a group may have been deleted since its name was read.
+        if kind is None or found is None:
             continue
-        state, members = standing
+        state, members = found
         survey.states[kind.value, state] += 1
         rows = sharers if kind is GroupKind.SHARE else consumers
         if rows.add_group(group_id, members):
-            yield from _look_at_offsets(broker, group_id, rows, pace, is_single=True)
+            yield from _survey_offsets(broker, group_id, rows, pace, is_single=True)
         else:
             beyond.append(group_id)
+        # Counting members takes time, too: large groups end a step earlier.
         if pace.is_over(1 + members // 10):
             yield
+    # A name may belong to another kind of group by now; the sum takes it either way.
     for group_id in beyond:
         rows = sharers if broker.groups.directory.kind(group_id) is GroupKind.SHARE else consumers
-        yield from _look_at_offsets(broker, group_id, rows, pace, is_single=False)
+        yield from _survey_offsets(broker, group_id, rows, pace, is_single=False)
     consumers.end()
     sharers.end()
 
 
-def _standing(broker: Broker, group_id: str, kind: GroupKind | None) -> tuple[str, int] | None:
+def _state_and_members(broker: Broker, group_id: str, kind: GroupKind | None) -> tuple[str, int] | None:
     """State and members, None for a group that has gone meanwhile."""
     if kind is GroupKind.CLASSIC:
         classic = broker.groups.get(group_id)
@@ -124,12 +129,11 @@ def _standing(broker: Broker, group_id: str, kind: GroupKind | None) -> tuple[st
     return None if shared is None else (state_of(shared), len(shared))
 
 
-def _look_at_offsets(
-    broker: Broker, group_id: str, rows: _Rows, pace: StepBudget, *, is_single: bool
-) -> Iterator[None]:
+def _survey_offsets(broker: Broker, group_id: str, rows: _Rows, pace: StepBudget, *, is_single: bool) -> Iterator[None]:
     now_ms = broker.clock.wall_ms()
     places = _shared_places(broker, group_id) if rows.is_share else _places(broker, group_id)
     for of_topic in places:
+        # All partitions of a topic or none: half of a topic's lag would mislead.
         has_room = is_single and len(of_topic) <= rows.room()
         for place in of_topic:
             if has_room:
@@ -146,7 +150,7 @@ def _places(broker: Broker, group_id: str) -> Iterator[list[_Place]]:
     """The group's committed offsets, topic by topic."""
     for name in list(broker.groups.offsets.table.of_group(group_id)):
         topic = broker.topics.get(name)
-        committed = broker.groups.offsets.table.of_group(group_id).get(name)
+        committed = broker.groups.offsets.table.of_group(group_id).get(name)  # read again: a step may have passed
         if topic is None or committed is None:
             continue
         found: list[_Place] = []
@@ -154,6 +158,7 @@ def _places(broker: Broker, group_id: str) -> Iterator[list[_Place]]:
             partition = topic.partition(index)
             if partition is not None:
                 offset = committed[index].offset
+                # Never below zero: a group may have committed an offset past the end, or the log was cut off.
                 found.append((partition, offset, max(0, partition.log.high_watermark - offset)))
         yield found
 
@@ -172,5 +177,6 @@ def _shared_places(broker: Broker, group_id: str) -> Iterator[list[_Place]]:
 def _age_ms(partition: Partition, offset: int, lag: int, now_ms: int) -> int | None:
     if not lag:
         return 0
+    # -1 where memory has no time for the offset. Clients set the times, so one may be in the future.
     timestamp_ms = partition.log.timestamp_near(offset)
     return None if timestamp_ms < 0 else max(0, now_ms - timestamp_ms)
