@@ -34,7 +34,7 @@ from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.security.sasl.plain import PlainExchange
 from hutong.security.sasl.scram import ScramExchange
 from hutong.security.sasl.scram_credentials import SHA_512, Credential, Mechanism, credential, decoy, salted_password
-from hutong.security.sasl.steps import Accepted, Challenge, Fault, Rejected
+from hutong.security.sasl.steps import Accepted, Challenge, Rejected, SaslFault
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeRequest
@@ -308,7 +308,7 @@ def test_kafka_2017_12610(guarded: Node) -> None:
     """The name to act for must be the name that was proven."""
     refused = PlainExchange().respond(b"admin\0user\0pencil")
     assert isinstance(refused, Rejected)
-    assert refused.fault is Fault.PRINCIPAL
+    assert refused.fault is SaslFault.PRINCIPAL
     with RawConnection(guarded.address, 10) as connection:
         assert ask(connection, SaslHandshakeRequest("PLAIN"), 1).error_code == 0
         answer = ask(connection, SaslAuthenticateRequest(b"admin\0user\0pencil"), 1)

@@ -19,7 +19,7 @@ from hutong.security.distinguished_names import subject_of
 from hutong.security.principal_mapping import PrincipalMapping
 from hutong.security.revocation_lists import next_update_ms, revocation_lists_in
 from hutong.security.sasl import scram_credentials as kept
-from hutong.security.sasl.machine import Login, Phase, Rules
+from hutong.security.sasl.machine import Login, Rules, SaslPhase
 from hutong.security.sasl.plain import PlainExchange
 from hutong.security.sasl.scram import ScramExchange
 from hutong.security.sasl.steps import CheckPassword, CheckProof
@@ -77,7 +77,7 @@ def log_in(data: bytes) -> object:
         elif isinstance(step, CheckProof):
             login.proved(step)
         login.check_invariants()
-    assert login.phase is not Phase.AUTHENTICATED, "somebody got in without a password"
+    assert login.phase is not SaslPhase.AUTHENTICATED, "somebody got in without a password"
     return login.phase
 
 

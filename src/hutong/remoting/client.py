@@ -78,6 +78,7 @@ class RemotingClient(Endpoint):
         channel = self._by_address.get(address)
         if channel is not None and channel.is_open:
             return channel
+        # All callers of an address share one attempt; each waits no longer than its own timeout.
         if address not in self._dialling:
             self._dial(address)
         timeout_ms = self.limits.connect_ms_max if timeout_ms is None else timeout_ms
@@ -105,6 +106,7 @@ class RemotingClient(Endpoint):
             running = asyncio.get_running_loop()
         except RuntimeError:
             running = None
+        # It would wait for an answer that only this loop can read.
         if running is self.loop:
             raise RuntimeError("invoke_sync would block the loop that has to bring the answer: await invoke instead")
         invocation = self._connect_and_invoke(address, command, timeout_ms)
@@ -116,7 +118,7 @@ class RemotingClient(Endpoint):
         if channel is not None and channel.is_open:
             channel.invoke_then(command, timeout_ms, then)
             return
-        self._start(self._tell(address, command, timeout_ms, then))
+        self._start(self._report(address, command, timeout_ms, then))
 
     async def oneway(self, address: str, command: Command, timeout_ms: int | None = None) -> None:
         """Ask for no answer. Returns when it is on its way; `timeout_ms` is for connecting. Raises RemotingError."""
@@ -131,6 +133,7 @@ class RemotingClient(Endpoint):
 
     def connection_closed(self, peer: Peer) -> None:
         channel = self._channels[peer.id]
+        # A newer connection to the address may have taken its place.
         if self._by_address.get(channel.address) is channel:
             del self._by_address[channel.address]
         super().connection_closed(peer)
@@ -138,6 +141,7 @@ class RemotingClient(Endpoint):
     def _dial(self, address: str) -> None:
         host, port = _split(address)
         pause_ms = self._back_off(address).pause_ms(self.clock.monotonic_ms())
+        # Failing at once keeps callers from queueing for a server that is down.
         if pause_ms:
             raise RemotingConnectFailed(f"{address} could not be reached; it is tried again in {pause_ms} ms")
         self._dialling.add(address)
@@ -152,6 +156,7 @@ class RemotingClient(Endpoint):
             self._back_off(address).failed(self.clock.monotonic_ms(), self._chance())
             error = RemotingConnectFailed(f"no connection to {address}: {reason}")
             error.__cause__ = reason
+            # Before the waits end: their continuations may dial again.
             self._dialling.discard(address)
             self._waiting.fail_all(address, error)
             return
@@ -170,6 +175,7 @@ class RemotingClient(Endpoint):
     def _back_off(self, address: str) -> BackOff:
         back_off = self._back_offs.get(address)
         if back_off is None:
+            # The oldest goes: a client that sees ever new addresses must not grow without bound.
             if len(self._back_offs) >= self.limits.addresses_max:
                 del self._back_offs[next(iter(self._back_offs))]
             back_off = self._back_offs[address] = BackOff(self.limits.back_off_ms, self.limits.back_off_ms_max)
@@ -178,10 +184,11 @@ class RemotingClient(Endpoint):
     async def _connect_and_invoke(self, address: str, command: Command, timeout_ms: int) -> Command:
         begun_ms = self.clock.monotonic_ms()
         channel = await self.connect(address, min(timeout_ms, self.limits.connect_ms_max))
+        # One timeout for both: connecting uses up part of the invocation's time.
         left_ms = timeout_ms - (self.clock.monotonic_ms() - begun_ms)
         return await channel.invoke(command, max(1, left_ms))
 
-    async def _tell(self, address: str, command: Command, timeout_ms: int, then: Continuation[Command]) -> None:
+    async def _report(self, address: str, command: Command, timeout_ms: int, then: Continuation[Command]) -> None:
         outcome: Command | HutongError
         try:
             outcome = await self._connect_and_invoke(address, command, timeout_ms)

@@ -60,7 +60,7 @@ class Endpoint:
 
     @property
     def channels(self) -> tuple[Channel, ...]:
-        """Those that stand."""
+        """All open channels."""
         return tuple(self._channels.values())
 
     @property
@@ -95,8 +95,8 @@ class Endpoint:
 
     def connection_opened(self, peer: Peer) -> None:
         channel = self._channels[peer.id] = Channel(peer, self._address_of(peer), self)
-        self.events.tell(ChannelEventKind.CONNECT, channel)
-        self.events.tell(ChannelEventKind.ACTIVE, channel)
+        self.events.report(ChannelEventKind.CONNECT, channel)
+        self.events.report(ChannelEventKind.ACTIVE, channel)
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         command = decode(frame)
@@ -104,11 +104,13 @@ class Endpoint:
         flag = command.flag
         if flag & IS_RESPONSE:
             wait = channel.take(command.opaque)
+            # The invocation has timed out, or the peer made the number up: counted, and ignored.
             if wait is None:
                 self.figures.unasked_total += 1  # too late, or never asked
             else:
                 wait.end(command)
             return None
+        # Set only while a bound is near, so a healthy channel pays one test.
         if channel.is_slowed:
             admission = channel.admission()
             if admission is RequestAdmission.HOLD:
@@ -116,10 +118,12 @@ class Endpoint:
             if admission is RequestAdmission.REFUSE:
                 return self._overloaded(command, channel, "too many requests are unanswered")
         registration = self._by_code.get(command.code) or self._table.default
+        # `is_plain`: no executor and no `rejects`. The rest of this method is the common case alone.
         if not registration.is_plain or self.hooks:
             return self._process_carefully(registration, command, channel)
         try:
             answer = registration.process(command, channel)
+        # The reactor closes the connection for it.
         except ProtocolError:
             raise
         except Exception as error:  # noqa: BLE001  # the supervisor of processors: the request is answered for
@@ -130,10 +134,11 @@ class Endpoint:
 
     def connection_closed(self, peer: Peer) -> None:
         channel = self._channels.pop(peer.id)
+        # Waits end before listeners hear of it: they may dial again at once.
         channel.ended()
         if peer.close_reason in _EVENT_OF:
-            self.events.tell(_EVENT_OF[peer.close_reason], channel)
-        self.events.tell(ChannelEventKind.CLOSE, channel)
+            self.events.report(_EVENT_OF[peer.close_reason], channel)
+        self.events.report(ChannelEventKind.CLOSE, channel)
 
     # For channels.
 
@@ -157,6 +162,7 @@ class Endpoint:
     def _process_carefully(self, registration: Registration, command: Command, channel: Channel) -> Response:
         try:
             self.hooks_before(channel, command)
+        # RocketMQ's AbortProcessException: a hook answers instead of the processor.
         except AbortProcess as error:
             return self._finished(command, channel, refusal(error.code, str(error)))
         if registration.rejects is not None and registration.rejects():
@@ -174,6 +180,7 @@ class Endpoint:
         return self._finished(command, channel, answer)
 
     def _execute(self, registration: Registration, executor: Executor, command: Command, channel: Channel) -> Response:
+        # Before the submit: an executor may answer within it.
         channel.owe()
         is_taken = executor.submit(
             lambda: registration.process(command, channel), lambda result: self._settled(command, channel, result)
@@ -191,6 +198,7 @@ class Endpoint:
     def _settled(self, command: Command, channel: Channel, result: object) -> None:
         """Send the answer of a request that an executor took or a processor answers later; on the loop's thread."""
         channel.settle()
+        # On an executor it cannot reach the reactor as an exception.
         if isinstance(result, ProtocolError):
             channel.close()
             return
@@ -215,6 +223,7 @@ class Endpoint:
             return frame_of(answer, command)
         if isinstance(answer, list):
             return None if command.is_oneway else answer
+        # A coroutine function without an executor: closed, or Python warns that it was never awaited.
         if inspect.iscoroutine(answer):
             answer.close()
         return self._finished(

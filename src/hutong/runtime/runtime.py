@@ -109,11 +109,13 @@ class Runtime:
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("the runtime is closed: it makes no more contexts")
+            # Under the lock with the closed check: a closing runtime sees this context or refuses it.
             number = next(self._numbers)
             home = next(self._deal) if loop is None else self._loops[loop]
             threads = self._pool if pool is None else self._shared_pools.acquire(pool, pool_threads)
             context = _CONTEXTS[kind](name or f"context-{number}", home, threads, self)
             self._contexts.add(context)
+            # It must be closed, or the pool's count of users would never reach zero.
             if pool is not None:
                 self._kept.add(context)
         return context
@@ -124,6 +126,7 @@ class Runtime:
         Deployed from a handler of another verticle it becomes that one's child, and is undeployed before it. Raises
         what `start` raised; then everything that had started was stopped. Who stops waiting does not stop it.
         """
+        # Checked on the caller's loop; the undeploy of all runs on the first, after this is set.
         if self._end is not None:
             raise RuntimeError("the runtime is closing: it deploys nothing more")
         context = current_context()
@@ -168,6 +171,7 @@ class Runtime:
         with self._lock:
             self._kept.discard(context)
             self._contexts.discard(context)
+        # Its threads may still run work, so they are joined when the runtime closes.
         if context.pool is not self._pool and self._shared_pools.release(context.pool):
             self._ending.append(context.pool)
 
@@ -176,6 +180,7 @@ class Runtime:
         first = self._first.loop
         waited: asyncio.Future[T]
         future: asyncio.Future[T] | concurrent.futures.Future[T]
+        # From another loop the result crosses threads, by a concurrent future.
         if asyncio.get_running_loop() is first:
             waited = future = first.create_task(coroutine)
         else:
@@ -184,6 +189,7 @@ class Runtime:
         self._under_way.add(future)
         future.add_done_callback(self._under_way.discard)
         try:
+            # A cancelled waiter must not leave a verticle half deployed.
             return await asyncio.shield(waited)
         except asyncio.CancelledError:
             future.add_done_callback(_log_unheard)
@@ -200,12 +206,14 @@ class Runtime:
             _log.error("a verticle did not stop cleanly: %s", error, exc_info=error)
         with self._lock:
             self._is_closed = True
+        # Asked anew each time: a close hook may close other contexts.
         while (context := self._open_context()) is not None:
             await context.close()
         await self._end_pools()
         if self.blocked_threads is not None:
             self.blocked_threads.stop()
         for loop in self._others:
+            # Python cannot end a thread that blocks; the process may still exit.
             if not await loop.end(WORK_END_MS_MAX):
                 _log.error("%s is blocked by a handler; it is left behind", loop.name)
         self._first.stop()
@@ -226,6 +234,7 @@ class Runtime:
     async def _end_pools(self) -> None:
         for pool in (*self._ending, self._pool):
             pool.begin_close()
+            # Joining blocks, so it is done off the loop.
             if pool.threads and not await asyncio.to_thread(pool.close, WORK_END_MS_MAX):
                 _log.error("work on %s has not ended within %d ms; it is left behind", pool.name, WORK_END_MS_MAX)
 

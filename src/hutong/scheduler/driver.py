@@ -133,6 +133,7 @@ class FairExecutor:
             instructions = self._process(process)
 
     def _arm(self) -> None:
+        # One turn in each iteration: sockets and timers get theirs between two.
         if not self._is_armed:
             self._is_armed = True
             self._call_soon(self._turn)
@@ -159,6 +160,7 @@ class FairExecutor:
                 del self._messages[process.message]
             used_us = self._clock.monotonic_us() - begun_us
             instructions = self._machine.handle(Processed(used_us, is_done, ends_turn=is_fault))
+            # The exception passes on, so nobody would carry out these instructions.
             if is_fault:
                 self._follow(instructions)
         return instructions

@@ -47,6 +47,7 @@ class DevelopmentAuthority:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.is_new = not self.files.certificate.exists()
+            # An existing authority is reused: clients already trust it.
             self._certificate, self._key = self._made() if self.is_new else self._loaded()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
@@ -58,6 +59,7 @@ class DevelopmentAuthority:
 
     def client(self, name: str) -> KeyPair:
         """For a client whose principal is `User:CN=NAME,O=Hutong development`. Raises UsageError for an odd name."""
+        # The name becomes a file's name, so it must not leave the folder.
         if not name or not all(c.isalnum() or c in "-_.@" for c in name) or len(name) > 64 or name.startswith("."):
             raise UsageError(f"A client's name has letters, digits, '-', '_', '.' and '@' alone, not {name[:64]!r}.")
         return self._issued(f"client-{name}", name, [], is_server=False)
@@ -86,6 +88,7 @@ class DevelopmentAuthority:
 
         certificate = x509.load_pem_x509_certificate(self.files.certificate.read_bytes())
         key = load_pem_private_key(self.files.key.read_bytes(), None)
+        # Signing with another key would give certificates that no client verifies.
         if not isinstance(key, EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
             raise ValueError("its ca-key.pem does not belong to its ca.pem")
         return certificate, key
@@ -107,6 +110,7 @@ class DevelopmentAuthority:
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .add_extension(authority_key, critical=False)
         )
+        # Clients check these names, not the common name (RFC 9525).
         if names:
             builder = builder.add_extension(
                 x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False
@@ -153,6 +157,7 @@ def _begun(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
+        # A client whose clock is behind would refuse it as not yet valid.
         .not_valid_before(now - _CLOCK_SKEW)
         .not_valid_after(now + timedelta(days=days))
     )

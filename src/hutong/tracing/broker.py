@@ -35,6 +35,7 @@ class BrokerTracing:
         if topic:
             attributes[names.DESTINATION] = topic
         span = self._tracer.start_span(f"{operation} {topic}".rstrip(), Context(), SpanKind.SERVER, attributes)
+        # The attributes below would be computed for nothing.
         if not span.is_recording():
             return _not_sampled
         session = context.session
@@ -42,11 +43,13 @@ class BrokerTracing:
         span.set_attribute(names.PEER_PORT, session.port)
         if context.client_id:
             span.set_attribute(names.CLIENT_ID, context.client_id)
+        # OpenTelemetry's messaging conventions want the partition's id as text.
         if partition is not None:
             span.set_attribute(names.PARTITION, str(partition))
 
         def ended(answer: Any) -> None:
             codes = None if answer is None else self._errors_in[api_key](answer)
+            # An answer can hold several codes; one value keeps the attribute's cardinality low.
             if codes is not None:
                 span.set_attribute(names.ERROR_TYPE, ErrorCode(min(codes)).name)
                 span.set_status(StatusCode.ERROR)
@@ -64,6 +67,7 @@ def _destination(api_key: int, request: Any, context: RequestContext[Any]) -> tu
         return "", None
     (topic,) = topics
     name: str = topic.name if api_key == PRODUCE else topic.topic
+    # From version 13 on Fetch and Produce name topics by id (KIP-516).
     if not name:
         known = context.broker.topics.by_id(topic.topic_id)
         name = "" if known is None else known.name

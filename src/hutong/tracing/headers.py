@@ -36,6 +36,7 @@ def inject(headers: AnyHeaders = None, *, context: Context | None = None) -> Rec
 def with_trace(headers: AnyHeaders, context: Context | None) -> Iterator[tuple[str, bytes | None]]:
     """As `inject`, pair by pair."""
     for name, value in headers.items() if isinstance(headers, Mapping) else headers or ():
+        # The given headers may name another trace, and a record has one traceparent.
         if name.lower() not in TRACE_NAMES:
             yield name, value.encode() if isinstance(value, str) else value
     for name, text in headers_of(get_current_span(context).get_span_context()):
@@ -52,6 +53,7 @@ def span_context_of(headers: AnyHeaders) -> SpanContext | None:
     """The span that headers tell of, for a link."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
     found = read_trace(pairs)
+    # Absent or malformed: a new trace begins, as the specification demands.
     if found is None:
         return None
     flags, state = TraceFlags(found.flags), TraceState(found.state)

@@ -17,7 +17,7 @@ from hutong.foundation.errors import UsageError
 from hutong.tracing import names
 from hutong.tracing.headers import AnyHeaders, RecordHeaders, extract, inject, span_context_of
 from hutong.tracing.messaging import Messaging
-from hutong.tracing.spans import Operation
+from hutong.tracing.spans import TracedOperation
 
 LINKS_MAX: Final = 1_000
 """Links of one batch's span. OpenTelemetry keeps 128 of them by default."""
@@ -35,6 +35,7 @@ def sending(messaging: Messaging, topic: str, headers: AnyHeaders) -> Iterator[R
 def processing(messaging: Messaging, message: Any, group: str | None) -> Iterator[Span]:
     topic, partition, offset = (_read(message, name) for name in ("topic", "partition", "offset"))
     more = {} if partition is None else {names.PARTITION: str(partition), names.OFFSET: offset}
+    # A message of the bus has an address and no topic.
     system, destination = (names.BUS, message.address) if topic is None else (names.KAFKA, topic)
     parent = extract(headers_in(message))
     operation = messaging.processing(system, destination, group=group, more=more, parent=parent)
@@ -44,6 +45,7 @@ def processing(messaging: Messaging, message: Any, group: str | None) -> Iterato
 
 @contextmanager
 def processing_batch(messaging: Messaging, messages: Sequence[Any], group: str | None) -> Iterator[Span]:
+    # An empty batch has no destination, and its span would tell nothing.
     if not messages:
         raise UsageError("a batch has at least one message.")
     topics = {str(_read(message, "topic")) for message in messages}
@@ -68,7 +70,7 @@ def headers_in(message: Any) -> AnyHeaders:
 
 
 @contextmanager
-def _current(operation: Operation) -> Iterator[None]:
+def _current(operation: TracedOperation) -> Iterator[None]:
     """The block is the operation, and its span the current one there."""
     with use_span(operation.span, end_on_exit=False, record_exception=False, set_status_on_exception=False):
         try:
@@ -81,4 +83,5 @@ def _current(operation: Operation) -> Iterator[None]:
 
 def _read(message: Any, name: str) -> Any:
     value = getattr(message, name, None)
+    # confluent-kafka has methods where the others have attributes.
     return value() if callable(value) else value

@@ -12,7 +12,7 @@ from hutong.tracing import names
 from hutong.tracing.headers import AnyHeaders, parent_of_send
 from hutong.tracing.instruments import Instruments
 from hutong.tracing.names import BoundedNames
-from hutong.tracing.spans import Operation, Operations
+from hutong.tracing.spans import TracedOperation, TracedOperations
 
 More = Mapping[str, str | int | bool]
 
@@ -20,12 +20,12 @@ More = Mapping[str, str | int | bool]
 class Messaging:
     """Spans of sending and of processing."""
 
-    def __init__(self, operations: Operations, instruments: Instruments) -> None:
+    def __init__(self, operations: TracedOperations, instruments: Instruments) -> None:
         self._operations = operations
         self._instruments = instruments
         self._shown = BoundedNames()
 
-    def sending(self, system: str, name: str, destination: str, headers: AnyHeaders) -> Operation:
+    def sending(self, system: str, name: str, destination: str, headers: AnyHeaders) -> TracedOperation:
         """Part of the current trace, else of the one that `headers` tell of."""
         attributes = {
             names.SYSTEM: system,
@@ -54,7 +54,7 @@ class Messaging:
         parent: Context | None = None,
         links: Sequence[Link] = (),
         count: int = 1,
-    ) -> Operation:
+    ) -> TracedOperation:
         """`destination` may be empty: messages of several."""
         attributes: dict[str, str | int | bool] = {
             names.SYSTEM: system,

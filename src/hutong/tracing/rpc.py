@@ -18,7 +18,7 @@ from hutong.tracing import names
 from hutong.tracing.headers import extract, headers_of, parent_of_send
 from hutong.tracing.instruments import Instruments, Measure
 from hutong.tracing.names import BoundedNames
-from hutong.tracing.spans import Operation, Operations
+from hutong.tracing.spans import TracedOperation, TracedOperations
 
 CANCELLED: Final = "cancelled"
 
@@ -26,7 +26,7 @@ CANCELLED: Final = "cancelled"
 class CallTracing:
     """A `CallTracer`."""
 
-    def __init__(self, operations: Operations, instruments: Instruments) -> None:
+    def __init__(self, operations: TracedOperations, instruments: Instruments) -> None:
         self._operations = operations
         self._instruments = instruments
         self._shown = BoundedNames()
@@ -34,7 +34,7 @@ class CallTracing:
     def carrying(self, transport: Transport, service: str) -> Transport:
         return TracedTransport(self, transport, service)
 
-    def calling(self, service: str, action: str, headers: HeaderPairs) -> Operation:
+    def calling(self, service: str, action: str, headers: HeaderPairs) -> TracedOperation:
         """A call begins at its caller: part of the current trace, else of the one that the headers tell of."""
         parent = parent_of_send(headers)
         return self._operation(SpanKind.CLIENT, f"{service}/{action}", self._instruments.client_call_s, parent)
@@ -63,7 +63,7 @@ class CallTracing:
         method: str,
         measure: Measure,
         parent: Context | None,
-    ) -> Operation:
+    ) -> TracedOperation:
         attributes = {names.RPC_SYSTEM: names.BUS, names.RPC_METHOD: method}
         measured = {**attributes, names.RPC_METHOD: self._shown(method)}
         return self._operations.begin(kind, method, attributes, measure, measured, parent=parent)
@@ -100,7 +100,7 @@ class TracedTransport:
         return abandoned
 
 
-def _end(operation: Operation, outcome: Outcome | HutongError) -> None:
+def _end(operation: TracedOperation, outcome: Outcome | HutongError) -> None:
     if isinstance(outcome, HutongError):
         operation.end(outcome)
     elif outcome.failure is not None:

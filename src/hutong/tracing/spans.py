@@ -19,7 +19,7 @@ Failure = Callable[[], BaseException | None]
 _NONE: Final[Failure] = lambda: None  # noqa: E731
 
 
-class Operation:
+class TracedOperation:
     """A span under way; its seconds are measured when it has ended. `end` may be called more than once."""
 
     __slots__ = ("_begun_us", "_is_over", "_measure", "_measured", "_now_us", "span")
@@ -39,6 +39,7 @@ class Operation:
 
     def end(self, error: BaseException | None = None, error_type: str | None = None) -> None:
         """It is over; with an error or its type, badly."""
+        # An answer and a failure may both end it.
         if self._is_over:
             return
         self._is_over = True
@@ -46,6 +47,7 @@ class Operation:
         if error is not None or error_type is not None:
             kind = error_type or type(error).__qualname__
             measured = {**measured, ERROR_TYPE: kind}
+            # Text of errors costs nothing for spans that the sampler leaves out.
             if self.span.is_recording():
                 self.span.set_attribute(ERROR_TYPE, kind)
                 self.span.set_status(StatusCode.ERROR, None if error is None else str(error)[:STATUS_CHARACTERS_MAX])
@@ -55,7 +57,7 @@ class Operation:
     def during(self, function: Callable[[Any], object], argument: Any, failure: Failure = _NONE) -> object:
         """Call the function with the span as the current one, and end it with the function, or with its coroutine.
 
-        What is raised is a failure, and so is what `failure()` then says.
+        What is raised is a failure, and so is an error that `failure()` then returns.
         """
         context = self.context
         token = attach(context)
@@ -66,6 +68,7 @@ class Operation:
             raise
         finally:
             detach(token)
+        # The function has only made the coroutine: its work comes later, so the span ends later.
         if asyncio.iscoroutine(result):
             return self._over(result, context, failure)
         self.end(failure())
@@ -83,7 +86,7 @@ class Operation:
         return result
 
 
-class Operations:
+class TracedOperations:
     """Begins them, by one tracer and one clock."""
 
     def __init__(self, tracer: Tracer, clock: Clock) -> None:
@@ -100,7 +103,7 @@ class Operations:
         *,
         parent: Context | None = None,
         links: Sequence[Link] = (),
-    ) -> Operation:
+    ) -> TracedOperation:
         """Its span has `attributes`, what is measured of it `measured`. Without a parent it is the current span's."""
         span = self._tracer.start_span(name, parent, kind, dict(attributes), links)
-        return Operation(span, measure, measured, self._now_us)
+        return TracedOperation(span, measure, measured, self._now_us)

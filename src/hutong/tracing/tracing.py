@@ -22,7 +22,7 @@ from hutong.tracing.headers import AnyHeaders, RecordHeaders
 from hutong.tracing.instruments import Instruments
 from hutong.tracing.messaging import Messaging
 from hutong.tracing.rpc import CallTracing
-from hutong.tracing.spans import Operations
+from hutong.tracing.spans import TracedOperations
 
 SCOPE: Final = "hutong"
 
@@ -43,7 +43,7 @@ class Tracing:
     ) -> None:
         instruments = Instruments(get_meter(SCOPE, meter_provider=meter_provider))
         tracer = get_tracer(SCOPE, tracer_provider=tracer_provider)
-        operations = Operations(tracer, clock or SystemClock())
+        operations = TracedOperations(tracer, clock or SystemClock())
         self._messaging = Messaging(operations, instruments)
         self._bus = BusTracing(self._messaging)
         self._calls = CallTracing(operations, instruments)

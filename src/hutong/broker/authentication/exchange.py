@@ -27,8 +27,8 @@ from hutong.foundation.waiting.pending import Continuation
 from hutong.reactor.connections.channel import HELD
 from hutong.reactor.connections.connection import PendingResponse
 from hutong.security.principals import USER, Principal
-from hutong.security.sasl.machine import Login, Phase, Rules
-from hutong.security.sasl.steps import Accepted, Challenge, CheckPassword, CheckProof, Fault, Rejected
+from hutong.security.sasl.machine import Login, Rules, SaslPhase
+from hutong.security.sasl.steps import Accepted, Challenge, CheckPassword, CheckProof, Rejected, SaslFault
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.headers import RequestHeader, decode_request_header
 
@@ -138,25 +138,25 @@ class Authentication:
             return self._received(frame, peer, login)
         # A stranger's bytes are refused like a wrong password: with the delay, and in the figures of failures.
         except ProtocolError:
-            return self._refuse(peer, login, login.fail(Fault.MALFORMED, "bytes that are no request"), None)
+            return self._refuse(peer, login, login.fail(SaslFault.MALFORMED, "bytes that are no request"), None)
 
     # By phase.
 
     def _received(self, frame: Buffer, peer: Peer, login: Login) -> Response:
         phase = login.phase
         # Held unread: the answer that is due comes first, and a failed client gets no further one.
-        if phase in (Phase.CHECKING, Phase.FAILED):
+        if phase in (SaslPhase.CHECKING, SaslPhase.FAILED):
             return HELD
         # SaslHandshake version 0: bare SASL messages without a request header.
-        if phase is Phase.EXCHANGE and login.is_raw:
+        if phase is SaslPhase.EXCHANGE and login.is_raw:
             return self._step(bytes(frame), peer, login, sasl_frames.raw)
         header, body_at = decode_request_header(frame)
-        if phase is Phase.EXCHANGE:
+        if phase is SaslPhase.EXCHANGE:
             return self._continue(header, frame, body_at, peer, login)
         if header.api_key == HANDSHAKE:
             return self._begin(header, frame, body_at, peer, login)
         # Not open any more, so its session has expired: Kafka closes as well (KIP-368).
-        if phase is Phase.AUTHENTICATED:
+        if phase is SaslPhase.AUTHENTICATED:
             self._figures.expired_total += 1
             peer.close()
             return None
@@ -168,7 +168,7 @@ class Authentication:
     def _begin(self, header: RequestHeader, frame: Buffer, body_at: int, peer: Peer, login: Login) -> Response:
         """SaslHandshake: after version 0 bare frames follow, after version 1 SaslAuthenticate."""
         now_ms = self._clock.monotonic_ms()
-        is_again = login.phase is Phase.AUTHENTICATED
+        is_again = login.phase is SaslPhase.AUTHENTICATED
         # KIP-368 lets clients authenticate again. Too often, or without expiry, the dispatcher answers
         # ILLEGAL_SASL_STATE.
         if is_again and not login.may_begin_again(now_ms):
@@ -227,7 +227,7 @@ class Authentication:
         try:
             self._waits.turns.park(check.peer, check_now, deadline_ms=at_ms, owner=check.peer.owner)
         except LimitExceeded:
-            return self._answer(check, check.login.fail(Fault.BUSY, _BUSY))
+            return self._answer(check, check.login.fail(SaslFault.BUSY, _BUSY))
         # The first delay of this check; it may be delayed again.
         if check.promised is None:
             self._figures.delayed_total += 1
@@ -253,7 +253,7 @@ class Authentication:
             ticket = self._waits.checks.park(peer, settled, owner=peer.owner)
         except LimitExceeded:
             self._note_guess(check, None)
-            return self._answer(check, login.fail(Fault.BUSY, _BUSY))
+            return self._answer(check, login.fail(SaslFault.BUSY, _BUSY))
         promised = check.promised = check.promised or PendingResponse()
         try:
             self._workers.submit(partial(self._password_check(asked.user), asked.password), worked)
@@ -261,7 +261,7 @@ class Authentication:
             # The worker never got it, so its answer will not come.
             ticket.abandon()
             self._note_guess(check, None)
-            return self._answer(check, login.fail(Fault.BUSY, _BUSY))
+            return self._answer(check, login.fail(SaslFault.BUSY, _BUSY))
         return promised
 
     def _note_guess(self, check: Check, is_right: bool | None) -> None:
@@ -325,7 +325,7 @@ class Authentication:
         def ended(outcome: HutongError | None) -> None:
             login = _session(peer).login
             if login is not None and isinstance(outcome, Expired):
-                self._note(peer, login, login.fail(Fault.DEADLINE, "nothing came of it in time"))
+                self._note(peer, login, login.fail(SaslFault.DEADLINE, "nothing came of it in time"))
                 peer.close()
 
         peer.frame_limit = self._limits.frame_bytes_max
@@ -334,7 +334,7 @@ class Authentication:
 
     def _refuse_misplaced(self, header: RequestHeader, peer: Peer, login: Login) -> Response:
         """Refuse a request that is not allowed before authentication; only those of SASL get an answer."""
-        rejected = login.fail(Fault.STATE, f"a request with API key {header.api_key} before authentication")
+        rejected = login.fail(SaslFault.STATE, f"a request with API key {header.api_key} before authentication")
         answer = sasl_frames.illegal_state(header)
         if answer is not None:
             self._dispatch.requests_total[header.api_key] += 1
@@ -388,7 +388,7 @@ class Authentication:
 
 
 def _is_of_other_cause(step: Accepted | Rejected) -> bool:
-    return isinstance(step, Rejected) and step.fault is not Fault.CREDENTIALS
+    return isinstance(step, Rejected) and step.fault is not SaslFault.CREDENTIALS
 
 
 def _session(peer: Peer) -> ClientSession:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.foundation.errors import ProtocolError
-from hutong.security.sasl.steps import Accepted, Challenge, Fault, Rejected
+from hutong.security.sasl.steps import Accepted, Challenge, Rejected, SaslFault
 from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeResponse
 from hutong.wire.kafka.apis.k36_sasl_authenticate import SaslAuthenticateResponse
 from hutong.wire.kafka.codec import codecs
@@ -26,10 +26,10 @@ AUTHENTICATE: Final = 36
 _SIZE_BYTES: Final = 4
 _OTHERWISE: Final = "Authentication failed."
 _SENTENCES: Final = {
-    Fault.CREDENTIALS: "Authentication failed: the user name or the password is wrong.",
-    Fault.MALFORMED: "Authentication failed: the message is none of this mechanism.",
-    Fault.PRINCIPAL: "Authentication failed: the user may not be another one.",
-    Fault.BUSY: "Authentication failed: too many are being authenticated, try again.",
+    SaslFault.CREDENTIALS: "Authentication failed: the user name or the password is wrong.",
+    SaslFault.MALFORMED: "Authentication failed: the message is none of this mechanism.",
+    SaslFault.PRINCIPAL: "Authentication failed: the user may not be another one.",
+    SaslFault.BUSY: "Authentication failed: too many are being authenticated, try again.",
 }
 
 

@@ -66,6 +66,7 @@ class Acceptor:
         self._open = OpenConnections(clock, wheel)
         self.memory = memory or MemoryWatch(self.limits.memory_bytes_max, loop, clock, wheel)
         self.memory.add(self._open, self.figures)
+        # A gate may wrap the handler, and needs a way to cut connections.
         if gate is not None:
             handler = gate.before(handler, self._open.cut)
         shed, check = self._open.shed, self.memory.mark_passed
@@ -99,17 +100,20 @@ class Acceptor:
         make = self._plain if tls is None else self._encrypted(tls, is_tls_optional)
         found = await self._loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         bound: list[tuple[str, int]] = []
+        # `localhost` resolves to IPv4 and IPv6; some resolvers return an address twice.
         for family, kind, number, _, address in dict.fromkeys(found):
             listener = socket.socket(family, kind, number)
             try:
                 # Inherited by the sockets accepted.
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                # Else `::` would take IPv4's port as well, and binding 0.0.0.0 next would fail.
                 if family == socket.AF_INET6:
                     listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 if self.limits.receive_buffer_bytes is not None:  # before the handshake of TCP, which tells its size
                     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
                 listener.setblocking(False)
+                # The port that the first address got, so that port 0 gives one port for all.
                 listener.bind((address[0], bound[0][1] if bound else port, *address[2:]))
             except OSError:
                 listener.close()
@@ -123,6 +127,7 @@ class Acceptor:
 
         `grace_ms` is `drain_ms_max` by default. On return every connection has been closed and the handler notified.
         """
+        # In this order nothing new appears behind what is being closed.
         self._intake.close()
         self._handshakes.close()
         await self._open.drain(self.limits.drain_ms_max if grace_ms is None else grace_ms)
@@ -158,8 +163,10 @@ class Acceptor:
         return lambda: TlsProtocol(self._around, source, self._handshakes, is_optional=is_optional)
 
     def _admit(self, connection: ConnectionProtocol) -> int | None:
+        # The intake has counted those that it accepted.
         if not connection.has_entered and not self._intake.enter(connection.address):
             return None
+        # A handshake may end after the drain began.
         if self._open.is_draining:
             self._intake.leave(connection.address)
             return None

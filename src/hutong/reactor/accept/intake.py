@@ -74,6 +74,7 @@ class Intake:
         )
         self._sockets.append(listening)
         listening.start(self._limits.listen_backlog)
+        # The acceptor is full already: a new socket must not let connections past the bound.
         if self._paused_at_ms is not None:
             listening.pause()
 
@@ -89,6 +90,7 @@ class Intake:
             connection.close()
         self._delayed.clear()
         for handing, protocol in self._handings.items():
+            # A transport that has the socket closes it by itself.
             if not protocol.is_made:
                 handing.cancel()
 
@@ -109,15 +111,18 @@ class Intake:
     def _has_room(self) -> bool:
         if not self._waits:
             return True
+        # No timer: a connection that leaves ends this pause (`_room`).
         if self._quotas.is_full(self._name):
             self._pause(None)
             return False
         wait_ms = self._quotas.wait_ms(self._name, self._clock.monotonic_ms())
+        # max.connection.creation.rate (KIP-612): the kernel's queue is the delay.
         if wait_ms:
             self._pause(wait_ms)
         return not wait_ms
 
     def _take(self, make: Make, connection: socket.socket, address: str) -> None:
+        # The gate comes first, so that an address it excludes counts against no quota.
         if not self._is_welcome(address):
             connection.close()
             return
@@ -138,6 +143,7 @@ class Intake:
         except OSError:
             connection.close()  # gone already
         finally:
+            # The peer was gone before the loop had a transport for it, so `connection_lost` never comes.
             if not protocol.is_made:
                 self.leave(protocol.address)
 
@@ -152,6 +158,7 @@ class Intake:
         if refusal is None:
             self.entered_total += 1
         else:
+            # Two metrics, as an operator raises one bound or the other.
             if refusal[0] is ConnectionRefusal.TOO_MANY_OF_ONE_ADDRESS:
                 self._figures.connections_refused_per_ip_total += 1
             else:
@@ -160,6 +167,7 @@ class Intake:
 
     def _close_after(self, connection: socket.socket, wait_ms: int) -> None:
         """Delay the close of a connection that came too fast, so that reconnecting at once costs it time."""
+        # Delayed closes hold descriptors: a flood must not use them up.
         if not wait_ms or len(self._delayed) >= DELAYED_MAX:
             connection.close()
             return
@@ -184,6 +192,7 @@ class Intake:
             self._timer = self._wheel.add(self._paused_at_ms + wait_ms, self._resume)
 
     def _room(self) -> None:
+        # A pause for the rate ends by its timer; room does not shorten it.
         if self._paused_at_ms is not None and self._timer is None:
             self._resume()
 

@@ -33,11 +33,13 @@ class Wakeups:
         self._marked: list[ConnectionProtocol] = []
 
     def mark(self, connection: "ConnectionProtocol") -> None:
+        # One callback for all that are marked, however many answers a flush of the log completes.
         if not self._marked:
             self._loop.call_soon(self._run)
         self._marked.append(connection)
 
     def _run(self) -> None:
+        # Swapped first: a pass may mark its connection again, for the next iteration.
         marked, self._marked = self._marked, []
         for connection in marked:
             try:
@@ -110,9 +112,11 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self.is_made = True
         address, port = (*(transport.get_extra_info("peername") or ("", 0)),)[:2]
+        # The intake has noted the address when it accepted; a dialled connection learns it here.
         if not self.has_entered:
             self.address = address
         peer_id = self._around.admit(self)
+        # Nothing was written and there is no engine, so nothing has to be flushed.
         if peer_id is None:
             self._transport.abort()
             return
@@ -130,12 +134,14 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._timer_at_ms = now_ms + limits.idle_ms_max
         self._timer = around.wheel.add(self._timer_at_ms, self._timer_fired)
         self._transport.set_write_buffer_limits(high=limits.unsent_bytes_max)
+        # Only where it is set: a fixed size switches off the kernel's own tuning.
         if limits.send_buffer_bytes is not None or limits.receive_buffer_bytes is not None:
             _bound_kernel(transport.get_extra_info("socket"), limits)
         peer.unsent_bytes = self._unsent_bytes
         around.handler.connection_opened(peer)
 
     def get_buffer(self, sizehint: int) -> memoryview:
+        # Only inside a frame can a large one be under way, so the usual read asks nobody.
         wanted = self._engine.receive_buffer() if self._engine.bytes_held else None
         self._is_direct = wanted is not None
         return self._around.scratch if wanted is None else wanted
@@ -148,16 +154,19 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
             >= figures.check_at_bytes
         ):
             around.check_memory()
+        # The bytes are in the frame's own buffer already: no copy from the shared one.
         if self._is_direct:
             engine.buffer_received(nbytes, now_ms)
             around.large_reads.add(nbytes, self)
         else:
             answers = engine.receive_data(around.scratch[:nbytes], now_ms)
+            # The fast path of repeated requests: nothing else has changed, so `_settle` is not needed.
             if answers is not None:
                 self._send(answers)
                 return
         if engine.bytes_held:
             self._remind_of_frame()
+            # The bound over all protects the node; the one by address protects the other clients.
             if figures.receiving_bytes > around.limits.receiving_bytes_max:
                 around.shed(None)
             elif figures.receiving_bytes_by_ip.get(self.address, 0) > around.limits.receiving_bytes_per_ip_max:
@@ -165,6 +174,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._settle(now_ms)
 
     def eof_received(self) -> bool:
+        # A half-closed connection ends as well: Kafka's server, too, closes at the end of input.
         self._engine.close(CloseReason.PEER)
         self._settle(self._around.clock.monotonic_ms())
         return False
@@ -177,6 +187,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        # It was refused in `connection_made`, so nobody knows it.
         if not hasattr(self, "_engine"):
             return
         self._is_closing = True
@@ -232,6 +243,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
 
     def run_pass(self) -> None:
         """Write what was answered, begin what had to wait."""
+        # It may have been closed between the mark and this pass.
         self._is_marked = False
         if not self._is_closing:
             now_ms = self._around.clock.monotonic_ms()
@@ -273,6 +285,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
     # Steps of the above.
 
     def _send_now(self, buffers: list[Buffer]) -> None:
+        # `Peer.send` may come from a handler whose connection is gone.
         if not self._is_closing:
             self._engine.push(buffers)
             self._settle(self._around.clock.monotonic_ms())
@@ -294,6 +307,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         if ready:
             self._send(ready)
         wants_to_read = engine.wants_to_read(now_ms)
+        # The usual end of a read: a closed engine never wants to read.
         if wants_to_read and self._is_reading:
             return
         if engine.is_closed:
@@ -301,6 +315,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
             return
         if wants_to_read is not self._is_reading:
             self._is_reading = wants_to_read
+            # The frame's time runs again from here, and may end before the reminder that is set.
             if wants_to_read:
                 self._transport.resume_reading()
                 self._remind_of_frame()
@@ -311,6 +326,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
 
     def _send(self, buffers: list[Buffer]) -> None:
         self._around.figures.writes_total += 1
+        # Most answers are one buffer, which needs no vector.
         if len(buffers) == 1:
             self._transport.write(buffers[0])
         else:
@@ -326,6 +342,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
     def _remind_of_frame(self) -> None:
         """An unfinished frame may be due before the reminder that is set."""
         due_at_ms = self._engine.get_timer()
+        # Later reminders are not moved: the one that is set fires, and asks again.
         if due_at_ms is not None and due_at_ms < self._timer_at_ms:
             self._remind(due_at_ms)
 

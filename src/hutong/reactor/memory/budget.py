@@ -87,12 +87,15 @@ class MemoryBudget(Generic[HolderT]):
 
     def judge(self, holdings: Iterable[Holding[HolderT]], now_ms: int) -> MemoryVerdict[HolderT]:
         """All who hold anything, as they were found now."""
+        # Most connections of an idle node hold nothing and need no verdict.
         seen = [holding for holding in holdings if holding.memory_bytes]
         self.held_bytes = sum(holding.memory_bytes for holding in seen)
         self._note_reading(seen, now_ms)
         verdict: MemoryVerdict[HolderT] = MemoryVerdict()
+        # Pausing cannot free what a peer does not read: only a close does.
         if self.held_bytes > self.bytes_max:
             self._close_worst(seen, verdict, now_ms)
+        # Closes above have lowered the sum: what is enough already spares the others.
         if self._held and 2 * self.held_bytes >= self.bytes_max:
             self._close_still(seen, verdict, now_ms)
         self.closed_total += len(verdict.close)
@@ -105,6 +108,7 @@ class MemoryBudget(Generic[HolderT]):
         for holding in seen:
             if holding.unread_bytes:
                 least, since_ms = self._unread.get(holding.holder, (holding.unread_bytes, now_ms))
+                # New answers raise the amount, so only a new minimum proves that the peer reads.
                 has_read = holding.unread_bytes < least
                 noted[holding.holder] = (holding.unread_bytes, now_ms) if has_read else (least, since_ms)
         self._unread = noted
@@ -124,6 +128,7 @@ class MemoryBudget(Generic[HolderT]):
         """Close those that keep most, of the held ones without change, until it is no longer tight."""
         closed = set(verdict.close)
         for holding in sorted(seen, key=lambda holding: holding.kept_bytes, reverse=True):
+            # Sorted by what they keep: all that follow keep less.
             if 2 * self.held_bytes < self.bytes_max or holding.kept_bytes < HOLD_FROM_BYTES:
                 break
             kept_bytes, since_ms = self._held.get(holding.holder, (0, now_ms))
@@ -139,6 +144,7 @@ class MemoryBudget(Generic[HolderT]):
             holder = holding.holder
             if holder in closed or not self.is_tight:
                 continue
+            # Half the threshold for those already held: else they would flap at it.
             if 2 * holding.memory_bytes >= HOLD_FROM_BYTES * (1 if holder in self._held else 2):
                 before = self._held.get(holder)
                 is_same = before is not None and before[0] == holding.kept_bytes

@@ -89,9 +89,11 @@ class TlsProtocol(asyncio.BufferedProtocol):
         return self._around.scratch
 
     def buffer_updated(self, nbytes: int) -> None:
+        # The alert is sent, and what still arrives is read and dropped, so that the kernel sends no reset.
         if self._has_failed:
             return
         if not self._has_begun:
+            # A TLS record of the handshake begins with 0x16; a Kafka frame would be over 350 MB long with it.
             if self._is_optional and self._around.scratch[0] != HANDSHAKE:
                 self._step_aside(nbytes)
                 return
@@ -150,6 +152,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
             return
         session = self._session
         for buffer in buffers:
+            # All buffers first: one write of several records instead of a packet for each.
             session.write(buffer)
         self._flush()
 
@@ -160,6 +163,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
     def resume_reading(self) -> None:
         self._is_paused = False
         self._transport.resume_reading()
+        # OpenSSL has bytes that the socket will not announce again.
         if self._session.has_unread:
             self._around.loop.call_soon(self._go_on)
 
@@ -199,6 +203,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
     def _slow_down(self) -> None:
         """Read a handshake that comes in many pieces now and then, when several of them are there."""
         self._reads += 1
+        # A byte at a time would cost the loop a read each, before anybody has authenticated.
         if self._reads > FREE_READS and self._pace is None:
             self._transport.pause_reading()
             self._pace = self._around.wheel.add(self._around.clock.monotonic_ms() + READ_PAUSE_MS, self._read_again)
@@ -219,6 +224,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         connection = self._connection()
         self._transport.set_protocol(connection)
         connection.connection_made(self._transport)
+        # The connection may have been refused in `connection_made`.
         if not self._transport.is_closing():
             connection.get_buffer(-1)
             connection.buffer_updated(nbytes)
@@ -237,6 +243,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         try:
             while not self._is_paused and not self._is_closing:
                 count = session.read_into(app.get_buffer(-1))  # not kept: a frame's buffer grows between two reads
+                # close_notify: the end is deliberate, not a cut connection (RFC 8446, section 6.1).
                 if count is None:
                     app.eof_received()
                     self.close()
@@ -269,10 +276,12 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._handshakes.failed(self.address, failure, detail)
         if self._is_closing:
             return
+        # Nobody reads an alert there; or the acceptor is closing, and nothing may linger.
         if failure in (HandshakeFailure.PEER_LEFT, HandshakeFailure.TOO_SLOW) or not self._handshakes.begin(self):
             self.abort()
             return
         self._set_timer(LINGER_MS, self.abort)
+        # The end of our side only: a full close could reset the connection before the alert is read.
         if self._transport.can_write_eof():
             self._transport.write_eof()
 

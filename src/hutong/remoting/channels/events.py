@@ -53,7 +53,7 @@ class ChannelEvents:
     def __len__(self) -> int:
         return len(self._queue)
 
-    def tell(self, kind: ChannelEventKind, channel: "Channel") -> None:
+    def report(self, kind: ChannelEventKind, channel: "Channel") -> None:
         if not self.listeners:
             return
         if len(self._queue) >= self._events_max:

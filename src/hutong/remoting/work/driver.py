@@ -52,7 +52,7 @@ class ContextPlace:
             result = error
         if isawaitable(result):
             return self._await(result, then)
-        self._tell(then, result)
+        self._return_result(then, result)
         return None
 
     async def _await(self, result: Awaitable[object], then: Then) -> None:
@@ -61,9 +61,10 @@ class ContextPlace:
             outcome = await result
         except Exception as error:  # noqa: BLE001  # a supervisor: the request is answered with it
             outcome = error
-        self._tell(then, outcome)
+        self._return_result(then, outcome)
 
-    def _tell(self, then: Then, result: object) -> None:
+    def _return_result(self, then: Then, result: object) -> None:
+        # Work may outlive the loop at the end of a process; nobody waits for its result then.
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(then, result)
 
@@ -98,6 +99,7 @@ class Executor:
         job = (work, then)
         verdict = self.queue.offered(job, self._clock.monotonic_ms())
         if verdict:
+            # The queue has counted a worker for it, which the next job gets.
             if not self._begin(job):
                 self._go_on()
                 return False
@@ -118,6 +120,7 @@ class Executor:
         work, then = job
         try:
             self._place.submit(work, lambda result: self._ended(then, result))
+        # A full pool, a closed one, or a closed context.
         except (LimitExceeded, RuntimeError):
             return False
         return True
@@ -129,27 +132,25 @@ class Executor:
     def _go_on(self) -> None:
         """A worker is free: the next job begins."""
         following = self.queue.finished()
+        # A place that takes nothing now is asked once for each waiting job, and all are answered.
         while following is not None and not self._begin(following):
             following[1](refusal(SYSTEM_BUSY, f"[OVERLOAD]{self.name} takes nothing now"))
             following = self.queue.finished()
 
     def _arm(self) -> None:
         due_ms = self.queue.next_tick_ms()
-        self._timer = None if due_ms is None else self._wheel.add(due_ms, self._look)
+        self._timer = None if due_ms is None else self._wheel.add(due_ms, self._check_age)
 
-    def _look(self) -> None:
+    def _check_age(self) -> None:
         now_ms, due_ms = self._clock.monotonic_ms(), self.queue.next_tick_ms()
         self._timer = None
         if due_ms is not None and now_ms - due_ms < LATE_MS:
-            for _, then in self.queue.take_aged(now_ms):
-                text = f"[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while: {len(self.queue)} wait here"
-                then(refusal(SYSTEM_BUSY, text))
-            self._arm()
+            self._refuse_aged()
         elif due_ms is not None:
-            self._timer = self._wheel.add(now_ms + LATE_MS, self._look_again)
+            # The loop was late: those whose time is over are refused only if they still wait then.
+            self._timer = self._wheel.add(now_ms + LATE_MS, self._refuse_aged)
 
-    def _look_again(self) -> None:
-        """The loop was late: those whose time is over are sent away only if they still wait now."""
+    def _refuse_aged(self) -> None:
         self._timer = None
         for _, then in self.queue.take_aged(self._clock.monotonic_ms()):
             text = f"[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while: {len(self.queue)} wait here"

@@ -154,6 +154,7 @@ class Context(ABC):
         if len(self.queue) >= QUEUED_MAX:
             raise LimitExceeded("queued_max", QUEUED_MAX)
         self.queue.append((handler, argument))
+        # A race with the end of a pass schedules two, and the second finds an empty queue.
         if not self.is_scheduled:
             self.schedule()
 
@@ -218,6 +219,7 @@ class Context(ABC):
                 loop.call_soon_threadsafe(settle, future, result)
 
         variables = carried_variables()
+        # Most callers have set no variables, and then no context has to be copied.
         if variables is None:
             self.run(perform, None)
         else:
@@ -236,6 +238,7 @@ class Context(ABC):
         variables = self._variables_with(carried_variables())
         if ordered:
             context = self.ordered_work
+            # Blocking work is slow, so fewer pieces of it may wait than handlers.
             if len(context.queue) >= PENDING_WORK_MAX:
                 raise LimitExceeded("pending_work_max", PENDING_WORK_MAX)
             context.run(lambda _: variables.run(_block, self, work, future, loop), None)
@@ -281,6 +284,7 @@ class Context(ABC):
         """Forget a hook; no harm if it is not there, or runs."""
         with suppress(ValueError):
             self._hooks.remove(hook)
+        # Without hooks it may be garbage-collected with its last reference.
         if not self._hooks:
             self._services.forget(self)
 
@@ -294,6 +298,7 @@ class Context(ABC):
         self._is_closed = True
         for timer in list(self._timers):
             timer.cancel()
+        # A handler that blocks would keep the close waiting for ever.
         if (self._hooks or self.is_busy) and not await self.answers():
             self.fail(RuntimeError(f"{self.name} is blocked by a handler: it is closed without its close hooks"))
         else:
@@ -342,6 +347,7 @@ class Context(ABC):
 
 def _set_all(variables: contextvars.Context) -> None:
     for variable, value in variables.items():
+        # The caller's own context must not become the callee's current one.
         if variable is not CURRENT:
             variable.set(value)
 

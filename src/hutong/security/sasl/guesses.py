@@ -81,14 +81,17 @@ class Guesses:
 
     def wait_ms(self, user: str, address: str, since_ms: int, now_ms: int) -> int:
         """Begin a check that has waited since `since_ms` and return 0, or return the ms after which to ask again."""
+        # Switched off by a setting: nothing is counted then.
         if not self._delay_ms_max:
             return 0
         name = _digest(user)
         pair = self._pair(name, _network(address), now_ms)
+        # The wait of this user from this address, before the one of the user everywhere.
         if now_ms < pair.free_at_ms:
             return pair.free_at_ms - now_ms
         if pair.checking >= PARALLEL_MAX:
             return RETRY_MS
+        # From when the check came, not from now: asking again must not start it anew.
         rest_ms = since_ms + self._user_delay_ms(name, now_ms) - now_ms
         if rest_ms > 0:
             return rest_ms
@@ -123,6 +126,7 @@ class Guesses:
         pair.failures.add(now_ms)
         pair.free_at_ms = now_ms + self._delay_ms(pair, now_ms)
         self._origins.move_to_end(network)
+        # Only failures enter users here: correct logins from everywhere cost no memory.
         if name not in self._users:
             _make_room(self._users, USERS_MAX, now_ms)
             self._users[name] = Failures()
@@ -138,6 +142,7 @@ class Guesses:
         if pair is not None:
             return pair
         if len(origin.pairs) >= USERS_PER_ADDRESS_MAX:
+            # Those that count for nothing any more go first.
             origin.pairs = {
                 each: one for each, one in origin.pairs.items() if one.failures.fresh(now_ms) or one.checking
             }
@@ -193,6 +198,7 @@ def _network(address: str) -> str:
         return address
     if isinstance(parsed, ipaddress.IPv4Address):
         return address
+    # A dual-stack socket shows IPv4 clients as ::ffff:a.b.c.d; both forms are one client.
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return str(int(parsed) >> (128 - _IPV6_NETWORK_BITS))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.security.sasl.steps import CheckPassword, Fault, Rejected, Step
+from hutong.security.sasl.steps import CheckPassword, Rejected, SaslFault, Step
 
 NAME: Final = "PLAIN"
 
@@ -25,17 +25,17 @@ class PlainExchange:
     def respond(self, message: bytes) -> Step:
         """`[authorization id] NUL user NUL password`."""
         if self._is_over:
-            return Rejected(Fault.STATE, "PLAIN has one message")
+            return Rejected(SaslFault.STATE, "PLAIN has one message")
         self._is_over = True
         parts = message.split(b"\0")
         if len(parts) != 3:
-            return Rejected(Fault.MALFORMED, "a PLAIN message has three parts")
+            return Rejected(SaslFault.MALFORMED, "a PLAIN message has three parts")
         try:
             authorization_id, user = parts[0].decode(), parts[1].decode()
         except UnicodeDecodeError:
-            return Rejected(Fault.MALFORMED, "a name that is no UTF-8")
+            return Rejected(SaslFault.MALFORMED, "a name that is no UTF-8")
         if not user or not parts[2]:
-            return Rejected(Fault.MALFORMED, "a PLAIN message without user or password")
+            return Rejected(SaslFault.MALFORMED, "a PLAIN message without user or password")
         if authorization_id not in ("", user):
-            return Rejected(Fault.PRINCIPAL, "a user asked to act for another one")
+            return Rejected(SaslFault.PRINCIPAL, "a user asked to act for another one")
         return CheckPassword(user, parts[2])

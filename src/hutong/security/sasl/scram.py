@@ -23,7 +23,7 @@ from hutong.security.sasl.scram_messages import (
     server_final,
     server_first,
 )
-from hutong.security.sasl.steps import Accepted, Challenge, CheckProof, Fault, Rejected, Step
+from hutong.security.sasl.steps import Accepted, Challenge, CheckProof, Rejected, SaslFault, Step
 
 NOT_FOR_ANOTHER: Final = "a user asked to act for another one"
 
@@ -56,7 +56,7 @@ class ScramExchange:
     def respond(self, message: bytes) -> Step:
         """The answer to the client's next message."""
         if self._is_over:
-            return Rejected(Fault.STATE, "the exchange is over")
+            return Rejected(SaslFault.STATE, "the exchange is over")
         try:
             if self._first is None:
                 return self._begin(parse_client_first(message))
@@ -65,12 +65,12 @@ class ScramExchange:
             return CheckProof(first.user, partial(self._finish, first, final))
         except ProtocolError as error:
             self._is_over = True
-            return Rejected(Fault.MALFORMED, str(error))
+            return Rejected(SaslFault.MALFORMED, str(error))
 
     def _begin(self, first: ClientFirst) -> Step:
         if first.authorization_id not in ("", first.user):
             self._is_over = True
-            return Rejected(Fault.PRINCIPAL, NOT_FOR_ANOTHER)
+            return Rejected(SaslFault.PRINCIPAL, NOT_FOR_ANOTHER)
         kept = self._users.credential(first.user, self._mechanism)
         # Computed for known users too: the time of the answer must not reveal which users exist.
         decoy = self._users.decoy(first.user, self._mechanism)
@@ -85,15 +85,15 @@ class ScramExchange:
         kept, hash_name = self._kept, self._mechanism.hash_name
         assert kept is not None, "a credential is looked up with the first message"
         if final.channel_binding != first.header.encode():
-            return Rejected(Fault.MALFORMED, "the second message is not bound to the first")
+            return Rejected(SaslFault.MALFORMED, "the second message is not bound to the first")
         if not hmac.compare_digest(final.nonce, self._nonce):
-            return Rejected(Fault.MALFORMED, "the nonce did not come back as it was given")
+            return Rejected(SaslFault.MALFORMED, "the nonce did not come back as it was given")
         signed = f"{first.bare},{self._server_first},{final.without_proof}".encode()
         signature = hmac.digest(kept.stored_key, signed, hash_name)
         if len(final.proof) != len(signature):
-            return Rejected(Fault.MALFORMED, "a proof of another mechanism's size")
+            return Rejected(SaslFault.MALFORMED, "a proof of another mechanism's size")
         client_key = bytes(one ^ other for one, other in zip(final.proof, signature, strict=True))
         is_proven = hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), kept.stored_key)
         if not (is_proven and self._is_known):
-            return Rejected(Fault.CREDENTIALS, "unknown user or wrong password")
+            return Rejected(SaslFault.CREDENTIALS, "unknown user or wrong password")
         return Accepted(first.user, server_final(hmac.digest(kept.server_key, signed, hash_name)).encode())

@@ -51,14 +51,18 @@ def parse_client_first(message: bytes) -> ClientFirst:
     if len(parts) < 4:
         raise ProtocolError("a first message without its attributes")
     flag, authorization, name, nonce, *extensions = parts
+    # `p=` demands channel binding; ignoring it would hide a downgrade (RFC 5802, section 6).
     if flag.startswith("p="):
         raise ProtocolError("channel binding, which is not offered")
+    # `n`: the client has no channel binding; `y`: it has, and believes that this server has none.
     if flag not in ("n", "y"):
         raise ProtocolError("a first message without the flag of channel binding")
+    # RFC 5802, section 5.1: a server must refuse a mandatory extension that it does not know.
     if name.startswith("m="):
         raise ProtocolError("a mandatory extension, of which none is known")
     authorization_id = _name(_attribute(authorization, "a")) if authorization else ""
     _check_extensions(extensions)
+    # Else the token's id would be looked up as a user's name.
     if _TOKEN in extensions:
         raise ProtocolError("a delegation token; this node gives none")
     header = f"{flag},{authorization},"
@@ -78,6 +82,7 @@ def parse_client_final(message: bytes) -> ClientFinal:
         channel_binding=_base64(_attribute(binding, "c")),
         nonce=_nonce(_attribute(nonce, "r")),
         proof=_base64(_attribute(proof, "p")),
+        # The signatures cover all but `,p=...`, byte for byte as the client sent it.
         without_proof=text[: -len(proof) - 1],
     )
 
@@ -95,6 +100,7 @@ def _text(message: bytes) -> str:
         text = message.decode()
     except UnicodeDecodeError:
         raise ProtocolError("a message that is no UTF-8") from None
+    # RFC 5802's `value-char` excludes NUL.
     if "\0" in text:
         raise ProtocolError("a message with a null character")
     return text
@@ -108,6 +114,7 @@ def _attribute(part: str, letter: str) -> str:
 
 def _name(escaped: str) -> str:
     """Decode a name: "=2C" is a comma, "=3D" an equals sign."""
+    # Any other `=` is not valid in a `saslname` (RFC 5802, section 7).
     if not escaped or _ESCAPES.sub("", escaped).count("="):
         raise ProtocolError("a name that is not escaped as it should be")
     return escaped.replace("=2C", ",").replace("=3D", "=")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 
-class Fault(Enum):
+class SaslFault(Enum):
     """Reasons of a failed authentication, for metrics and logs. The client's answer does not depend on it."""
 
     CREDENTIALS = "credentials"  # no such user, or not this user's password
@@ -49,7 +49,7 @@ class CheckPassword:
 class Rejected:
     """The end of the exchange. `detail` is for the server's log and repeats nothing that the client sent."""
 
-    fault: Fault
+    fault: SaslFault
     detail: str
 
 

@@ -26,7 +26,7 @@ from hutong.security.sasl.machine import Rules
 from hutong.security.sasl.plain import PlainExchange
 from hutong.security.sasl.scram import ScramExchange
 from hutong.security.sasl.scram_credentials import SHA_256, Credential, Mechanism, credential, decoy, salted_password
-from hutong.security.sasl.steps import Fault
+from hutong.security.sasl.steps import SaslFault
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest
 from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeRequest
@@ -234,7 +234,7 @@ def test_a_failure_is_answered_and_closed_after_a_while_and_nothing_is_read_mean
     world.pass_ms(100)
     assert world.is_closed
     assert not world.behind.keys
-    assert world.figures.failed_total[Fault.CREDENTIALS] == 1
+    assert world.figures.failed_total[SaslFault.CREDENTIALS] == 1
 
 
 def test_an_unknown_mechanism_is_answered_with_what_there_is() -> None:
@@ -263,7 +263,7 @@ def test_anything_else_is_closed_without_an_answer(after_handshake: bool) -> Non
     assert not world.reaches()
     world.pass_ms(200)
     assert (world.sent(), world.is_closed, world.behind.keys) == (b"", True, [])
-    assert world.figures.failed_total[Fault.STATE] == 1
+    assert world.figures.failed_total[SaslFault.STATE] == 1
 
 
 def test_authenticating_without_a_handshake() -> None:
@@ -303,7 +303,7 @@ def test_who_takes_too_long_is_closed() -> None:
     assert not world.is_closed
     world.pass_ms(200)
     assert world.is_closed
-    assert world.figures.failed_total[Fault.DEADLINE] == 1
+    assert world.figures.failed_total[SaslFault.DEADLINE] == 1
     timely = World()
     timely.let_in()
     timely.pass_ms(60_000)
@@ -340,7 +340,7 @@ def test_more_passwords_than_may_wait_are_refused() -> None:
     world.handshake()
     world.authenticate(PLAIN_MESSAGE)
     world.pass_ms(200)
-    assert (world.answer(36, 2).error_code, world.figures.failed_total[Fault.BUSY]) == (58, 1)
+    assert (world.answer(36, 2).error_code, world.figures.failed_total[SaslFault.BUSY]) == (58, 1)
 
 
 def test_a_session_is_told_its_length_and_ends() -> None:
@@ -462,9 +462,9 @@ def test_a_proof_waits_as_a_password_does_and_known_users_as_unknown_ones(user: 
     challenge = world.authenticate(client.first())
     assert world.authenticate(client.final(challenge.auth_bytes)) is None
     world.pass_ms(DELAY_MS_MIN - 1)
-    assert world.figures.failed_total[Fault.CREDENTIALS] == 0
+    assert world.figures.failed_total[SaslFault.CREDENTIALS] == 0
     world.pass_ms(1)
-    assert world.figures.failed_total[Fault.CREDENTIALS] == 1
+    assert world.figures.failed_total[SaslFault.CREDENTIALS] == 1
     world.pass_ms(100)
     assert world.answer(36, 2).error_code == 58
 
@@ -478,7 +478,7 @@ def test_who_leaves_while_it_waits_for_its_turn_is_not_checked() -> None:
     world.peer.owner.end()
     world.pass_ms(DELAY_MS_MIN)
     assert len(world.waits.turns) == 0
-    assert world.figures.failed_total[Fault.CREDENTIALS] == 0
+    assert world.figures.failed_total[SaslFault.CREDENTIALS] == 0
 
 
 def test_a_session_s_length_may_be_changed_while_the_node_runs() -> None:

@@ -66,7 +66,7 @@ async def test_too_many_events_are_dropped_and_a_listener_that_fails_harms_nobod
     loop.set_exception_handler(lambda _, context: told.append(context))
     events, heard = ChannelEvents(loop, 3), Heard()
     channel: Any = type("Anything", (), {"address": "somewhere"})()
-    events.tell(CONNECT, channel)
+    events.report(CONNECT, channel)
     assert len(events) == 0
 
     def fail(_: ChannelEvent) -> None:
@@ -74,10 +74,10 @@ async def test_too_many_events_are_dropped_and_a_listener_that_fails_harms_nobod
 
     events.listeners += [fail, heard]
     for _ in range(5):
-        events.tell(CONNECT, channel)
+        events.report(CONNECT, channel)
     assert events.dropped_total == 2
     await asyncio.sleep(0)
     assert heard.kinds == [CONNECT] * 3
     assert len(told) == 3
-    events.tell(CLOSE, channel)
+    events.report(CLOSE, channel)
     await heard.closed.wait()

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutong.security.sasl.machine import Login, Phase, Rules
+from hutong.security.sasl.machine import Login, Rules, SaslPhase
 from hutong.security.sasl.plain import PlainExchange
-from hutong.security.sasl.steps import Accepted, CheckPassword, Fault, Rejected, Step
+from hutong.security.sasl.steps import Accepted, CheckPassword, Rejected, SaslFault, Step
 
 ALICE, BOB = b"\0alice\0a", b"\0bob\0b"
 
@@ -28,7 +28,7 @@ def _authenticated(session_ms: int = 0, now_ms: int = 0) -> Login:
     return login
 
 
-def _fault(step: Step | None) -> Fault:
+def _fault(step: Step | None) -> SaslFault:
     assert isinstance(step, Rejected)
     return step.fault
 
@@ -36,9 +36,9 @@ def _fault(step: Step | None) -> Fault:
 def test_a_password_is_checked_between_message_and_answer() -> None:
     login = _login()
     assert login.begin("PLAIN", is_raw=True, now_ms=0) is None
-    assert (login.phase, login.is_raw, login.is_open) == (Phase.EXCHANGE, True, False)
+    assert (login.phase, login.is_raw, login.is_open) == (SaslPhase.EXCHANGE, True, False)
     assert login.respond(ALICE) == CheckPassword("alice", b"a")
-    assert login.phase is Phase.CHECKING
+    assert login.phase is SaslPhase.CHECKING
     assert login.checked("alice", is_right=True) == Accepted("alice")
     assert (login.user, login.mechanism, login.is_open) == ("alice", "PLAIN", True)
 
@@ -47,20 +47,20 @@ def test_a_wrong_password_is_the_end() -> None:
     login = _login()
     login.begin("PLAIN", is_raw=False, now_ms=0)
     login.respond(ALICE)
-    assert _fault(login.checked("alice", is_right=False)) is Fault.CREDENTIALS
-    assert _fault(login.begin("PLAIN", is_raw=False, now_ms=0)) is Fault.STATE
-    assert _fault(login.respond(ALICE)) is Fault.STATE
+    assert _fault(login.checked("alice", is_right=False)) is SaslFault.CREDENTIALS
+    assert _fault(login.begin("PLAIN", is_raw=False, now_ms=0)) is SaslFault.STATE
+    assert _fault(login.respond(ALICE)) is SaslFault.STATE
 
 
 def test_a_mechanism_that_is_not_offered() -> None:
-    assert _fault(_login().begin("GSSAPI", is_raw=False, now_ms=0)) is Fault.MECHANISM
+    assert _fault(_login().begin("GSSAPI", is_raw=False, now_ms=0)) is SaslFault.MECHANISM
 
 
 def test_messages_before_the_handshake_and_two_handshakes() -> None:
-    assert _fault(_login().respond(ALICE)) is Fault.STATE
+    assert _fault(_login().respond(ALICE)) is SaslFault.STATE
     login = _login()
     login.begin("PLAIN", is_raw=False, now_ms=0)
-    assert _fault(login.begin("PLAIN", is_raw=False, now_ms=0)) is Fault.STATE
+    assert _fault(login.begin("PLAIN", is_raw=False, now_ms=0)) is SaslFault.STATE
 
 
 def test_sessions_that_do_not_end_are_not_begun_again() -> None:
@@ -83,16 +83,16 @@ def test_a_session_goes_on_as_the_same_user_by_the_same_mechanism() -> None:
 def test_nobody_becomes_another_user_or_changes_the_mechanism() -> None:
     login = _authenticated(session_ms=60_000)
     login.begin("TRUST", is_raw=False, now_ms=0)
-    assert _fault(login.respond(b"bob")) is Fault.PRINCIPAL
+    assert _fault(login.respond(b"bob")) is SaslFault.PRINCIPAL
     for mechanism, is_raw in (("PLAIN", False), ("TRUST", True)):
-        assert _fault(_authenticated(60_000).begin(mechanism, is_raw=is_raw, now_ms=0)) is Fault.MECHANISM
+        assert _fault(_authenticated(60_000).begin(mechanism, is_raw=is_raw, now_ms=0)) is SaslFault.MECHANISM
 
 
 def test_an_expired_session_cannot_be_used_while_it_is_begun_again() -> None:
     login = _authenticated(session_ms=60_000)
     login.begin("TRUST", is_raw=False, now_ms=0)
     login.expire()
-    assert login.phase is Phase.EXCHANGE
+    assert login.phase is SaslPhase.EXCHANGE
     login.respond(b"alice")
     assert login.is_open
 
@@ -109,13 +109,13 @@ def test_nobody_is_let_in_without_an_exchange(script: list[tuple[str, bool]], se
             login.begin("PLAIN" if flag else "TRUST", is_raw=False, now_ms=now_ms)
         elif kind == "message":
             login.respond(ALICE if login.mechanism == "PLAIN" else b"alice" if flag else b"bob")
-        elif kind in ("right", "wrong") and login.phase is Phase.CHECKING:
+        elif kind in ("right", "wrong") and login.phase is SaslPhase.CHECKING:
             login.checked("alice", is_right=kind == "right")
         elif kind == "expire":
             login.expire()
         elif kind == "fail" and flag:
-            login.fail(Fault.STATE, "told to")
-        has_failed = has_failed or login.phase is Phase.FAILED
+            login.fail(SaslFault.STATE, "told to")
+        has_failed = has_failed or login.phase is SaslPhase.FAILED
         login.check_invariants()
         assert not (has_failed and login.is_open)
         assert login.accepted_total or not login.is_open

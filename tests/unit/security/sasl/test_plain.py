@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.security.sasl.plain import PlainExchange
-from hutong.security.sasl.steps import CheckPassword, Fault, Rejected
+from hutong.security.sasl.steps import CheckPassword, Rejected, SaslFault
 
 
 @pytest.mark.parametrize("authorization", [b"", b"alice"])
@@ -18,16 +18,16 @@ def test_user_and_password_are_handed_on(authorization: bytes) -> None:
 @pytest.mark.parametrize(
     ("message", "fault"),
     [
-        (b"", Fault.MALFORMED),
-        (b"alice\0secret", Fault.MALFORMED),
-        (b"\0alice\0secret\0", Fault.MALFORMED),
-        (b"\0\0secret", Fault.MALFORMED),
-        (b"\0alice\0", Fault.MALFORMED),
-        (b"\0\xff\0secret", Fault.MALFORMED),
-        (b"bob\0alice\0secret", Fault.PRINCIPAL),
+        (b"", SaslFault.MALFORMED),
+        (b"alice\0secret", SaslFault.MALFORMED),
+        (b"\0alice\0secret\0", SaslFault.MALFORMED),
+        (b"\0\0secret", SaslFault.MALFORMED),
+        (b"\0alice\0", SaslFault.MALFORMED),
+        (b"\0\xff\0secret", SaslFault.MALFORMED),
+        (b"bob\0alice\0secret", SaslFault.PRINCIPAL),
     ],
 )
-def test_what_is_refused(message: bytes, fault: Fault) -> None:
+def test_what_is_refused(message: bytes, fault: SaslFault) -> None:
     step = PlainExchange().respond(message)
     assert isinstance(step, Rejected)
     assert step.fault is fault
@@ -38,7 +38,7 @@ def test_there_is_one_message() -> None:
     exchange.respond(b"\0alice\0secret")
     step = exchange.respond(b"\0alice\0secret")
     assert isinstance(step, Rejected)
-    assert step.fault is Fault.STATE
+    assert step.fault is SaslFault.STATE
 
 
 @given(st.binary(max_size=100))

@@ -23,7 +23,7 @@ from hutong.security.sasl.scram_credentials import (
     salted_password,
 )
 from hutong.security.sasl.scram_messages import parse_client_final, parse_client_first
-from hutong.security.sasl.steps import Accepted, Challenge, Fault, Rejected
+from hutong.security.sasl.steps import Accepted, Challenge, Rejected, SaslFault
 
 SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 OURS = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
@@ -57,7 +57,7 @@ def test_the_exchange_of_rfc_7677() -> None:
     assert responded(exchange, final.encode()) == Accepted("user", b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
     again = responded(exchange, final.encode())
     assert isinstance(again, Rejected)
-    assert again.fault is Fault.STATE
+    assert again.fault is SaslFault.STATE
 
 
 @pytest.mark.parametrize("mechanism", [SHA_256, SHA_512])
@@ -73,7 +73,7 @@ def test_names_with_commas_and_other_letters(mechanism: Mechanism, name: str) ->
     assert client.is_from_server(accepted.data)
 
 
-def _fault(exchange: ScramExchange, message: bytes) -> Fault:
+def _fault(exchange: ScramExchange, message: bytes) -> SaslFault:
     step = responded(exchange, message)
     assert isinstance(step, Rejected)
     assert "pencil" not in step.detail
@@ -91,7 +91,7 @@ def _challenged(user: str = "user", password: bytes = b"pencil") -> tuple[ScramE
 def test_a_wrong_password_and_an_unknown_user_end_in_the_same_way() -> None:
     for user, password in (("user", b"pen"), ("nobody", b"pencil")):
         exchange, client, challenge = _challenged(user, password)
-        assert _fault(exchange, client.final(challenge)) is Fault.CREDENTIALS
+        assert _fault(exchange, client.final(challenge)) is SaslFault.CREDENTIALS
 
 
 def test_an_unknown_user_always_gets_the_same_salt_and_each_another() -> None:
@@ -105,13 +105,13 @@ def test_the_nonce_must_come_back_whole() -> None:
     """CVE-2024-56128: a client that repeats its own nonce alone, or ours with another before it, is refused."""
     for nonce in ("fyko+d2lbbFgONRv9qkxdawL", OURS, "x" + OURS, f"fyko+d2lbbFgONRv9qkxdawL{OURS}x"):
         exchange, client, challenge = _challenged()
-        assert _fault(exchange, client.final(challenge, nonce=nonce)) is Fault.MALFORMED
+        assert _fault(exchange, client.final(challenge, nonce=nonce)) is SaslFault.MALFORMED
 
 
 def test_channel_binding_is_neither_offered_nor_faked() -> None:
-    assert _fault(ScramExchange(SHA_256, USERS, OURS), b"p=tls-unique,,n=user,r=abc") is Fault.MALFORMED
+    assert _fault(ScramExchange(SHA_256, USERS, OURS), b"p=tls-unique,,n=user,r=abc") is SaslFault.MALFORMED
     exchange, client, challenge = _challenged()
-    assert _fault(exchange, client.final(challenge, header="y,,")) is Fault.MALFORMED
+    assert _fault(exchange, client.final(challenge, header="y,,")) is SaslFault.MALFORMED
 
 
 def test_a_client_that_could_bind_is_welcome() -> None:
@@ -123,7 +123,7 @@ def test_a_client_that_could_bind_is_welcome() -> None:
 
 def test_nobody_acts_for_another_user() -> None:
     client = ScramClient("sha256", "user", b"pencil")
-    assert _fault(ScramExchange(SHA_256, USERS, OURS), client.first("n,a=other,")) is Fault.PRINCIPAL
+    assert _fault(ScramExchange(SHA_256, USERS, OURS), client.first("n,a=other,")) is SaslFault.PRINCIPAL
     assert isinstance(ScramExchange(SHA_256, USERS, OURS).respond(client.first("n,a=user,")), Challenge)
 
 
