@@ -36,11 +36,11 @@ from hutong.groups.consumer.messages import (
     Remove,
     RemoveReply,
     StoredGroup,
-    StoredMember,
     StoreFailed,
     StoreRecords,
     SubscribedTopicsChanged,
 )
+from hutong.groups.consumer.record_tables import MemberValue
 from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -238,12 +238,13 @@ class ConsumerGroup(ConsumerGroupCore):
             self.touch(RecordKind.MEMBER, member.member_id)
         return reads_otherwise
 
-    def _restore_subscription(self, member: ConsumerMember, stored_member: StoredMember) -> None:
+    def _restore_subscription(self, member: ConsumerMember, stored: MemberValue) -> None:
         """After a restart. A pattern that was good once and is not any more matches nothing."""
+        names = frozenset(stored.subscribed_topic_names)
         try:
-            self.subscribe(member, stored_member.topic_names, stored_member.topic_regex)
+            self.subscribe(member, names, stored.subscribed_topic_regex)
         except Refused:
-            self.subscribe(member, stored_member.topic_names, None)
+            self.subscribe(member, names, None)
 
     # ---- leaving
 

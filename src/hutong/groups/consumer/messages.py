@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from hutong.foundation.machine import Answer, Tick
 from hutong.groups.classic.messages import Join, JoinReply, Sync, SyncReply
+from hutong.groups.consumer.record_tables import MemberValue
 from hutong.wire.kafka.error_codes import ErrorCode
 
 Partition: TypeAlias = tuple[bytes, int]
@@ -185,24 +186,9 @@ class StoredGroup:
     epoch: int = 0
     metadata_hash: int = 0
     assignment_epoch: int = 0
-    members: dict[str, "StoredMember"] = field(default_factory=dict)
+    members: dict[str, MemberValue] = field(default_factory=dict)
     targets: dict[str, frozenset[Partition]] = field(default_factory=dict)
     currents: dict[str, "StoredCurrent"] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMember:
-    """A member's declaration, as stored."""
-
-    instance_id: str | None
-    rack_id: str | None
-    client_id: str
-    client_host: str
-    topic_names: frozenset[str]
-    topic_regex: str | None
-    rebalance_timeout_ms: int
-    server_assignor: str | None
-    classic: ClassicSpeech | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,103 +21,26 @@ from hutong.groups.consumer.messages import (
     RecordKind,
     StoredCurrent,
     StoredGroup,
-    StoredMember,
+)
+from hutong.groups.consumer.record_tables import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupKey,
+    CurrentValue,
+    GivenPartitions,
+    GroupValue,
+    MemberKey,
+    MemberValue,
+    TargetEpochValue,
+    TargetValue,
+    TopicPartitions,
 )
 from hutong.groups.record_keys import decode_record
-from hutong.wire.kafka.schema import (
-    INT32,
-    STRING,
-    array,
-    int8,
-    int32,
-    int64,
-    message,
-    nested,
-    opaque,
-    string,
-    uuid,
-    value,
-)
-from hutong.wire.kafka.schema import struct as table
 from hutong.wire.kafka.version_prefixed import encode
 
 KEY_VERSIONS: Final = frozenset(int(kind) for kind in RecordKind)
 _VERSION: Final = 0  # of every value
 _OF_EACH_MEMBER: Final = frozenset({RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT})
-
-
-@message(versions="3-8")
-class ConsumerGroupKey:
-    group_id: str = string()
-
-
-@message(versions="3-8")
-class MemberKey:
-    group_id: str = string()
-    member_id: str = string()
-
-
-@message(versions="0-0", flexible="0+")
-class GroupValue:
-    epoch: int = int32()
-    metadata_hash: int = int64(tag=0)
-
-
-@table
-class ClassicProtocol:
-    name: str = string()
-    metadata: bytes = opaque()
-
-
-@value
-class ClassicMemberMetadata:
-    session_timeout_ms: int = int32()
-    supported_protocols: list[ClassicProtocol] = array(ClassicProtocol)
-
-
-@message(versions="0-0", flexible="0+")
-class MemberValue:
-    instance_id: str | None = string(nullable="0+")
-    rack_id: str | None = string(nullable="0+")
-    client_id: str = string()
-    client_host: str = string()
-    subscribed_topic_names: list[str] = array(STRING)
-    subscribed_topic_regex: str | None = string(nullable="0+")
-    rebalance_timeout_ms: int = int32(default=-1)
-    server_assignor: str | None = string(nullable="0+")
-    classic: ClassicMemberMetadata | None = nested(ClassicMemberMetadata, nullable="0+", tag=0, default=None)
-
-
-@message(versions="0-0", flexible="0+")
-class TargetEpochValue:
-    assignment_epoch: int = int32()
-
-
-@table
-class TopicPartitions:
-    topic_id: bytes = uuid()
-    partitions: list[int] = array(INT32)
-
-
-@message(versions="0-0", flexible="0+")
-class TargetValue:
-    topic_partitions: list[TopicPartitions] = array(TopicPartitions)
-
-
-@table
-class GivenPartitions:
-    topic_id: bytes = uuid()
-    partitions: list[int] = array(INT32)
-    assignment_epochs: list[int] | None = array(INT32, nullable="0+", tag=0, default=None)
-
-
-@message(versions="0-0", flexible="0+")
-class CurrentValue:
-    member_epoch: int = int32()
-    previous_member_epoch: int = int32()
-    state: int = int8()
-    assigned_partitions: list[GivenPartitions] = array(GivenPartitions)
-    partitions_pending_revocation: list[GivenPartitions] = array(GivenPartitions)
 
 
 # ---- writing
@@ -226,18 +149,7 @@ def _apply(group: StoredGroup, kind: RecordKind, member_id: str, value: bytes) -
     elif kind is RecordKind.TARGET_EPOCH:
         group.assignment_epoch = decode_record(TargetEpochValue, value).assignment_epoch
     elif kind is RecordKind.MEMBER:
-        member = decode_record(MemberValue, value)
-        group.members[member_id] = StoredMember(
-            instance_id=member.instance_id,
-            rack_id=member.rack_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            topic_names=frozenset(member.subscribed_topic_names),
-            topic_regex=member.subscribed_topic_regex,
-            rebalance_timeout_ms=member.rebalance_timeout_ms,
-            server_assignor=member.server_assignor,
-            classic=None if member.classic is None else _classic(member.classic),
-        )
+        group.members[member_id] = decode_record(MemberValue, value)
     elif kind is RecordKind.TARGET:
         target = decode_record(TargetValue, value)
         group.targets[member_id] = frozenset(
@@ -252,11 +164,6 @@ def _apply(group: StoredGroup, kind: RecordKind, member_id: str, value: bytes) -
             assigned=_taken(current.assigned_partitions, current.member_epoch),
             revoking=_taken(current.partitions_pending_revocation, current.member_epoch),
         )
-
-
-def _classic(decoded: ClassicMemberMetadata) -> ClassicSpeech:
-    protocols = tuple((each.name, bytes(each.metadata)) for each in decoded.supported_protocols)
-    return ClassicSpeech(decoded.session_timeout_ms, protocols)
 
 
 def _taken(given: Iterable[GivenPartitions], member_epoch: int) -> dict[Partition, int]:

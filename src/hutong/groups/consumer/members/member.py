@@ -24,8 +24,8 @@ from hutong.groups.consumer.messages import (
     ConsumerMemberDescription,
     Partition,
     StoredCurrent,
-    StoredMember,
 )
+from hutong.groups.consumer.record_tables import ClassicMemberMetadata, MemberValue
 
 
 class MemberState(IntEnum):
@@ -81,7 +81,7 @@ class ConsumerMember:
     join_deadline_ms: int | None = None  # of a classic member that has to join again
 
     @classmethod
-    def restored(cls, member_id: str, stored: StoredMember, current: StoredCurrent | None) -> "ConsumerMember":
+    def restored(cls, member_id: str, stored: MemberValue, current: StoredCurrent | None) -> "ConsumerMember":
         """The member of a record, without its subscription: the group follows that itself."""
         member = cls(
             member_id=member_id,
@@ -91,7 +91,7 @@ class ConsumerMember:
             client_host=stored.client_host,
             rebalance_timeout_ms=stored.rebalance_timeout_ms,
             server_assignor=stored.server_assignor,
-            classic=stored.classic,
+            classic=None if stored.classic is None else _classic_speech(stored.classic),
         )
         if current is not None:
             member.epoch, member.previous_epoch = current.epoch, current.previous_epoch
@@ -165,6 +165,11 @@ class ConsumerMember:
         assert bool(self.revoking) == (self.state is MemberState.UNREVOKED)
         assert not self.assigned.keys() & self.revoking.keys()
         assert (self.revocation_deadline_ms is not None) == (self.state is MemberState.UNREVOKED)
+
+
+def _classic_speech(stored: ClassicMemberMetadata) -> ClassicSpeech:
+    protocols = tuple((each.name, each.metadata) for each in stored.supported_protocols)
+    return ClassicSpeech(stored.session_timeout_ms, protocols)
 
 
 def step(
