@@ -41,6 +41,7 @@ class BusTracing:
             message._headers = Headers((*without_trace(given), *headers_of(operation.span.get_span_context())))
         except LimitExceeded:  # it goes without: tracing is never why a message cannot be sent
             message._headers = Headers.of(given)
+        # A message without a reply is over once it is sent; a request's span measures the way there and back.
         if reply is None:
             operation.end()
         else:
@@ -50,6 +51,7 @@ class BusTracing:
         operation = self._messaging.sending(names.KAFKA, names.SEND, record.topic, record.headers)
 
         def settled(outcome: Stored | PublishFailed) -> object:
+            # Known only now: the broker chooses the offset, and the client perhaps the partition.
             if isinstance(outcome, Stored):
                 operation.span.set_attribute(names.PARTITION, str(outcome.partition))
                 operation.span.set_attribute(names.OFFSET, outcome.offset)
@@ -69,6 +71,7 @@ class BusTracing:
         self, message: "DurableMessage", group: str, handler: "Callable[[DurableMessage], object]"
     ) -> object:
         more: dict[str, Any] = {names.PARTITION: str(message.partition), names.OFFSET: message.offset}
+        # A first attempt is the rule, so only later ones have the attribute.
         if message.attempt > 1:
             more[names.ATTEMPT] = message.attempt
         parent = extract(message.header_pairs)

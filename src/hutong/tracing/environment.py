@@ -26,6 +26,7 @@ class EnvironmentTracing:
 
     def __init__(self) -> None:
         resource = Resource.create()
+        # OTEL_SERVICE_NAME wins; without it the SDK would name every node `unknown_service`.
         if str(resource.attributes[SERVICE_NAME]).startswith(NAMELESS):
             resource = resource.merge(Resource({SERVICE_NAME: SERVICE}))
         self._spans = TracerProvider(resource=resource, shutdown_on_exit=False)

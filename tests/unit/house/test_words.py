@@ -29,7 +29,7 @@ PACKAGES: Final = {
     "bus": Allowed(0, 0, 2.6),
     "cli": Allowed(0, 1, 0.5),
     "examples": Allowed(0, 0, 0.8),
-    "foundation": Allowed(0, 0, 2.9),
+    "foundation": Allowed(0, 0, 5.4),
     "groups": Allowed(0, 0, 4.9),
     "journal": Allowed(0, 4, 3.8),
     "pipelines": Allowed(0, 7, 1.1),
@@ -37,11 +37,11 @@ PACKAGES: Final = {
     "remoting": Allowed(0, 0, 3.4),
     "rpc": Allowed(0, 1, 2.6),
     "runtime": Allowed(0, 0, 3.5),
-    "scheduler": Allowed(0, 0, 2.7),
+    "scheduler": Allowed(0, 0, 7.9),
     "security": Allowed(0, 0, 2.8),
     "server": Allowed(0, 1, 1.0),
     "testing": Allowed(0, 0, 1.7),
-    "tracing": Allowed(0, 0, 0.1),
+    "tracing": Allowed(0, 0, 2.9),
     "transactions": Allowed(0, 0, 6.5),
     "wire": Allowed(0, 0, 1.4),
 }
@@ -50,7 +50,7 @@ PACKAGES: Final = {
 # waits for a name of its own. Schemas of Kafka's requests are left out: their nested classes have Kafka's names.
 TWINS: Final = frozenset(
     """
-    Delivery Fault Finished Operation Phase Record Topic TopicPartition
+    Delivery Fault Finished Phase Record Topic TopicPartition
     """.split()  # noqa: SIM905
 )
 
