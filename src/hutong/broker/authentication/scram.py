@@ -50,6 +50,7 @@ def mechanism_of(number: int) -> Mechanism:
 def check_credential(user: str, mechanism: Mechanism, iterations: int, salt: bytes, salted_password: bytes) -> None:
     """Raises Refused(UNACCEPTABLE_CREDENTIAL) where a credential cannot be kept."""
     check_user(user)
+    # RFC 5802 leaves the count to the server. A worker hashes a PLAIN password as many times.
     if not mechanism.iterations_min <= iterations <= ITERATIONS_MAX:
         bounds = f"from {mechanism.iterations_min} to {ITERATIONS_MAX}"
         raise Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, f"A credential has {bounds} iterations.")
@@ -106,6 +107,7 @@ class ScramUsers:
         then: Continuation[None],
     ) -> None:
         """Remove and set credentials of one user; `added` has (iterations, salt, salted password) by mechanism."""
+        # The latest, not the durable one: two changes at the same time must not undo each other.
         kept = dict(self._table.latest(user) or {})
         for mechanism in removed:
             kept.pop(str(mechanism.number), None)

@@ -127,6 +127,7 @@ class NodeConfigs:
 
     def check(self, resource: str, overrides: Mapping[str, str]) -> None:
         """Check the overrides of a resource. Raises Refused with Kafka's codes."""
+        # All overrides of a resource are one record of the metadata, which has a bound.
         if len(overrides) > OVERRIDES_MAX:
             raise Refused(ErrorCode.INVALID_REQUEST, f"At most {OVERRIDES_MAX} settings can be changed.")
         for name, value in overrides.items():
@@ -135,6 +136,7 @@ class NodeConfigs:
                 raise Refused(ErrorCode.INVALID_REQUEST, f"{name[:100]} cannot be changed while the node runs.")
             if not key.accepts(value):
                 raise Refused(ErrorCode.INVALID_REQUEST, f"Invalid value {value[:100]!r} for configuration {name}")
+        # KIP-226: a listener belongs to one node, so its settings cannot be those of all.
         if resource == CLUSTER and (alone := [name for name in overrides if _split(name)[0]]):
             raise Refused(ErrorCode.INVALID_REQUEST, f"{alone[0][:100]} is a setting of one node: name the node.")
         for check in self._checks:
@@ -161,6 +163,7 @@ class NodeConfigs:
         """The same for any setting that can be changed, by its name, which may be one of a listener's."""
         _, base = _split(name)
         key = self._keys[base]
+        # Defaults of topics have another name at a topic than at the node, and were given under the topic's.
         if base in CHANGEABLE:
             return self.layers(key)
         return self._layers(name, self._node_started_with.get(name), key.default)

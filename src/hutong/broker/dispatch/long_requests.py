@@ -105,6 +105,7 @@ class LongRequests:
         """
         session = long.context.session
         kept = self._kept.get(session)
+        # By identity: a client may send the same bytes twice, and each is a request of its own.
         if kept is None or kept.frame is not long.frame:
             kept = self._kept[session] = _HeldRequest(long.frame, _Work(long, self._workers, self._clock))
         outcome = kept.outcome
@@ -127,6 +128,7 @@ class LongRequests:
         def step(wake: Callable[[], None]) -> Unfinished | None:
             ends_at_us = self._clock.monotonic_us() + SLICE_US
             for _ in steps:
+                # At least one step in each loop iteration, so that a slow clock cannot stop the work.
                 if self._clock.monotonic_us() >= ends_at_us:
                     wake()
                     return UNFINISHED
@@ -157,6 +159,7 @@ class LongRequests:
 
         def ended(outcome: FinishedRequest | HutongError | None) -> None:
             kept.is_under_way = False
+            # The connection is gone, and with it the frame: nothing to release.
             if session.owner.has_ended:
                 self._kept.pop(session, None)
                 return
@@ -208,6 +211,7 @@ class _Work:
             raise self._error
         if self._parts is None:
             return self._on_worker(self._decode, wake)
+        # Only its decoding was long: the dispatcher handles it like any other.
         if not is_divisible(self._long.api_key):
             return FinishedRequest(self._request, None, None, None)
         if self._next < len(self._parts):
@@ -226,6 +230,7 @@ class _Work:
             if isinstance(answer, Held):
                 return None
             self._next += 1
+            # The next part waits for this answer: parts of one commit or creation keep their order.
             if isinstance(answer, Pending) and self._long.api_key != PRODUCE_KEY:
 
                 def answered(answer: Any) -> None:
@@ -270,6 +275,7 @@ class _Work:
         return UNFINISHED
 
     def _decode(self) -> None:
+        # It is decoded already if only its elements made it long.
         if self._request is None:
             self._request = self._long.decode()
         self._parts = parts_of(self._request, self._long.context.api_version)

@@ -80,6 +80,7 @@ def handle(
             try:
                 if not is_permitted:
                     raise refusal(ResourceType.TOPIC)
+                # Kafka refuses it as well: one answer could not tell the two questions apart.
                 if (topic.name, asked.partition_index) in repeated:
                     raise Refused(ErrorCode.INVALID_REQUEST, "The partition is asked for twice.")
                 _look_up(topic.name, asked, is_committed, context, lambda found, entry=entry: settle(entry, found))  # type: ignore[misc]
@@ -100,6 +101,7 @@ def _look_up(
     context: RequestContext[TopicParts],
     then: Continuation[Found],
 ) -> None:
+    # A client that asks a newer question in an older version would misread the answer.
     if asked.timestamp < 0 and context.api_version < _FROM_VERSION.get(asked.timestamp, NEVER):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     partition = context.broker.topics.partition(name, asked.partition_index)
@@ -110,6 +112,7 @@ def _look_up(
     log = partition.log
     end_offset = log.last_stable_offset if is_committed else log.high_watermark
     if asked.timestamp >= 0:
+        # The log finds records up to the high watermark; a committed reader may not have got so far.
         log.offset_for_timestamp(asked.timestamp, _if_before(end_offset, then) if is_committed else then)
     elif asked.timestamp == MAX_TIMESTAMP:
         log.offset_of_max_timestamp(_if_before(end_offset, then) if is_committed else then)

@@ -98,6 +98,7 @@ def _topic_result(
     by_id = context.api_version >= TOPIC_IDS_FROM
     topic = topics.by_id(asked.topic_id) if by_id else topics.get(asked.name)
     results = []
+    # An id that nothing has names no topic, so there is no right to check: the error is UNKNOWN_TOPIC_ID.
     is_known = topic is not None or not by_id
     name = asked.name if topic is None else topic.name
     is_denied = is_known and not may(context, Operation.READ, ResourceType.TOPIC, name)

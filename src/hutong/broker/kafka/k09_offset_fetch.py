@@ -75,6 +75,7 @@ class _Find:
         groups = self._context.broker.groups
         if not may(self._context, Operation.DESCRIBE, ResourceType.TOPIC, name):
             return _NOTHING, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        # KIP-447: the consumer asks again until the transaction has ended, then reads from the offset that counts.
         if self._must_be_stable and groups.offsets.transactional.is_unstable(self._group_id, name, index):
             return _NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT
         return groups.offsets.table.get(self._group_id, name, index) or _NOTHING, ErrorCode.NONE
@@ -82,6 +83,7 @@ class _Find:
 
 def _denied(request: OffsetFetchRequest, api_version: int) -> OffsetFetchResponse:
     code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    # Older versions have no field for the group's error, so each partition carries it.
     if api_version >= _GROUP_ERROR_FROM:
         return OffsetFetchResponse(error_code=code)
     return OffsetFetchResponse(

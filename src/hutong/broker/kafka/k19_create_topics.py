@@ -64,6 +64,7 @@ def handle(
             overrides = {config.name: config.value for config in asked.configs}
             if None in overrides.values():
                 raise Refused(ErrorCode.INVALID_CONFIG, "A setting of a new topic has a value.")
+            # Before the quota: what is refused anyway must not use up the client's changes (KIP-599).
             checked = broker.topics.check_creation(asked.name, count, overrides, holder)
             mutations.take(count)
             if may(context, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, asked.name, quietly=True):
@@ -90,6 +91,7 @@ def handle(
 def _partition_count(asked: CreatableTopic, broker: TopicParts) -> int:
     """The number of partitions asked for. Raises Refused with Kafka's codes."""
     if asked.assignments:
+        # Assignments give both numbers, and two answers to one question might differ.
         if asked.num_partitions != -1 or asked.replication_factor != -1:
             raise Refused(ErrorCode.INVALID_REQUEST, "Assignments exclude a partition count and a replication factor.")
         if sorted(item.partition_index for item in asked.assignments) != list(range(len(asked.assignments))):

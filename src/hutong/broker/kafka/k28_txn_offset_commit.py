@@ -96,6 +96,7 @@ def handle(
     error = group_id_error(request.group_id, groups.settings)
     if error is not ErrorCode.NONE:
         commit.settle(error)
+    # The offsets' log knows of the transaction already, so the coordinator need not be asked again (KIP-890).
     elif groups.offsets.transactional.has_begun(request.group_id, request.producer_id, request.producer_epoch):
         commit.admitted(ErrorCode.NONE)
     else:
@@ -145,6 +146,7 @@ def _code_for(verdict: ErrorCode, api_version: int) -> ErrorCode:
     """The coordinator's error as a client of this request expects it."""
     if verdict is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
+    # KIP-890 and KIP-588 gave these errors later versions; older clients take an unknown code for a fatal one.
     if verdict is ErrorCode.TRANSACTION_ABORTABLE and api_version < _ABORTABLE_FROM:
         return ErrorCode.INVALID_TXN_STATE
     if verdict is ErrorCode.CONCURRENT_TRANSACTIONS and api_version < _ADDS_FROM:

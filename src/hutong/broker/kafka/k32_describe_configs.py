@@ -99,6 +99,7 @@ def _describe_node(
     results = []
     for name in _wanted(asked.configuration_keys, known):
         key = configs.key(name)
+        # Settings that are read at the start are shown as well, but are read-only.
         if key is None:
             results.append(_fixed_entry(name, configs.fixed(name), request))
             continue

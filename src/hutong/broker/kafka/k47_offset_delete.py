@@ -43,6 +43,7 @@ def handle(
     for topic in request.topics:
         answer = OffsetDeleteResponseTopic(topic.name)
         response.topics.append(answer)
+        # KIP-496: offsets of a topic that members are reading would come back with their next commit.
         is_read = subscribed is None or topic.name in subscribed
         topic_error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
         is_permitted = may(context, Operation.READ, ResourceType.TOPIC, topic.name)
@@ -74,6 +75,7 @@ def _group_error(group_id: str, context: RequestContext[GroupParts]) -> ErrorCod
         return ErrorCode.NONE
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
+    # Only consumers' subscriptions can be read; of other members nobody knows which topics they use.
     if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return ErrorCode.NON_EMPTY_GROUP
     return ErrorCode.NONE

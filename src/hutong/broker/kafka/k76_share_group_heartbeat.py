@@ -66,6 +66,7 @@ def _problem(request: ShareGroupHeartbeatRequest, context: RequestContext[ShareP
         return "MemberEpoch is invalid."
     if request.rack_id == "":
         return "RackId can't be empty."
+    # A member joins with epoch 0 and its subscription; later heartbeats leave out what has not changed (KIP-932).
     if request.member_epoch == 0 and not topics:
         return "SubscribedTopicNames must be set in first request."
     if max(len(request.group_id), len(request.member_id), len(request.rack_id or "")) > settings.name_bytes_max:

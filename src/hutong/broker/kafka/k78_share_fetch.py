@@ -85,6 +85,7 @@ def _session(
             for index in topic.partitions
         ]
         return sessions.go_on(group_id, member_id, epoch, keys, unwanted)
+    # A new session has acquired nothing yet, so there is nothing to acknowledge.
     if any(batches for _, batches in wanted):
         raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
     return sessions.begin(group_id, member_id, keys, context.session, holder_of(context))
@@ -144,6 +145,7 @@ class _Answer:
         wish = Wish(
             self._session.group_id,
             self._session.member_id,
+            # An error is answered at once: the client must refresh its metadata before it waits.
             wait_ms_max if len(keys) == len(self._session.partitions) else 0,
             max(0, min(request.max_bytes, broker.settings.fetch_max_bytes)),
             request.max_records,

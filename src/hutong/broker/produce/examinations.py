@@ -112,6 +112,7 @@ class Examinations:
     def examine(self, batches: Sequence[Submitted], session: ClientSession) -> Sequence[Outcome | None] | Held:
         """The outcome of each batch, kept until `forget`; or HELD, and the session is released once all are there."""
         kept = self._kept.get(session)
+        # The held request has come again, and its outcomes are there.
         if kept is not None and kept.is_of(batches):
             return kept.outcomes
         kept = self._kept[session] = _HeldExamination(batches)
@@ -126,6 +127,7 @@ class Examinations:
         Raises what the check raises, except LimitExceeded.
         """
         began_us = self._clock.monotonic_us()
+        # A share of a fixed window bounds the loop's time for all clients together, however many send packed batches.
         if began_us - self._window_began_us >= WINDOW_US:
             self._window_began_us, self._window_used_us = began_us, 0
         elif self._window_used_us >= WINDOW_SHARE_US:
@@ -133,6 +135,7 @@ class Examinations:
         self.on_loop_total += 1
         try:
             return check()
+        # It unpacks to more than the loop should hold: a packed batch does not tell its size before.
         except LimitExceeded:
             self.on_loop_total -= 1  # a worker will count it
             return None
@@ -158,6 +161,7 @@ class Examinations:
             except Refused as refused:
                 kept.outcomes.append(_without_frames(refused))
                 continue
+            # The outcomes so far stay; a worker examines the rest.
             if found is None:
                 return False
             kept.outcomes.append(found)
@@ -189,6 +193,7 @@ class Examinations:
     ) -> None:
         self.worker_us += slice_.took_us
         self.on_worker_total += slice_.examined
+        # Nobody is left to answer. The slice may have ended after the connection.
         if session.owner.has_ended:
             self.waiting -= kept.is_held
             self._kept.pop(session, None)
@@ -197,6 +202,7 @@ class Examinations:
             self.refused_total += 1
             outcome = [outcome] * (len(kept.batches) - len(kept.outcomes))
         kept.outcomes += outcome
+        # The slice's time was over: the client's next one waits for its turn like any other.
         if len(kept.outcomes) < len(kept.batches):
             self._send(kept, session)
             return
@@ -250,6 +256,7 @@ class _ExaminationSlice:
                 outcomes.append(_without_frames(refused))
             self.examined += rules is not None
             now_us = self._clock.monotonic_us()
+            # Checked after a batch, not within: one batch is bounded by `unpacked_bytes_max`.
             if now_us - began_us >= SLICE_US:
                 break
         self.took_us = now_us - began_us
@@ -273,6 +280,8 @@ def is_little(topics: Iterable[TopicProduceData]) -> bool:
         for data in topic.partition_data:
             view = data.records
             if view is not None and len(view) >= HEADER_BYTES:
+                # Packed records may become a thousand times as many bytes (a decompression bomb), so their size tells
+                # nothing.
                 if view[_ATTRIBUTES_LOW_AT] & COMPRESSION_MASK:
                     return False
                 size += len(view)

@@ -94,9 +94,11 @@ def check_batch(records: memoryview | None, rules: BatchRules, unpacked_bytes_ma
 def check_header(records: memoryview | None, rules: BatchRules) -> BatchHeader:
     """Check what the header says, and the CRC. Raises Refused."""
     header = validate_batch_set(records, rules.batch_bytes_max, zstd_allowed=rules.zstd_allowed)
+    # KIP-32: the broker alone stamps records with the time of the append.
     if rules.is_log_append_time and header.attributes & LOG_APPEND_TIME:
         message = "Producers may not say that the log has stamped their records."
         raise RefusedRecords(ErrorCode.INVALID_TIMESTAMP, message, range(min(header.record_count, RECORDS_NAMED_MAX)))
+    # KIP-534: the cleaner alone sets the time from which tombstones may go.
     if rules.is_compacted and header.attributes & DELETE_HORIZON:
         raise Refused(ErrorCode.INVALID_RECORD, "Clients may not say when tombstones go.")
     return header
@@ -128,6 +130,7 @@ def check_records(
         raise Refused(ErrorCode.INVALID_RECORD, f"The records cannot be read: {error}.") from error
     except UsageError as error:
         raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from error
+    # Compaction keeps the last record of each key, so a record without one would have no meaning there.
     if rules.is_compacted and contents.keyless:
         message = "A compacted topic takes no record without a key."
         raise RefusedRecords(ErrorCode.INVALID_RECORD, message, contents.keyless)
@@ -140,6 +143,7 @@ def _checked_times(header: BatchHeader, records: memoryview, contents: RecordCon
     if contents.untimely:
         message = "A record's timestamp is outside the range the topic accepts."
         raise RefusedRecords(ErrorCode.INVALID_TIMESTAMP, message, contents.untimely)
+    # Kafka sets the true greatest timestamp when it validates a batch: look-ups by time trust the header.
     if contents.greatest_timestamp_ms == header.max_timestamp_ms:
         return CheckedBatch(header, records)
     corrected = with_max_timestamp(records, contents.greatest_timestamp_ms)

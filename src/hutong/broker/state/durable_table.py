@@ -67,6 +67,7 @@ class DurableTable:
         Raises Refused(POLICY_VIOLATION) where the table or the entry is too large.
         """
         assert self._state is not None, "a table is changed before it was started"
+        # Nothing to remove: a tombstone would only be garbage in the log.
         if value is None and self.latest(name) is None:
             then(None)
             return
@@ -98,6 +99,7 @@ class DurableTable:
             for name, (token, value) in part.items():
                 self._settle(name, token, value, error)
             open_slices -= 1
+            # Slices become durable in order, but each reports by itself.
             if not open_slices:
                 then(failed)
 
@@ -116,11 +118,13 @@ class DurableTable:
         if any(len(name) + len(_encoded(value) or b"") > ENTRY_BYTES_MAX for name, value in changes.items()):
             raise Refused(ErrorCode.POLICY_VIOLATION, f"An entry takes at most {ENTRY_BYTES_MAX} bytes.")
         new = sum(value is not None and name not in self._entries for name, value in changes.items())
+        # Entries that are being written count, so that requests at the same time do not pass the bound together.
         if new and self._count() + new > self._entries_max:
             raise Refused(ErrorCode.POLICY_VIOLATION, f"This node keeps at most {self._entries_max} of these.")
 
     def _settle(self, name: str, token: object, value: Any, error: HutongError | None) -> None:
         """A change is on disk, or has failed."""
+        # A later change of the same entry may be on its way; it stays the latest.
         if self._intended.get(name, (None, None))[0] is token:
             del self._intended[name]
         if error is None:

@@ -132,9 +132,11 @@ class StateTopic:
             for record, size in self._records(runs):
                 offset = record.offset + 1
                 total_bytes += size
+                # A read gives whole batches, so the first one may begin before what was trimmed.
                 if record.offset >= start_offset:
                     self._replay_one(record, apply)
                     count += 1
+            # A read without progress would repeat for ever: the log says it has records that it cannot give.
             if offset == read_from:
                 raise CorruptData(f"{self.name} ends at offset {offset}, where {end_offset} was expected")
         self._garbage_bytes = max(0, total_bytes - self._live_bytes)
@@ -150,6 +152,7 @@ class StateTopic:
             then(None)
             return
         append = _Append(self._storage.end_offset, entries, then)
+        # Before the storage gets it: the storage may answer within the call.
         self._pending[append] = None
         self._pending_keys.update(key for key, _ in entries)
         batch = self._batch(entries)
@@ -167,6 +170,8 @@ class StateTopic:
         try:
             for run in runs:
                 for header, batch in iterate_batches(run):
+                    # Nothing transactional is written here; the check costs nothing and keeps markers from being taken
+                    # for entries.
                     if not header.is_control:
                         for record in iterate_records(batch):
                             yield record, _size(record.key or b"", record.value)
@@ -179,6 +184,7 @@ class StateTopic:
         self._apply(record.key, record.value)
         try:
             apply(record.key, record.value)
+        # A record of another program or version: the node does not start on state that it half understands.
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptData(
                 f"{self.name} has a record at offset {record.offset} that cannot be read: {error!r}"
@@ -193,10 +199,12 @@ class StateTopic:
         del self._pending[append]
         self._pending_keys.subtract(key for key, _ in append.entries)
         for key, value in append.entries:
+            # A Counter keeps keys at zero, and the snapshot tests for a key, not for its count.
             if not self._pending_keys[key]:
                 del self._pending_keys[key]
             if error is None:
                 self._apply(key, value)
+        # The failed append may become durable later, before what the snapshot has written: trimming would lose it.
         if error is not None and self._snapshot is not None:
             self._snapshot.is_safe = False
         append.then(error)
@@ -225,6 +233,7 @@ class StateTopic:
 
     def _begin_snapshot(self) -> None:
         first_pending = next(iter(self._pending), None)
+        # Appends on their way are not in the map yet, so the trim must stop before the first of them.
         trim_offset = self._storage.end_offset if first_pending is None else first_pending.base_offset
         self._snapshot = _Snapshot(trim_offset, iter(list(self._live)))
         self._garbage_bytes = 0
@@ -235,6 +244,7 @@ class StateTopic:
         if entries:
             self._storage.append(self._batch(entries), lambda error: self._slice_written(snapshot, error))
         else:
+            # Appends are durable in order: once the last one is, so are all that the slices left out.
             snapshot.awaited = next(reversed(self._pending), None)
             if snapshot.awaited is None:
                 self._end_snapshot(snapshot)
