@@ -160,25 +160,25 @@ class DurableConsumer:
             raise TypeError(f"a handler is called with each message; {type(handler).__name__} is not callable")
         self._handler = handler
         # Demand is the switch: without it, records that have arrived wait in the machine, and keep their order.
-        self._ask(None if handler is not None and not self._is_paused else 0)
+        self._set_demand(None if handler is not None and not self._is_paused else 0)
         return self
 
     def pause(self) -> "DurableConsumer":
         """Begin nothing more, until `resume` or `fetch`. What is in hand is finished; the group keeps its member."""
         self._is_paused = True
-        self._ask(0)
+        self._set_demand(0)
         return self
 
     def resume(self) -> "DurableConsumer":
         self._is_paused = False
-        self._ask(None if self._handler is not None else 0)
+        self._set_demand(None if self._handler is not None else 0)
         return self
 
     def fetch(self, count: int) -> "DurableConsumer":
         """Begin `count` messages more than asked for already. Raises ValueError for less than one."""
         if count < 1:
             raise ValueError(f"fetch asks for one message or more, not {count}")
-        self._ask(count)
+        self._set_demand(count)
         return self
 
     def ready(self) -> Promise[None]:
@@ -188,7 +188,7 @@ class DurableConsumer:
     def unregister(self) -> Promise[None]:
         """Begin nothing more, give what is in hand GRACE_MS to end, commit, leave the group. May be awaited."""
         promise = self._promise(self._over, lambda: self.is_over)
-        self._post(self._leave)
+        self._post(self._begin_leaving)
         return promise
 
     def __aiter__(self) -> "DurableIteration":
@@ -287,7 +287,7 @@ class DurableConsumer:
                 self._dead_letters.send(entry, self._dead_letter_ended)
             case WriteNote(entry, note):
                 positions = {entry.partition.number: (entry.offset, str(note))}
-                self._commits.add(positions, lambda _error: self._noted(entry), is_urgent=True)
+                self._commits.add(positions, lambda _error: self._note_written(entry), is_urgent=True)
             # Not urgent: without it, a crash from another cause would count once too often against this message.
             case RevertNote(partition, offset, note):
                 self._commits.add({partition: (offset, str(note))}, lambda _error: None, is_urgent=False)
@@ -317,6 +317,7 @@ class DurableConsumer:
             if self._handler is None:
                 # `handler(None)` came between the delivery and this call. It counts as an attempt that failed.
                 raise _Unhandled("the handler was taken away")
+            # A tracer calls the handler itself, so that spans of the handler are children of the message's.
             tracer = self._state.bus.tracer
             if tracer is None:
                 result = self._handler(message)
@@ -329,11 +330,11 @@ class DurableConsumer:
             return None
         # Its slot stays taken until it ends: a coroutine that awaits is still at work on the message.
         if asyncio.iscoroutine(result):
-            return self._finish(entry, message, result)
+            return self._await_handler(entry, message, result)
         self.post_outcome(entry, message.failure, message)
         return None
 
-    async def _finish(
+    async def _await_handler(
         self, entry: RecordEntry, message: DurableMessage, coroutine: Coroutine[Any, Any, object]
     ) -> None:
         try:
@@ -347,11 +348,12 @@ class DurableConsumer:
 
     def post_outcome(self, entry: RecordEntry, error: BaseException | None, message: DurableMessage | None) -> None:
         if asyncio._get_running_loop() is self._loop and message is not None:
-            self._outcome(entry, error, message)
-        else:  # from a worker; or from within the machine's instructions, which are carried out first
-            self._post(lambda: self._outcome(entry, error, message))
+            self._take_outcome(entry, error, message)
+        # From a worker, or while the machine's instructions are carried out: it must not be fed before their end.
+        else:
+            self._post(lambda: self._take_outcome(entry, error, message))
 
-    def _outcome(self, entry: RecordEntry, error: BaseException | None, message: DurableMessage | None) -> None:
+    def _take_outcome(self, entry: RecordEntry, error: BaseException | None, message: DurableMessage | None) -> None:
         if error is None:
             self.handled_total += 1
             self._feed_machine(Handled(entry))
@@ -366,9 +368,10 @@ class DurableConsumer:
             self._feed_machine(Failed(entry, type(error).__name__, str(error), now_ms, wall_ms, after_ms, is_final))
         # The consumer is leaving and the last handler has ended, so the rest of the grace period is not needed.
         if self._grace is not None and self._is_idle():
-            self._depart()
+            self._leave_group()
 
     def _dead_letter_ended(self, entry: RecordEntry, outcome: Stored | HutongError) -> None:
+        # An error: a message that nobody handles needs the eyes of an operator.
         if isinstance(outcome, Stored):
             self.buried_total += 1
             _log.error(
@@ -384,7 +387,7 @@ class DurableConsumer:
             _log.warning("%s: its dead letter was not stored: %s", self._place(entry), outcome)
             self._feed_machine(DeadLetterNotStored(entry, str(outcome), is_hopeless, self._clock.monotonic_ms()))
 
-    def _noted(self, entry: RecordEntry) -> None:
+    def _note_written(self, entry: RecordEntry) -> None:
         # Also after a failure: a message must not wait for a note that is only a precaution.
         self._feed_machine(NoteWritten(entry))
 
@@ -395,7 +398,7 @@ class DurableConsumer:
             )
             self.context.fail(self.failure)
         # Later: this may be an instruction of the machine, and those behind it are to be carried out first.
-        self._post(self._depart)
+        self._post(self._leave_group)
 
     # Timers and work
 
@@ -404,7 +407,7 @@ class DurableConsumer:
         if self.is_registered:
             _log.warning("%s, group %s: a commit failed: %s", self.address, self.options.group, error)
 
-    def _ask(self, count: int | None) -> None:
+    def _set_demand(self, count: int | None) -> None:
         self._post(lambda: self._feed_machine(Demand(count)))
 
     def _post(self, call: Callable[[], object]) -> None:
@@ -412,23 +415,23 @@ class DurableConsumer:
 
     # The end
 
-    def _leave(self) -> None:
+    def _begin_leaving(self) -> None:
         if not self.is_registered:
             return
         self.is_registered = False
         self._feed_machine(Demand(0))
         if self._is_idle():
-            self._depart()
+            self._leave_group()
         else:
             # A handler cannot be stopped. The next owner handles what has not ended by then, a second time.
-            self._grace = self._loop.call_later(GRACE_MS / 1000, self._depart)
+            self._grace = self._loop.call_later(GRACE_MS / 1000, self._leave_group)
 
     def _is_idle(self) -> bool:
         """True when no handler is at work that may still end."""
         # Messages that an `async for` holds do not count: their loop may never ask for the next one.
         return self._machine.handling <= (0 if self._iteration is None else self._iteration.held)
 
-    def _depart(self) -> None:
+    def _leave_group(self) -> None:
         self.is_registered = False
         if self._grace is not None:
             self._grace.cancel()

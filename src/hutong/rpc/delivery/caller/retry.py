@@ -72,10 +72,6 @@ class Pace:
         return max(1, round(grown * (1 - self.jitter * chance)))
 
 
-_NOTHING_HAPPENED: Final = (Outcome, NoService, NotExecuted, Overloaded)
-"""The Outcome is that of NotExecuted."""
-
-
 class Reliability:
     """Makes transports that try again, for the deliveries that do (a `MakeReliable`). One for each transport.
 
@@ -172,14 +168,12 @@ class _Attempts:
 
     __slots__ = (
         "_abandons",
-        "_acknowledges",
         "_call",
         "_deadline_ms",
         "_done",
         "_doubt",
         "_headers",
         "_id",
-        "_open",
         "_pause",
         "_refusal",
         "_reliability",
@@ -195,7 +189,6 @@ class _Attempts:
         self._reliability = reliability
         self._transport = transport
         self._call = call
-        # One deadline for all attempts: each gets what is left of it.
         self._deadline_ms = reliability.clock.monotonic_ms() + timeout_ms
         self._done: Ended | None = done
         self._abandons: dict[int, Abandon] = {}  # attempts that are still listened to
@@ -216,18 +209,18 @@ class _Attempts:
         if needs_memory:
             self._headers = (*self._headers, (NEEDS_MEMORY, "true"))
         try:
-            self._try()
+            self._begin_attempt()
         # The call never started: its sequence number must not hold back acknowledgements.
         except BaseException:
             self._settle()
             raise
 
     def abandon(self) -> None:
+        # The caller may give up after the outcome: then there is nothing left to release.
         if self._done is not None:
             self._settle()
 
-    def _try(self) -> None:
-        """One attempt more."""
+    def _begin_attempt(self) -> None:
         self._tried += 1
         number, now_ms = self._tried, self._reliability.clock.monotonic_ms()
         headers = self._headers
@@ -240,24 +233,27 @@ class _Attempts:
         self._abandons[number] = self._transport.begin(attempt, left_ms, partial(self._ended, number))
         if self._retries_left:
             # A hedge: another attempt follows if this one stays silent. Both count.
-            self._wait(is_silent=True)
+            self._park_next_attempt(is_silent=True)
 
-    def _wait(self, *, is_silent: bool) -> None:
+    def _park_next_attempt(self, *, is_silent: bool) -> None:
         """Park the next attempt, unless the time of the call is over before."""
         reliability = self._reliability
+        # An attempt failed while the pause for its silence ran: that of a failure, by default shorter, replaces it.
         if self._pause is not None:
             self._pause.abandon()
         pause_ms = reliability.pace.pause_ms(self._tried, reliability.chance(), is_silent=is_silent)
         next_ms = reliability.clock.monotonic_ms() + pause_ms
         try:
-            self._pause = reliability.waits.park(self, self._continue, deadline_ms=min(next_ms, self._deadline_ms))
+            self._pause = reliability.waits.park(
+                self, self._resume_after_pause, deadline_ms=min(next_ms, self._deadline_ms)
+            )
         except LimitExceeded as error:  # too many calls wait: this one has only the attempts that it has started
             self._retries_left = 0
             self._refusal = Overloaded(str(error))
             if not self._abandons:
                 self._finish(self._verdict())
 
-    def _continue(self, why: HutongError | None) -> None:
+    def _resume_after_pause(self, why: HutongError | None) -> None:
         self._pause = None
         # The wait table was closed: the node or the client shuts down.
         if not isinstance(why, Expired):
@@ -265,14 +261,15 @@ class _Attempts:
         # Woken for the next attempt, not for the end of the call's time.
         elif self._reliability.clock.monotonic_ms() < self._deadline_ms:
             self._retries_left -= 1
-            self._try_again()
+            self._begin_next_attempt()
+        # The call's time is over. An attempt that is still under way ends by its own timeout, at this moment.
         elif not self._abandons:
             self._finish(self._verdict())
 
-    def _try_again(self) -> None:
-        """An attempt that cannot begin is one that had no effect, such as at a bound of this side."""
+    def _begin_next_attempt(self) -> None:
         try:
-            self._try()
+            self._begin_attempt()
+        # A bound on this side: the attempt had no effect, and another one may find room.
         except LimitExceeded as error:
             self._ended(self._tried, Overloaded(str(error)))
         except HutongError as error:
@@ -290,6 +287,7 @@ class _Attempts:
         return self._refusal or CallTimeout(f"{self._call.address}: no attempt was answered in time")
 
     def _ended(self, number: int, outcome: Outcome | HutongError) -> None:
+        # An attempt may end on its way to being abandoned: the call has its outcome already.
         if self._done is None:
             return
         self._abandons.pop(number, None)
@@ -303,17 +301,18 @@ class _Attempts:
             self._doubt = outcome
         # An error that a repeat cannot change, such as a reply of the wrong type.
         elif not isinstance(outcome, Outcome | NoService | NotExecuted | Overloaded):
-            self._finish(outcome)  # trying again changes nothing
+            self._finish(outcome)
             return
         else:
             self._refusal = outcome
         if self._retries_left:
-            self._wait(is_silent=False)
+            self._park_next_attempt(is_silent=False)
         elif not self._abandons:
             self._finish(self._verdict())
 
     def _finish(self, outcome: Outcome | HutongError) -> None:
         done = self._done
+        # First: `done` may begin another call, which must find this one's sequence number acknowledged.
         self._settle()
         if done is not None:
             done(outcome)
