@@ -37,11 +37,11 @@ PACKAGES: Final = {
     "remoting": Allowed(0, 0, 3.4),
     "rpc": Allowed(0, 1, 2.6),
     "runtime": Allowed(0, 0, 3.5),
-    "scheduler": Allowed(0, 0, 7.9),
+    "scheduler": Allowed(0, 0, 8.0),
     "security": Allowed(0, 0, 2.8),
     "server": Allowed(0, 1, 1.0),
     "testing": Allowed(0, 0, 1.7),
-    "tracing": Allowed(0, 0, 2.9),
+    "tracing": Allowed(0, 0, 2.3),
     "transactions": Allowed(0, 0, 6.5),
     "wire": Allowed(0, 0, 1.4),
 }
