@@ -14,8 +14,8 @@ from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.cluster import ClusterSettings, parse_bootstrap
 from hutong.pipelines.security_options import security_of
 
-NOT_DONE = ("kafka.partition.assignment.strategy",)
 NOT_TAKEN: Mapping[str, str] = {
+    "kafka.partition.assignment.strategy": "leave it out",
     "kafka.auto.offset.reset": "use startingOffsets and endingOffsets",
     "kafka.key.deserializer": "keys are binary: cast them in the query",
     "kafka.value.deserializer": "values are binary: cast them in the query",
@@ -30,9 +30,6 @@ T = TypeVar("T")
 
 def refuse_unsupported(options: Mapping[str, str]) -> None:
     """Raises UsageError for options that would change what is read or written and are not done here."""
-    for name in NOT_DONE:
-        if name in options:
-            raise UsageError(f"option {name} is not supported by the hutong source: leave it out")
     for name, advice in NOT_TAKEN.items():
         if name in options:
             raise UsageError(f"option {name} is not supported: {advice}")

@@ -19,7 +19,9 @@ from hutong.pipelines.engine.failures import EXIT_CODES, plain_errors
 from hutong.pipelines.engine.interrupts import as_event
 from hutong.pipelines.engine.progress import Show, stream_line, watched
 from hutong.pipelines.engine.stages import job_group, lineage_text, shuffles, stages_of, stages_text
-from hutong.pipelines.jobs import access_log, pagerank
+from hutong.pipelines.jobs import access_log
+from hutong.pipelines.jobs.pagerank.links import SAMPLE, Link, Rank, links_of
+from hutong.pipelines.jobs.pagerank.tuples import page_rank, ranking
 from hutong.pipelines.results import prepare_folder, write_csv, write_text
 from hutong.pipelines.source.options import Subscription, source_options
 from hutong.pipelines.source.planning import at, subscribed
@@ -104,16 +106,16 @@ def run_pagerank(
     context = session.sparkContext
     counted = context.accumulator(0)
 
-    def count(link: pagerank.Link) -> pagerank.Link:
+    def count(link: Link) -> Link:
         counted.add(1)
         return link
 
     with plain_errors():
         records = session.read.format("hutong").options(**source.options).load()
-        ranks = pagerank.page_rank(pagerank.links_of(records).map(count), iterations)
+        ranks = page_rank(links_of(records).map(count), iterations)
         with job_group(context, "pagerank") as group, watched(context, show):
-            rows = pagerank.ranking(ranks)
-        write_csv(output / RANKS, pagerank.Rank._fields, rows)
+            rows = ranking(ranks)
+        write_csv(output / RANKS, Rank._fields, rows)
         stages = stages_text(stages_of(context, group, shuffles(ranks)))
     write_text(output / LINEAGE, lineage_text(ranks))
     write_text(output / STAGES, stages)
@@ -145,9 +147,9 @@ def run_access_log(
 def explain_pagerank(session: "SparkSession") -> str:
     """Lineage and stages of two iterations over a graph of four pages."""
     with plain_errors():
-        ranks = pagerank.page_rank(pagerank.links_of(_sample(session, pagerank.SAMPLE)), 2)
+        ranks = page_rank(links_of(_sample(session, SAMPLE)), 2)
         with job_group(session.sparkContext, "pagerank") as group:
-            pagerank.ranking(ranks)
+            ranking(ranks)
         stages = stages_text(stages_of(session.sparkContext, group, shuffles(ranks)))
     return f"Lineage of the ranks after two iterations\n\n{lineage_text(ranks)}\n\nStages\n\n{stages}"
 

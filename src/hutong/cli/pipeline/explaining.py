@@ -14,7 +14,7 @@ from hutong.cli.pipeline.options import (
     PipelineArgument,
     check_log_level,
     checked_pipeline,
-    settings_of,
+    pairs_of,
 )
 from hutong.foundation.errors import ExitCode, PeerError, UsageError
 
@@ -77,7 +77,7 @@ def _explain_pipeline(name: str | None, svg: Path | None, master: str, conf: lis
     if is_connect(master):
         raise UsageError("explain looks into Spark's own process: leave out --master sc://...")
     _file, pipeline = checked_pipeline(name)
-    settings = {**SETTINGS, **pipeline.spark, **settings_of(conf)}
+    settings = {**SETTINGS, **pipeline.spark, **pairs_of("--conf", conf)}
     with (
         live_line("starting Spark"),
         spark_session(f"hutong explain {pipeline.name}", master, settings, log_level, quick=True) as session,

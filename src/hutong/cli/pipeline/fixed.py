@@ -16,8 +16,7 @@ from hutong.cli.pipeline.options import (
     LogOption,
     MasterOption,
     check_log_level,
-    properties_of,
-    settings_of,
+    pairs_of,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def access_log(
     from hutong.foundation.clock import SystemClock
     from hutong.pipelines.runner import check_input, run_access_log
 
-    source = check_input(bootstrap, topic, properties_of(kafka))
+    source = check_input(bootstrap, topic, pairs_of("--kafka", kafka))
     quick = once and source.is_small
     with _begun("hutong access-log", topic, output, master, conf, spark_log, quick=quick) as (session, show):
         finished = run_access_log(session, source, output, once, show, SystemClock())
@@ -68,7 +67,7 @@ def pagerank(
     from hutong.foundation.clock import SystemClock
     from hutong.pipelines.runner import check_input, run_pagerank
 
-    source = check_input(bootstrap, topic, properties_of(kafka))
+    source = check_input(bootstrap, topic, pairs_of("--kafka", kafka))
     quick = source.is_small
     with _begun("hutong pagerank", topic, output, master, conf, spark_log, quick=quick) as (session, show):
         finished = run_pagerank(session, source, output, iterations, show, SystemClock())
@@ -105,7 +104,7 @@ def _session(
     from hutong.pipelines.engine.session import spark_session
 
     check_log_level(log_level)
-    with spark_session(name, master, settings_of(conf), log_level, quick=quick) as session:
+    with spark_session(name, master, pairs_of("--conf", conf), log_level, quick=quick) as session:
         yield session
 
 

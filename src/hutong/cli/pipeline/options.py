@@ -42,27 +42,21 @@ MASTER_DEFAULT = "local[*]"
 LOG_LEVELS = ("off", "error", "warn", "info")
 
 
-def settings_of(conf: list[str] | None) -> dict[str, str]:
-    """The settings in `--conf`. Raises UsageError."""
-    return dict(_setting("--conf", text) for text in conf or ())
-
-
-def properties_of(kafka: list[str] | None) -> dict[str, str]:
-    """The properties in `--kafka`. Raises UsageError."""
-    return dict(_setting("--kafka", text) for text in kafka or ())
+def pairs_of(option: str, texts: list[str] | None) -> dict[str, str]:
+    """Return the keys and values of a repeatable option such as `--conf`. Raises UsageError."""
+    pairs = {}
+    for text in texts or ():
+        key, separator, value = text.partition("=")
+        if not key or not separator:
+            raise UsageError(f"{option} {key} is not of the form KEY=VALUE")  # a value may be a secret
+        pairs[key] = value
+    return pairs
 
 
 def check_log_level(log_level: str) -> None:
     """Raises UsageError."""
     if log_level not in LOG_LEVELS:
         raise UsageError(f"--spark-log is {log_level}: take one of {', '.join(LOG_LEVELS)}")
-
-
-def _setting(option: str, text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not key or not separator:
-        raise UsageError(f"{option} {text.partition('=')[0]} is not of the form KEY=VALUE")  # a value may be a secret
-    return key, value
 
 
 def checked_pipeline(name: str | None, *, offline: bool = False) -> "tuple[Path, Pipeline]":

@@ -21,7 +21,7 @@ from hutong.cli.pipeline.options import (
     StateOption,
     check_log_level,
     checked_pipeline,
-    settings_of,
+    pairs_of,
 )
 from hutong.foundation.errors import ExitCode, UsageError
 
@@ -70,7 +70,7 @@ def run_declared(
     from hutong.pipelines.engine.session import MISSING_EXTRA
 
     check_log_level(spark_log)
-    settings = settings_of(conf)
+    settings = pairs_of("--conf", conf)
     file, pipeline = checked_pipeline(name, offline=offline)
     if find_spec("pyspark") is None:
         raise UsageError(MISSING_EXTRA, ExitCode.UNAVAILABLE)

@@ -21,8 +21,12 @@ from hutong.pipelines.declared.declare.problems import Problems, suggestion
 from hutong.pipelines.declared.declare.toml_text import read_toml
 
 SUFFIXES = (".toml", ".py")
-TEXT, TEXTS, FLAG, NUMBER, SETTINGS = "text", "list of texts", "true or false", "whole number", "table"
-WATERMARK, QUERIES = "watermark", "queries"
+TEXT, FLAG, NUMBER = "a text", "true or false", "a whole number"
+TEXTS = 'a list of texts such as ["a", "b"]'
+SETTINGS = 'a table such as { name = "value" }'
+WATERMARK = '{ column = "timestamp", delay = "10 minutes" }'
+QUERIES = 'a query, or a table of queries such as [transform.sql] and hours = "SELECT"'
+"""The types of keys, in the words of the advice for a value of another type."""
 Kinds = Mapping[str, str]
 
 PIPELINE_KEYS: Kinds = {
@@ -136,7 +140,7 @@ def _pipeline(document: dict[str, Any], problems: Problems, environment: Mapping
         for name, table in reader.named("sinks", document.get("sinks"))
     }
     transform = Transform(**reader.table("transform", document.get("transform", {}), TRANSFORM_KEYS))
-    kafka, spark = (reader.settings(name, document.get(name, {})) or {} for name in ("kafka", "spark"))
+    kafka, spark = (reader.value(name, document.get(name, {}), SETTINGS) or {} for name in ("kafka", "spark"))
     # Pipeline requires a name; its absence is reported already.
     head.setdefault("name", "")
     return Pipeline(sources=sources, sinks=sinks, transform=transform, kafka=kafka, spark=spark, **head)
@@ -160,7 +164,7 @@ class _Reader:
             TEXTS: self._texts,
             FLAG: self._flag,
             NUMBER: self._number,
-            SETTINGS: self.settings,
+            SETTINGS: self._settings,
             WATERMARK: self._watermark,
             QUERIES: self._queries,
         }
@@ -187,73 +191,66 @@ class _Reader:
             if key not in kinds:
                 self._problems.add(f"{where}.{key}", f"is not known here{suggestion(key, kinds)}")
                 continue
-            converted = self._converters[kinds[key]](f"{where}.{key}", value)
-            # What does not fit is reported already; its default takes its place.
+            converted = self.value(f"{where}.{key}", value, kinds[key])
+            # Without a value that fits, the key's default holds.
             if converted is not None:
                 read[key] = converted
         return read
 
-    def settings(self, where: str, value: Any) -> dict[str, str] | None:
+    def value(self, where: str, value: Any, kind: str) -> Any:
+        """Convert one value. Report one of another type, and return None."""
+        converted = self._converters[kind](where, value)
+        if converted is None:
+            self._problems.add(where, f"is {value!r}: write {kind}")
+        return converted
+
+    def _settings(self, where: str, value: Any) -> dict[str, str] | None:
         """Options for Spark: numbers and truth values become text. Nested tables are keys with dots in them."""
         if not isinstance(value, dict):
-            self._misfit(where, value, 'a table such as { name = "value" }')
             return None
         read: dict[str, str] = {}
         for key, one in value.items():
             if isinstance(one, dict):
                 # TOML reads `spark.sql.shuffle.partitions = 8` as nested tables.
-                nested = self.settings(f"{where}.{key}", one) or {}
+                nested = self._settings(f"{where}.{key}", one) or {}
                 read |= {f"{key}.{name}": text for name, text in nested.items()}
             # Before int: bool is a subclass of it, and Spark writes true and false.
             elif isinstance(one, bool):
                 read[key] = str(one).lower()
-            elif isinstance(one, str | int | float):
-                read[key] = self._filled(f"{where}.{key}", str(one))
-            else:
-                self._misfit(f"{where}.{key}", one, TEXT)
+            elif isinstance(one, int | float):
+                read[key] = str(one)
+            elif (text := self.value(f"{where}.{key}", one, TEXT)) is not None:
+                read[key] = text
         return read
 
     def _text(self, where: str, value: Any) -> str | None:
-        if isinstance(value, str):
-            return self._filled(where, value)
-        self._misfit(where, value, TEXT)
-        return None
+        return self._filled(where, value) if isinstance(value, str) else None
 
     def _texts(self, where: str, value: Any) -> tuple[str, ...] | None:
         if isinstance(value, list) and all(isinstance(one, str) for one in value):
             return tuple(self._filled(where, one) for one in value)
-        self._misfit(where, value, 'a list of texts such as ["a", "b"]')
         return None
 
-    def _flag(self, where: str, value: Any) -> bool | None:
+    def _flag(self, _where: str, value: Any) -> bool | None:
         # TOML has truth values of its own, so text such as "yes" is a mistake.
-        if isinstance(value, bool):
-            return value
-        self._misfit(where, value, FLAG)
-        return None
+        return value if isinstance(value, bool) else None
 
-    def _number(self, where: str, value: Any) -> int | None:
+    def _number(self, _where: str, value: Any) -> int | None:
         # `true` is no number, though Python's bool is an int.
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-        self._misfit(where, value, NUMBER)
-        return None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def _watermark(self, where: str, value: Any) -> Watermark | None:
         keys = {"column": TEXT, "delay": TEXT}
         read = self.table(where, value, keys) if isinstance(value, dict) else {}
         # Spark needs the column and the delay; half a watermark means nothing.
-        if read.keys() == keys.keys():
-            return Watermark(**read)
-        self._misfit(where, value, '{ column = "timestamp", delay = "10 minutes" }')
-        return None
+        return Watermark(**read) if read.keys() == keys.keys() else None
 
-    def _queries(self, where: str, value: Any) -> str | dict[str, str] | None:
+    def _queries(self, _where: str, value: Any) -> str | dict[str, str] | None:
         if isinstance(value, str):
             return value  # SQL has a `${...}` of its own
+        # Several queries by name, each an output.
         if isinstance(value, dict) and all(isinstance(one, str) for one in value.values()):
             return dict(value)
-        self._misfit(where, value, 'a query, or a table of queries such as [transform.sql] and hours = "SELECT"')
         return None
 
     def _filled(self, where: str, text: str) -> str:
@@ -263,10 +260,3 @@ class _Reader:
                 self._problems.add(where, f"needs the environment variable {name}, which is not set")
         # A function, since a replacement text would interpret backslashes.
         return VARIABLE.sub(lambda match: self._environment.get(match[1], ""), text)
-
-    def _misfit(self, where: str, value: Any, wanted: str) -> None:
-        self._problems.add(where, f"is {value!r}: write {_with_article(wanted)}")
-
-
-def _with_article(wanted: str) -> str:
-    return f"a {wanted}" if wanted in (TEXT, NUMBER) else wanted

@@ -17,25 +17,12 @@ from hutong.foundation.errors import UsageError
 from hutong.pipelines.jobs.events import SOURCE, Frames, Parameters, choice, only_frame
 from hutong.pipelines.jobs.job import Job, JobParameter
 from hutong.pipelines.jobs.pagerank.keeping import LEVELS, Keeping
-from hutong.pipelines.jobs.pagerank.links import SAMPLE, Link, Rank, link_rows, links_of, parse_link
-from hutong.pipelines.jobs.pagerank.tuples import contributions_of, page_rank, ranking
+from hutong.pipelines.jobs.pagerank.links import Link, link_rows
+from hutong.pipelines.jobs.pagerank.tuples import page_rank
 from hutong.pipelines.jobs.parameters import whole_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-__all__ = [
-    "JOB",
-    "SAMPLE",
-    "Link",
-    "Rank",
-    "contributions_of",
-    "links_of",
-    "page_rank",
-    "parse_link",
-    "ranking",
-    "transform",
-]
 
 WAYS = ("blocks", "tuples", "frames")
 JOB = Job(

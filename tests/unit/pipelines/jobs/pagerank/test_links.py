@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from hutong.pipelines.errors import BadRecord
-from hutong.pipelines.jobs.pagerank import Link, contributions_of, parse_link
-from hutong.pipelines.jobs.pagerank.links import parse_batches
+from hutong.pipelines.jobs.pagerank.links import Link, parse_batches, parse_link
+from hutong.pipelines.jobs.pagerank.tuples import contributions_of
 
 pa = pytest.importorskip("pyarrow")
 
