@@ -1,4 +1,4 @@
-"""A call as the service sees it, and what becomes of it. Every transport makes its own kind of incoming call.
+"""A call as the service sees it, and its outcome. Every transport has a class of its own for incoming calls.
 
 Knows no transport and no service.
 """
@@ -23,7 +23,7 @@ PROXY_ADDRESS: Final = "proxyaddr"
 STREAM_ADDRESS: Final = "streamaddr"
 """Header of an answer: where the items of the stream that was returned are asked for."""
 AUTH_TOKEN: Final = "auth-token"
-"""Header of a call: who calls, for authentication interceptors."""
+"""Header of a call: the token of the caller, for authentication interceptors."""
 
 
 class IncomingCall(Struct, eq=False):
@@ -32,10 +32,10 @@ class IncomingCall(Struct, eq=False):
     address: str  # of the service
     action: str  # the method that is called
     header_pairs: HeaderPairs = ()
-    peer: Any = None  # who calls, as the transport knows it: "bus", a connection's channel, gRPC's context
+    peer: Any = None  # the caller, as the transport knows it: "bus", a connection's channel, gRPC's context
     owner: Owner | None = None  # what ends with the caller's connection: streams and references opened for it
     deadline_ms: int | None = None  # in monotonic milliseconds of this process, if the caller sent a timeout
-    user: Any = None  # who calls, as an authentication interceptor has found out
+    user: Any = None  # the caller, as an authentication interceptor has identified it
     takes_streams: bool = False  # the transport reads a stream (or gets a reference's service) itself, as outcome.value
 
     @property
@@ -53,7 +53,7 @@ class IncomingCall(Struct, eq=False):
         raise NotImplementedError
 
     def raw_arguments(self) -> Any:
-        """The arguments as they came, for who looks at calls before they are decoded. Raises BadArguments."""
+        """The arguments as they came, for interceptors, which run before they are decoded. Raises BadArguments."""
         raise NotImplementedError
 
 

@@ -104,13 +104,13 @@ class DispatchFailed(ServiceError):
 
 
 class NotAuthenticated(ServiceError):
-    """For interceptors: it is not known who calls."""
+    """For interceptors: the caller is not identified."""
 
     code = NOT_AUTHENTICATED_CODE
 
 
 class NotAuthorized(ServiceError):
-    """For interceptors: who calls may not."""
+    """For interceptors: the caller has not the right to this call."""
 
     code = NOT_AUTHORIZED_CODE
 

@@ -13,7 +13,7 @@ class MethodFigures(Struct, eq=False, gc=False):
 
     requests_total: int = 0
     ended_total: int = 0
-    errors_total: int = 0  # of those that ended: with whatever failure
+    errors_total: int = 0  # of those that ended: with any failure
     processing_us_total: int = 0  # from the call's arrival in its context to its outcome
     processing_us_max: int = 0
     last_error: str = ""

@@ -124,7 +124,7 @@ class Rpc(Caller):
         return await self._bind(description, implementation, place, contexts, terms, owns=given not in contexts)
 
     def set_tracer(self, tracer: CallTracer | None) -> None:
-        """Tell it of every call from now on, of services here too. Raises UsageError where something is bound."""
+        """Report to it every call from now on, also those of services here. Raises UsageError after a `bind`."""
         # Dispatchers are made with or without tracing, so that untraced calls pay nothing for it.
         if self.registry.bindings:
             raise UsageError("calls are traced from the start or not at all: say so before a service is bound.")
@@ -143,7 +143,7 @@ class Rpc(Caller):
         return all_statistics(self.registry)
 
     def find(self, address: str) -> DispatcherRotation | None:
-        """For transports: who answers at the address. On the loop of this `Rpc`."""
+        """For transports: the dispatchers at the address. On the loop of this `Rpc`."""
         return self.registry.find(address)
 
     async def close(self, grace: float = CLOSE_GRACE_S) -> None:
@@ -196,7 +196,7 @@ class Rpc(Caller):
             self._discovery = await self._bind(
                 describe(Discovery), discovery, DISCOVERY_ADDRESS, contexts, Terms(), owns=True
             )
-            del self.registry.bindings[self._discovery]  # it is found, but not one of those that it tells of
+            del self.registry.bindings[self._discovery]  # it can be called, but does not list itself
 
     def _contexts(self, description: ServiceDescription, given: Context | None, instances: int) -> list[Context]:
         if type(instances) is not int or not 1 <= instances <= INSTANCES_MAX:

@@ -79,7 +79,7 @@ class StreamSource:
         self._wanted = 0  # to be pulled: what was asked for and is not there yet
         self._is_done = False
         self._error: BaseException | None = None
-        self._reader: Promise[None] | None = None  # who waits for items
+        self._reader: Promise[None] | None = None  # the reader's request that waits for items
         self._puller: Promise[None] | None = None  # the pulling coroutine, while nothing is wanted
         self._task: asyncio.Task[Any] | None = None
         self._is_closed = False
@@ -160,7 +160,7 @@ class StreamSource:
             _resume(self, "_puller")
 
     async def _rest(self) -> None:
-        """Until something is wanted."""
+        """Wait until items are asked for."""
         from hutong.foundation.waiting.table import NEVER
 
         self._puller = self._parked(NEVER)

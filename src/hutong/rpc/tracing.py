@@ -18,10 +18,10 @@ Dispatch = Callable[[IncomingCall, Done], None]
 
 
 class CallTracer(Protocol):
-    """Adds headers to calls and has services run as part of the trace that a call's headers tell of."""
+    """Adds headers to calls, and runs services as part of the trace that a call's headers name."""
 
     def carrying(self, transport: Transport, service: str) -> Transport:
-        """A transport that tells of each call of the service before `transport` carries it."""
+        """A transport that reports each call of the service before `transport` carries it."""
         ...
 
     def serving(self, service: str, action: str, call: IncomingCall, done: Done, dispatch: Dispatch) -> None:
@@ -30,7 +30,7 @@ class CallTracer(Protocol):
 
 
 class TracedDispatcher(Dispatcher):
-    """Tells the tracer of each call before it is executed."""
+    """Reports each call to the tracer before it is executed."""
 
     tracer: CallTracer
 

@@ -1,1 +1,1 @@
-"""Transactions of Kafka's producers: who may write, what belongs together, and how it ends."""
+"""Transactions of Kafka's producers: the right to write, the partitions of a transaction, and its end."""

@@ -42,7 +42,7 @@ from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
 from hutong.wire.kafka.error_codes import ErrorCode
 
-# A client retries this code after asking for the coordinator again: right for whatever is wrong here and may pass.
+# A client retries this code after asking for the coordinator again: right for every error here that may pass.
 UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
 _log = logging.getLogger("hutong.groups")
 
@@ -288,7 +288,7 @@ class GroupCoordinator:
         # DEAD before it is dropped: a late event gets COORDINATOR_NOT_AVAILABLE from it.
         self._feed(entry, messages.Retire())
         self._drop(entry)
-        # The offsets stay: they belong to the id, whatever kind of group has it.
+        # The offsets stay: they belong to the id, not to a kind of group.
         self.offsets.log.forget_group(group_id, retried_by_retention)
         return True
 

@@ -1,7 +1,7 @@
 """One consumer group under the classic protocol: events in, instructions out.
 
 Strategy: every wait of the protocol is one of two barriers. JoinGroup requests wait at the *join barrier* until all
-known members are there or the rebalance timeout has passed; SyncGroup requests wait until the leader's assignment is
+known members have joined or the rebalance timeout has passed; SyncGroup requests wait until the leader's assignment is
 durable. All time-outs are deadlines compared on `Tick`: the driver keeps one timer per group for the earliest of them.
 A lease (session deadline) that is renewed does not move that timer; it fires early once, and the group says when next.
 
@@ -126,7 +126,7 @@ class ClassicGroup(ClassicGroupCore):
         )
 
     def subscriptions(self) -> list[bytes]:
-        """Every member's metadata, for those who know how to read it (see `groups.subscription`)."""
+        """Every member's metadata, to be decoded by `groups.subscription`."""
         return [
             member.metadata_for(self.protocol_name or member.protocols[0][0])
             for member in self.member_table.members.values()

@@ -59,7 +59,7 @@ from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from hutong.wire.kafka.error_codes import ErrorCode
 
-# A client retries this code after asking for the coordinator again: right for whatever is wrong here and may pass.
+# A client retries this code after asking for the coordinator again: right for every error here that may pass.
 UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
 MATCH_PAUSE_MS: Final = 30  # between two stretches of matching names: a quarter of the loop's time at worst
 NO_ROOM: Final = "Members of this client's groups take up as much memory as they may: let some of them leave."

@@ -129,7 +129,7 @@ class Caller:
         return future
 
     def set_tracer(self, tracer: "CallTracer | None") -> None:
-        """Tell it of every call of proxies that are made, and of calls by name, from now on."""
+        """Report to it every call of proxies made from now on, and every call by name."""
         self._tracer = tracer
 
     def transport_for(self, options: CallOptions, service: str) -> Transport:

@@ -27,7 +27,7 @@ Settle = Callable[[Outcome], Any]
 
 
 async def ended(transport: Transport, call: OutgoingCall, timeout_ms: int) -> Outcome | HutongError:
-    """Make a call, and wait for what becomes of it. Who is cancelled abandons it."""
+    """Make a call, and wait for its outcome. Cancelling the wait abandons the call."""
     future: asyncio.Future[Outcome | HutongError] = get_running_loop().create_future()
     abandon = transport.begin(call, timeout_ms, partial(_settle, future))
     try:
@@ -39,7 +39,7 @@ async def ended(transport: Transport, call: OutgoingCall, timeout_ms: int) -> Ou
 
 def _settle(future: "asyncio.Future[Outcome | HutongError]", outcome: Outcome | HutongError) -> None:
     if not future.done():
-        future.set_result(outcome)  # raised by who waits, where the stack is the caller's
+        future.set_result(outcome)  # raised where it is awaited, with the stack of the caller
 
 
 class Target(NamedTuple):
@@ -90,7 +90,7 @@ def with_options(
 
 
 class Proxy:
-    """Calls a service. Made by `Rpc.proxy`; any number of them may call the same one."""
+    """Calls a service. Made by `Rpc.proxy`; any number of proxies may call the same service."""
 
     def __init__(self, target: Target) -> None:
         self._hutong = target
@@ -158,7 +158,7 @@ def _method(bound: Bound) -> Callable[..., Any]:
 
 
 def _awaited_method(bound: Bound) -> Callable[..., Any]:
-    """The method itself: what `ended` does is done in place, for it is what every call costs."""
+    """The method itself. It repeats `ended` in place, since every call pays for it."""
     make, site, timeout_ms, begin = bound.make, bound.site, bound.timeout_ms, bound.transport.begin
     is_unary = bound.method.kind is ResultKind.UNARY
 

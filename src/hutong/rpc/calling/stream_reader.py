@@ -1,7 +1,7 @@
 """Streams at their caller: an async generator that asks for batches, one of them ahead.
 
-Strategy: what is asked for is what there is room for, so a reader that stops reading stops the producer. Leaving the
-loop closes the generator, which tells the service. Knows no transport.
+Strategy: the reader asks for as many items as it has room for, so a reader that stops reading stops the producer.
+Leaving the loop closes the generator, which cancels the stream at the service. Knows no transport.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ async def read_stream(
 async def read_lazily(
     open_stream: Callable[[], Awaitable[AsyncGenerator[Any, None]]],
 ) -> AsyncGenerator[Any, None]:
-    """A stream that is called for when its first item is."""
+    """A stream whose call is made when its first item is asked for."""
     opened = await open_stream()
     try:
         async for item in opened:
@@ -63,7 +63,7 @@ async def read_lazily(
 
 
 class _Asking:
-    """One question under way. It is not held by the generator's frame alone: an answer may come after its end."""
+    """One request for items. It is not held by the generator's frame alone: an answer may come after its end."""
 
     def __init__(self, transport: Transport, address: str, method: MethodDescription, options: CallOptions) -> None:
         self._transport = transport
@@ -93,7 +93,7 @@ class _Asking:
         return outcome
 
     def stop(self, *, is_over: bool) -> None:
-        """Nothing more is wanted. Without waiting: a generator may be collected where nothing can be awaited."""
+        """Cancel the stream unless it is over. Without waiting: a generator may be collected outside of a task."""
         if self._abandon is not None:
             self._abandon()
         if not is_over:

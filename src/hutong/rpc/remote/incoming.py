@@ -208,7 +208,7 @@ class RemoteCall(IncomingCall):
         return self.arguments(dict)  # a map by name
 
     def finish(self, outcome: Outcome) -> None:
-        """Tell the caller. In any thread."""
+        """Answer the call. In any thread."""
         failure = outcome.failure
         if failure is None:
             try:

@@ -23,7 +23,7 @@ SERVICES_MAX: Final = 1_000_000
 
 
 class DispatcherRotation:
-    """The dispatchers at one address, each in its turn. `is_empty` once all are gone: look the address up again.
+    """The dispatchers at one address, in rotation. `is_empty` once all are gone: look the address up again.
 
     `only` is the one dispatcher, where there is one.
     """
@@ -73,7 +73,7 @@ class Registry:
             self._rotations.setdefault(address, DispatcherRotation(address)).add(dispatcher)
 
     def remove(self, address: str, dispatcher: Dispatcher) -> None:
-        """No harm if it is not there."""
+        """Does nothing for a dispatcher that is not there."""
         with self._lock:
             found = self._rotations.get(address)
             if found is not None:
@@ -175,7 +175,7 @@ class Binding:
             await memory.close()
 
     def _leave(self) -> None:
-        """Be found no more."""
+        """Make the service unreachable."""
         while self._undo:
             self._undo.pop()()
         for dispatcher in self.dispatchers:

@@ -125,7 +125,7 @@ class Dispatcher:
             execution.begin()
 
     def close(self) -> None:
-        """Refuse what comes from now on."""
+        """Refuse calls from now on."""
         self.is_open = False
 
     def end(self) -> None:
@@ -181,7 +181,7 @@ class Execution(Struct, eq=False):
     begun_us: int
 
     def passed(self, value: object, error: BaseException | None) -> None:
-        """The interceptors have had their say."""
+        """Continue after the interceptors, or fail with the error of one."""
         if error is not None:
             failure = self.dispatcher.failure_of(error, self.call.action)
             # A fault of an interceptor: the implementation was not called, which this code tells the caller.
@@ -235,7 +235,7 @@ class Execution(Struct, eq=False):
         then(Outcome(failure=self.dispatcher.failure_of(error, self.call.action)))
 
     def finish(self, outcome: Outcome) -> None:
-        """The outcome is there: count, and tell."""
+        """Count the outcome, and pass it on."""
         dispatcher, figures = self.dispatcher, self.served.figures
         now_us = dispatcher.last_used_us = dispatcher._now_us()
         spent_us = now_us - self.begun_us

@@ -7,7 +7,7 @@ from then on. Leases are kept in the order of renewal, so members that are silen
 Topics are assigned by their ids: one that was deleted and made again is another topic, so
 members get its partitions as new ones.
 
-Knows nothing of sockets, clocks or records: time arrives with each event, what there is of a topic by constructor.
+Knows nothing of sockets, clocks or records: time arrives with each event, facts on topics by constructor.
 """
 
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""A call that came over gRPC, and the wait for what becomes of it.
+"""A call that came over gRPC, and the wait for its outcome.
 
 Knows no server beyond the context that gRPC gives with each call.
 """

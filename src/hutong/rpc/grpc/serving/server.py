@@ -45,7 +45,7 @@ class Answering(Streaming, Protocol):
 
 
 class AnsweringRotation(Protocol):
-    """Those that answer at one address."""
+    """The dispatchers at one address."""
 
     @property
     def is_empty(self) -> bool: ...
@@ -65,8 +65,8 @@ class Refusal(Exception):
 class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no types
     """Made on the loop that it is to run on; `listen` once, then `close`.
 
-    `find(address)` gives who answers there; `bound()` what is offered without having been added. `credentials` are
-    gRPC's (`grpc.ssl_server_credentials`); without, the server speaks plainly. `address` is HOST:PORT once it listens.
+    `find(address)` returns its dispatchers; `bound()` the services that are offered without `add`. `credentials` are
+    gRPC's (`grpc.ssl_server_credentials`); without, nothing is encrypted. `address` is HOST:PORT once it listens.
     """
 
     address: str
@@ -148,7 +148,7 @@ class GrpcServer(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no t
             self._loop.call_soon_threadsafe(work)
 
     def service(self, handler_call_details: Any) -> Any:
-        """For gRPC: who handles a path. None is UNIMPLEMENTED."""
+        """For gRPC: the handler of a path. None is UNIMPLEMENTED."""
         path = handler_call_details.method
         if path in PATHS:
             return self._reflection

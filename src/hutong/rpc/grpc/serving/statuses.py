@@ -38,7 +38,7 @@ MESSAGE_CHARACTERS_MAX: Final = 1_024  # clients take some KiB of trailers, in w
 DEBUG_INFO_BYTES_MAX: Final = 4_096
 
 _STATUSES: Final = {
-    FAULT_CODE: grpc.StatusCode.UNKNOWN,  # as gRPC itself tells of exceptions
+    FAULT_CODE: grpc.StatusCode.UNKNOWN,  # as gRPC itself reports exceptions
     OUTCOME_UNKNOWN_CODE: grpc.StatusCode.ABORTED,  # not to be sent again as it is: its outcome is to be checked first
     REQUEST_EXPIRED_CODE: grpc.StatusCode.FAILED_PRECONDITION,
     REQUEST_ID_REUSED_CODE: grpc.StatusCode.FAILED_PRECONDITION,  # nothing happened; the call needs an id of its own
