@@ -2,7 +2,7 @@
 
 Strategy: what crosses on Python's side is what msgspec makes of values (`builtins_of`) and makes values of: dicts,
 lists, numbers, text, and the few types that protobuf has as well (bytes, times). So a shape knows nothing of the user's
-classes, constraints and defaults: msgspec checks them, with errors of its own. On the other side are protobuf's messages,
+classes, constraints and defaults: msgspec checks them, with its own errors. On the other side are messages of protobuf,
 made by classes that `descriptors` puts into place (`MessageShape.make`).
 
 `read` raises ValueError for what cannot be a value of the type, `write` ValueError or TypeError for what cannot be
