@@ -94,12 +94,15 @@ class Producers:
         OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH or INVALID_TXN_STATE, and remembers nothing.
         """
         state = self._states.get(producer_id)
+        # KIP-360: a producer without state may begin anywhere, since its batches may have expired.
         if state is not None and base_sequence != NO_SEQUENCE:
             last_sequence = sequence_after(base_sequence, count - 1)
+            # Before the order is checked: a repetition is out of order by its nature, and is no fault.
             original = _repetition_of(state, epoch, base_sequence, last_sequence)
             if original is not None:
                 return original
             _check_order(state, producer_id, epoch, base_sequence)
+        # A plain batch in the middle of a transaction would be read as a part of it.
         if not is_transactional and producer_id in self.in_transaction:
             raise Refused(
                 ErrorCode.INVALID_TXN_STATE, f"The transaction of producer {producer_id} is open; the batch is not its."
@@ -117,6 +120,7 @@ class Producers:
             last_sequence = sequence_after(base_sequence, count - 1)
             batches = (*batches[1 - BATCHES_REMEMBERED :], RememberedBatch(base_sequence, last_sequence, base_offset))
         coordinator_epoch = NO_COORDINATOR_EPOCH if state is None else state.coordinator_epoch
+        # Copy on write: a checkpoint reads the old states on another thread.
         if self._is_shared:
             self._states, self._is_shared = self._states.copy(), False
         self._states[producer_id] = ProducerState(epoch, now_ms, batches, coordinator_epoch)
@@ -130,6 +134,7 @@ class Producers:
             return
         if epoch < state.epoch:
             raise _old_epoch(state, producer_id, epoch)
+        # A coordinator that was replaced may not end a transaction that its successor has decided.
         if coordinator_epoch < state.coordinator_epoch:
             raise Refused(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
@@ -174,13 +179,16 @@ class Producers:
         while states:
             producer_id = next(iter(states))
             silent_ms = now_ms - states[producer_id].seen_at_ms
+            # The longest silent comes first, so the first one that may stay ends the pass.
             if silent_ms < self.expiry_ms and len(states) <= self._producers_max:
                 return
             if producer_id not in self.in_transaction:
                 del states[producer_id]
+            # Bounded, since all producers may be in transactions, and every batch comes here.
             elif passed_over < PASSED_OVER_MAX:
                 states.move_to_end(producer_id)  # it is checked again after its transaction has ended
                 passed_over += 1
+            # The bound on memory wins, even over an open transaction.
             elif len(states) > self._producers_max:
                 del states[producer_id]
             else:

@@ -117,6 +117,7 @@ def read_file(disk: Disk, path: Path) -> Buffer | None:
     Of a file that is longer than any that is written (a hole in it may be) only its beginning comes, which no check sum
     takes for the whole.
     """
+    # Opening to find out would also fail for other reasons, which must stay errors.
     if path.name not in disk.list(path.parent):
         return None
     with closing(disk.open(path)) as file:
@@ -153,6 +154,7 @@ class RealFile:
 
     def write(self, buffers: Sequence[Buffer], position: int) -> None:
         with _translated("write", self._path):
+            # POSIX takes no more buffers in one call; a flush of many small chunks may have more.
             for start in range(0, len(buffers), IOV_MAX):
                 position = self._write_some(buffers[start : start + IOV_MAX], position)
 
@@ -173,6 +175,7 @@ class RealFile:
     def read(self, count: int, position: int) -> Buffer:
         with _translated("read", self._path):
             content = os.pread(self._descriptor, count, position)
+            # A read may be shorter than asked; only one without bytes is at the end of the file.
             while 0 < len(content) < count:
                 more = os.pread(self._descriptor, count - len(content), position + len(content))
                 if not more:
@@ -191,6 +194,7 @@ class RealFile:
             return got
 
     def read_cached_into(self, buffer: memoryview, position: int) -> int:
+        # Not Linux: nothing says which pages are in memory, so every read goes to a worker.
         if _NOWAIT is None:
             return 0
         try:
@@ -207,6 +211,7 @@ class RealFile:
             os.fdatasync(self._descriptor)
         except OSError as error:
             raise FlushFailed(f"cannot flush {self._path}: {error.strerror}") from error
+        # A file that was removed from a running node would otherwise be missed only at the next start.
         if not self._has_name():
             raise FlushFailed(f"cannot flush {self._path}: it was removed while it was in use")
 
@@ -240,6 +245,7 @@ def _file(descriptor: int, path: Path) -> RealFile:
     The kernel does not know how much is wanted, and its reads make flushes wait (measured: p90 of a flush next to one
     reader 10 ms, without read-ahead 4 ms).
     """
+    # A pipe or a device under this name would not keep what is written.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise StorageError(f"cannot use {path}: it is not a regular file")
@@ -272,6 +278,7 @@ class RealDisk:
 
     def make_directory(self, path: Path) -> None:
         if not path.is_dir():
+            # Parents first, each synced in its own parent: a crash must not lose a directory with the journal in it.
             if not path.parent.is_dir():
                 self.make_directory(path.parent)
             with _translated("create", path):

@@ -42,6 +42,7 @@ def cut(view: memoryview, offset: int, limit: int, max_bytes: int, at_least_one:
             is_first = first < 0
             if is_first:
                 first = last_end = start
+            # KIP-74: the first batch is returned at any size, so that a consumer always makes progress.
             if end - first > max_bytes and not (is_first and at_least_one):
                 break
             last_end = end
@@ -91,6 +92,7 @@ def find_damage(
             return Damage(start, "has a wrong length")
         if crc32c(view[start + CRC_START : end]) != crc:
             return Damage(start, "fails its CRC")
+        # The CRC leaves out base offset and epoch, so they are compared with what the chunk's header allows.
         if magic != MAGIC or epoch != leader_epoch or base_offset < next_offset or last_offset_delta < 0:
             return Damage(start, "is not the one that belongs there")
         if base_offset != next_offset and not gaps_allowed:

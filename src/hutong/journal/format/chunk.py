@@ -145,10 +145,12 @@ def header_bytes_at(buffer: Buffer, offset: int, position: int) -> int:
     """
     magic, _, version, entry_count, _, total_bytes, _, _, _ = FIXED.unpack_from(buffer, offset)
     if magic != MAGIC:
+        # Reserved blocks read as zeros: the stream has never come this far.
         if not any(buffer[offset : offset + FIXED.size]):
             return 0
         raise CorruptData(f"no chunk begins at position {position}")
     header_bytes: int = FIXED.size + entry_count * ENTRY.size
+    # Unchecked numbers must not make a reader ask for gigabytes; the CRC follows once the header is whole.
     if version != VERSION or not entry_count or not header_bytes <= total_bytes <= CHUNK_BYTES_MAX:
         raise CorruptData(f"the chunk header at position {position} is damaged")
     return header_bytes
@@ -195,6 +197,7 @@ def find_run(buffer: Buffer, offset: int, position: int, partition_id: int) -> t
     run = None
     if found >= entries:
         number, kind, base, offsets, start, size, batches, timestamp = ENTRY.unpack_from(buffer, found)
+        # With a single entry nothing was searched, so it may be another partition's or a statement.
         if number == partition_id and kind == BATCHES:
             run = LogRun(number, kind, base, offsets, position + end - offset + start, size, batches, timestamp)
     return position + total_bytes, leader_epoch, run
@@ -204,6 +207,7 @@ def _entry_at(entries: bytes, partition_id: int) -> int:
     """The start of the entry with the partition's batches, -1 if there is none."""
     key = _KEY.pack(partition_id, BATCHES)
     at = entries.find(key)
+    # The bytes of the key may occur inside other entries: only a match at the start of one counts.
     while at >= 0 and at % ENTRY.size:
         at = entries.find(key, at + 1)
     return at

@@ -99,6 +99,7 @@ class Checkpointer(JournalPart):
             behind >= settings.checkpoint_interval_bytes
             or self._writer.runs_total - self._last_runs_total >= settings.checkpoint_interval_runs
         )
+        # After a failure only the timer tries again, not every flush.
         if (is_closed or is_much) and self.last_error is None:
             self.begin_checkpoint()
         elif behind > 0 and self._timer is None:
@@ -119,6 +120,7 @@ class Checkpointer(JournalPart):
         state = self._state(position, is_clean)
         active = self._segments.active
         files: list[File] = []
+        # An empty segment has no file yet, and needs no index.
         if active is not None and position > active.base_position:
             files.append((active.index_path, partial(encode_index, self._segments.active_index.copy(), position)))
         files.append((self._segments.directory / CHECKPOINT_NAME, partial(encode_checkpoint, state)))
@@ -152,6 +154,7 @@ class Checkpointer(JournalPart):
             indexes.append((segment.index_path, partial(encode_index, entry.index, entry.end_position)))
             self._segments.begin_reading(segment)  # keeps its file open, whatever retention does meanwhile
         active = self._segments.active
+        # A clean stop cuts the newest file too, so that no file ends with a blank tail.
         if is_clean and active is not None and active.file is not None:
             sizes.append((active.file, position - active.base_position))
         self._jobs.submit(
@@ -160,11 +163,7 @@ class Checkpointer(JournalPart):
         )
 
     def _ended(
-        self,
-        position: int,
-        closed: list[_Closed],
-        outcome: BaseException | None,
-        then: Continuation[None],
+        self, position: int, closed: list[_Closed], outcome: BaseException | None, then: Continuation[None]
     ) -> None:
         self._is_running = False
         for entry in closed:

@@ -190,7 +190,8 @@ def encode_binary(
     """A whole binary frame by the shortest way: for a caller that keeps to the bounds of the format by itself."""
     # A remark moves the length behind it, so such a frame is packed in two steps.
     if remark:
-        return _with_remark(code, opaque, flag, ext_block, body, remark)
+        # A remark moves the length behind it, so such a frame is packed in two steps.
+        return _binary_header(Command(code, opaque, flag, body=body), remark, ext_block) + body
     ext_size = len(ext_block)
     length = 25 + ext_size + len(body)
     head = _pack_frame(length, _BINARY_MARK + 21 + ext_size, code, PYTHON, VERSION, opaque, flag, 0, ext_size)
@@ -257,24 +258,25 @@ def _encode_binary(command: Command) -> bytearray:
     if header_size > HEADER_BYTES_MAX:
         raise ValueError(f"a header of {header_size} bytes; {HEADER_BYTES_MAX} are allowed")
     try:
-        head = bytearray(
-            _BEFORE_REMARK.pack(
-                0,
-                _BINARY_MARK + header_size,
-                command.code,
-                command.language,
-                command.version,
-                command.opaque,
-                command.flag,
-                len(remark),
-            )
-        )
+        return bytearray(_binary_header(command, remark, ext_block))
     except struct.error as error:
         raise ValueError(f"the command does not fit its header: {error}") from None
-    head += remark
-    head += _LENGTH.pack(len(ext_block))
-    head += ext_block
-    return head
+
+
+def _binary_header(command: Command, remark: bytes, ext_block: bytes) -> bytes:
+    """The length of the frame, then the header with remark and ext fields."""
+    header_size = _FIXED_BYTES + len(remark) + len(ext_block)
+    head = _BEFORE_REMARK.pack(
+        4 + header_size + len(command.body),
+        _BINARY_MARK + header_size,
+        command.code,
+        command.language,
+        command.version,
+        command.opaque,
+        command.flag,
+        len(remark),
+    )
+    return b"".join((head, remark, _LENGTH.pack(len(ext_block)), ext_block))
 
 
 def _encode_json(command: Command) -> bytearray:
@@ -294,14 +296,6 @@ def _encode_json(command: Command) -> bytearray:
     if len(data) > HEADER_BYTES_MAX:
         raise ValueError(f"a header of {len(data)} bytes; {HEADER_BYTES_MAX} are allowed")
     return bytearray(_MARK.pack(0) + _MARK.pack(len(data)) + data)
-
-
-def _with_remark(code: int, opaque: int, flag: int, ext_block: bytes, body: Buffer, remark: bytes) -> bytes:
-    header_size = _FIXED_BYTES + len(remark) + len(ext_block)
-    head = _BEFORE_REMARK.pack(
-        4 + header_size + len(body), _BINARY_MARK + header_size, code, PYTHON, VERSION, opaque, flag, len(remark)
-    )
-    return b"".join((head, remark, _LENGTH.pack(len(ext_block)), ext_block, body))
 
 
 def _decode_json(frame: Buffer, end: int) -> Command:

@@ -6,12 +6,7 @@ Version 2 adds the acquire mode (KIP-1206) and the renewal of locks (KIP-1222).
 from collections.abc import Sequence
 
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.apis.shared import (
-    AcknowledgeTopic,
-    NodeEndpoint,
-    ShareLeader,
-    TopicIdPartitions,
-)
+from hutong.wire.kafka.apis.shared import AcknowledgeTopic, NodeEndpoint, ShareLeader, TopicIdPartitions
 from hutong.wire.kafka.schema import (
     array,
     boolean,

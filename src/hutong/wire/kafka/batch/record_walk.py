@@ -63,8 +63,10 @@ def examine_records(
             raise ProtocolError(f"record {index}: its offset delta is {offset_delta}")
         if timestamp_ms > greatest_ms:
             greatest_ms = timestamp_ms
+        # Compacted topics need keys: the producer gets the indexes of records without one (KIP-467).
         if not has_key and len(keyless) < RECORDS_NAMED_MAX:
             keyless.append(index)
+        # Kafka accepts -1, no timestamp, whatever the bounds of the topic.
         is_timely = earliest_ms <= timestamp_ms <= latest_ms or timestamp_ms == NO_TIMESTAMP
         if not is_timely and len(untimely) < RECORDS_NAMED_MAX:
             untimely.append(index)
@@ -83,6 +85,7 @@ def examine_sparse(data: Buffer, start: int, record_count: int, base_timestamp_m
     """Check like `examine_records` a batch of which records were taken: offset deltas rise up to `last_delta`."""
     least = 0
     for index, (_, _, offset_delta, _) in enumerate(_places(data, start, record_count, base_timestamp_ms)):
+        # Compaction leaves gaps, but never repeats or reorders offsets.
         if not least <= offset_delta <= last_delta:
             raise ProtocolError(f"record {index}: its offset delta is {offset_delta}")
         least = offset_delta + 1
@@ -119,6 +122,7 @@ def greatest_in(
 def _places(data: Buffer, start: int, record_count: int, base_timestamp_ms: int) -> Iterator[_Place]:
     position, size = start, len(data)
     room = size - start if 0 <= start <= size else 0
+    # Before anything is walked: a forged count of 2^31 must not make a loop of as many rounds.
     if not 0 <= record_count <= room // RECORD_BYTES_MIN or start != size - room:
         raise ProtocolError(f"{record_count} records do not fit {room} bytes")
     for index in range(record_count):
@@ -141,10 +145,13 @@ class _Malformed(Exception):
 def _place(data: Buffer, position: int, size: int, base_timestamp_ms: int) -> _Place:
     length, position = _varint(data, position)
     end = position + length
+    # The length does not count itself, which takes a byte at least.
     if length < RECORD_BYTES_MIN - 1 or end > size:
         raise _Malformed("its length does not fit")
+    # The skipped byte is the record's attributes, which Kafka defines and does not use.
     delta_ms, position = _varlong(data, position + 1)
     timestamp_ms = base_timestamp_ms + delta_ms
+    # Java's sum would wrap around, and C's would be undefined.
     if not INT64_MIN <= timestamp_ms <= INT64_MAX:
         raise _Malformed("its timestamp does not fit 64 bits")
     offset_delta, position = _varint(data, position)
@@ -153,6 +160,7 @@ def _place(data: Buffer, position: int, size: int, base_timestamp_ms: int) -> _P
     value_bytes, position = _varint(data, position)
     position = _after_field(position, value_bytes, end)
     header_count, position = _varint(data, position)
+    # A header takes bytes of the record, so they bound the loop.
     if not 0 <= header_count <= end - position:
         raise _Malformed("its header count does not fit")
     for _ in range(header_count):
@@ -209,6 +217,7 @@ def _varlong(data: Buffer, position: int) -> tuple[int, int]:
                 break
         else:
             raise _Malformed("a varint is longer than 10 bytes")
+        # Ten bytes carry 70 bits: the last one may have bits that fit no 64-bit number.
         if number > 0xFFFF_FFFF_FFFF_FFFF:
             raise _Malformed("a varint does not fit 64 bits")
     return (number >> 1) ^ -(number & 1), position

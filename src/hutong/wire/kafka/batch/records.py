@@ -11,9 +11,8 @@ producer only the header is read and the CRC checked; the records stay opaque un
 """
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import ProtocolError, Refused
@@ -37,7 +36,6 @@ TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-_new: Callable[[type], object] = object.__new__
 
 
 @dataclass(slots=True)
@@ -87,26 +85,10 @@ class BatchHeader:
 
 def parse_batch_header(view: Buffer, offset: int = 0) -> BatchHeader:
     """The header at `offset`. Raises ProtocolError when fewer than 61 bytes are left; checks nothing else."""
-    header = cast(BatchHeader, _new(BatchHeader))
     try:
-        (
-            header.base_offset,
-            header.batch_length,
-            header.leader_epoch,
-            header.magic,
-            header.crc,
-            header.attributes,
-            header.last_offset_delta,
-            header.base_timestamp_ms,
-            header.max_timestamp_ms,
-            header.producer_id,
-            header.producer_epoch,
-            header.base_sequence,
-            header.record_count,
-        ) = _HEADER.unpack_from(view, offset)
+        return BatchHeader(*_HEADER.unpack_from(view, offset))
     except struct.error as error:
         raise ProtocolError(f"record batch: {error}") from error
-    return header
 
 
 def is_intact(view: memoryview, header: BatchHeader) -> bool:
@@ -132,6 +114,7 @@ def validate_batch_set(
     # Kafka refuses more than one batch for a partition too (`validateRecords` of ProduceRequest).
     if header.batch_length != size - LENGTH_END:
         raise Refused(ErrorCode.INVALID_RECORD, "not exactly one record batch")
+    # `max.message.bytes` counts the whole batch with its header, compressed as it came.
     if size > batch_bytes_max:
         raise Refused(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {size} bytes, where {batch_bytes_max} are taken")
     if crc32c(view[CRC_START:]) != header.crc:
@@ -141,6 +124,7 @@ def validate_batch_set(
     if attributes and attributes != LOG_APPEND_TIME:
         _check_attributes(attributes, zstd_allowed)
     count = header.record_count
+    # The log advances by the last delta: one that disagrees with the count would leave a gap of offsets.
     if header.base_offset or count < 1 or count != header.last_offset_delta + 1:
         raise Refused(ErrorCode.INVALID_RECORD, "base offset, last offset delta and record count do not agree")
     # KIP-98: without a sequence a repetition would look like a new batch.
@@ -156,6 +140,7 @@ def _check_attributes(attributes: int, zstd_allowed: bool) -> None:
     compression = attributes & COMPRESSION_MASK
     if compression > Compression.ZSTD:
         raise Refused(ErrorCode.INVALID_RECORD, f"compression {compression} is not defined")
+    # KIP-110: older clients do not know zstd.
     if compression == Compression.ZSTD and not zstd_allowed:
         raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
 
@@ -229,6 +214,7 @@ def _read_record(data: bytes, position: int, header: BatchHeader) -> tuple[Recor
     headers = []
     for _ in range(count):
         name, position = _read_bytes(data, position)
+        # Kafka's header keys are never null, header values may be.
         if name is None:
             raise ProtocolError("a record header has no key")
         held, position = _read_bytes(data, position)
@@ -319,6 +305,7 @@ def _record_fields(record: Record, offset_delta: int, timestamp_delta_ms: int) -
 
 
 def _add_bytes(pieces: list[bytes], field: bytes | None) -> None:
+    # -1 in zig-zag code marks null.
     if field is None:
         pieces.append(b"\x01")
     else:
