@@ -32,7 +32,7 @@ class Collector:
     """From `start` to `stop` the collector's master. `work_count` grows whenever somebody has work done.
 
     Figures: collecting_us (a histogram of collections, without the sweeps), longest_us, collected_objects_total,
-    sweeps_total, longest_sweep_us.
+    sweeps_total.
     """
 
     def __init__(
@@ -45,7 +45,6 @@ class Collector:
         self.collected_objects_total = 0
         self.longest_us = 0
         self.sweeps_total = 0
-        self.longest_sweep_us = 0
         self._clock = clock
         self._wheel = wheel
         self._work_count = work_count
@@ -74,15 +73,13 @@ class Collector:
         gc.unfreeze()
 
     def sweep(self) -> None:
-        """Look at everything, also at what is frozen, and freeze what is alive."""
-        begun_us = self._clock.monotonic_us()
+        """Collect everything, also what is frozen, and freeze what is alive."""
         self._is_sweeping = True
         gc.unfreeze()
         self.collected_objects_total += gc.collect()
         gc.freeze()
         self._is_sweeping = False
         self.sweeps_total += 1
-        self.longest_sweep_us = max(self.longest_sweep_us, self._clock.monotonic_us() - begun_us)
         self._swept_at_ms = self._clock.monotonic_ms()
 
     def _arm(self) -> None:
