@@ -100,7 +100,7 @@ class Stage:
                 self.committed[number] = (offset, CautionNote())
 
     def revoke(self, *partitions: int) -> None:
-        for number, position in self.machine.farewell(partitions).items():
+        for number, position in self.machine.final_positions(partitions).items():
             self.committed[number] = (position, None)
         self._check_committed()
         self.play(Revoked(partitions))

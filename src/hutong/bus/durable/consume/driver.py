@@ -225,7 +225,7 @@ class DurableConsumer:
         self._fetcher.forget(partitions)
         self._commits.forget(partitions)
         # The client library's rebalance callback waits for the offsets, and commits them before the partitions go.
-        answer.set_result(self._machine.farewell(partitions))
+        answer.set_result(self._machine.final_positions(partitions))
         self._feed_machine(Revoked(partitions))
 
     def lost(self, partitions: Sequence[int] | None) -> None:

@@ -68,7 +68,7 @@ class DurableConsumerMachine:
         self._bounds = bounds
         self._has_dead_letters = has_dead_letters
         self._partitions: dict[int, PartitionState] = {}
-        self._strays: dict[int, int] = {}  # handlers still running of a partition that was revoked
+        self._old_handlers: dict[int, int] = {}  # handlers still running of a partition that was revoked
         self._slots = bounds.handling
         self._demand: int | None = 0
         self._ready: deque[RecordEntry] = deque()  # first of their queues, by their coming
@@ -79,19 +79,19 @@ class DurableConsumerMachine:
             PartitionAssigned: self._assign,
             Revoked: self._revoke,
             Arrived: self._arrive,
-            NoteWritten: self._noted,
+            NoteWritten: self._note_written,
             Handled: self._handled,
             Failed: self._failed,
-            DeadLetterStored: self._buried,
-            DeadLetterNotStored: self._not_buried,
-            Demand: self._demanded,
+            DeadLetterStored: self._dead_letter_stored,
+            DeadLetterNotStored: self._dead_letter_not_stored,
+            Demand: self._set_demand,
             Tick: self._tick,
         }
 
     def handle(self, event: Event) -> list[Instruction]:
         self._handlers[type(event)](event)
         if self._ready:
-            self._pump()
+            self._fill_slots()
         out, self._out = self._out, []
         return out
 
@@ -116,12 +116,9 @@ class DurableConsumerMachine:
             if number in self._partitions:
                 self._partitions[number].committed = -1
 
-    def farewell(self, partitions: Iterable[int] | None = None) -> dict[int, int]:
-        """The offsets with which partitions are left in order (all of them by default)."""
-        held = self._partitions
-        return {
-            number: held[number].position for number in (held if partitions is None else partitions) if number in held
-        }
+    def final_positions(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Return the offsets to commit when the partitions are given up in order."""
+        return {number: self._partitions[number].position for number in partitions if number in self._partitions}
 
     @property
     def assigned(self) -> list[int]:
@@ -135,7 +132,7 @@ class DurableConsumerMachine:
     def check_invariants(self) -> None:
         entries = [entry for partition in self._partitions.values() for entry in partition.entries]
         in_hand = sum(entry.state in (RecordState.NOTING, RecordState.HANDLING) for entry in entries)
-        assert in_hand + sum(self._strays.values()) == self.handling <= self._bounds.handling
+        assert in_hand + sum(self._old_handlers.values()) == self.handling <= self._bounds.handling
         for partition in self._partitions.values():
             offsets = [entry.offset for entry in partition.entries]
             assert offsets == sorted(set(offsets))
@@ -162,7 +159,7 @@ class DurableConsumerMachine:
                 # Handlers cannot be stopped. Until they end, a partition that comes back must not deliver the same
                 # records.
                 if entry.state in (RecordState.NOTING, RecordState.HANDLING):
-                    self._strays[number] = self._strays.get(number, 0) + 1
+                    self._old_handlers[number] = self._old_handlers.get(number, 0) + 1
                 # Results of dropped entries count for nothing: the new owner handles them.
                 entry.state = RecordState.DROPPED
         self._ready = deque(entry for entry in self._ready if entry.state is RecordState.READY)
@@ -201,28 +198,27 @@ class DurableConsumerMachine:
             queue.append(entry)
         else:
             partition.queues[entry.queue_key] = deque((entry,))
-            self._begin(entry)
+            self._make_ready(entry)
 
-    def _begin(self, entry: RecordEntry) -> None:
-        """Begin an entry that is the first of its queue, or whose pause is over."""
+    def _make_ready(self, entry: RecordEntry) -> None:
+        """Queue an entry for a slot: it is the first of its queue, or its pause is over."""
         entry.state = RecordState.READY
         self._ready.append(entry)
 
-    def _is_held(self, entry: RecordEntry) -> bool:
-        return self.is_stopped or (bool(self._strays) and entry.partition.number in self._strays)
+    def _is_blocked(self, entry: RecordEntry) -> bool:
+        return self.is_stopped or (bool(self._old_handlers) and entry.partition.number in self._old_handlers)
 
-    def _pump(self) -> None:
-        """Begin what waits for a slot, in order of its coming."""
+    def _fill_slots(self) -> None:
+        """Give free slots to ready entries, first come, first served."""
         held = []
         # None means no demand is set: then slots alone bound it.
         while self._ready and self._slots and self._demand != 0:
             entry = self._ready.popleft()
-            if self._is_held(entry):
+            if self._is_blocked(entry):
                 held.append(entry)
             else:
                 self._take_slot(entry)
-        # A stopped consumer, or a partition whose old handlers still run, must not block the others.
-        # Back in front, in their old order.
+        # Entries of a partition whose old handlers still run: back in front, in their order.
         self._ready.extendleft(reversed(held))
 
     def _take_slot(self, entry: RecordEntry) -> None:
@@ -259,13 +255,13 @@ class DurableConsumerMachine:
         if entry.state is not RecordState.DROPPED:
             return True
         number = entry.partition.number
-        self._strays[number] -= 1
+        self._old_handlers[number] -= 1
         # The last old handler has ended: the partition may deliver again.
-        if not self._strays[number]:
-            del self._strays[number]
+        if not self._old_handlers[number]:
+            del self._old_handlers[number]
         return False
 
-    def _noted(self, event: NoteWritten) -> None:
+    def _note_written(self, event: NoteWritten) -> None:
         entry = event.entry
         if entry.state is not RecordState.DROPPED and not self.is_stopped:
             self._deliver(entry)
@@ -297,9 +293,9 @@ class DurableConsumerMachine:
             if delay_ms is None:
                 delay_ms = self._retry.delay_ms(entry.attempts, self._chance())
             entry.state = RecordState.WAITING
-            self._wait(entry, event.now_ms + delay_ms)
+            self._park_until(entry, event.now_ms + delay_ms)
 
-    def _wait(self, entry: RecordEntry, due_ms: int) -> None:
+    def _park_until(self, entry: RecordEntry, due_ms: int) -> None:
         self._due_count += 1
         heappush(self._due, (due_ms, self._due_count, entry))
 
@@ -319,11 +315,11 @@ class DurableConsumerMachine:
         self.is_stopped = True
         self._out.append(Stop(f"the message at partition {entry.partition.number}, offset {entry.offset}: {reason}"))
 
-    def _buried(self, event: DeadLetterStored) -> None:
+    def _dead_letter_stored(self, event: DeadLetterStored) -> None:
         if event.entry.state is RecordState.SENDING_DEAD_LETTER:
             self._finish(event.entry)
 
-    def _not_buried(self, event: DeadLetterNotStored) -> None:
+    def _dead_letter_not_stored(self, event: DeadLetterNotStored) -> None:
         entry = event.entry
         if entry.state is RecordState.DROPPED:
             return
@@ -331,10 +327,10 @@ class DurableConsumerMachine:
             # Skipping it would lose it, and retrying cannot help: a person must look.
             self._stop(entry, f"its dead letter was refused: {event.reason}")
         else:
-            # The log is unavailable for a while; the longest pause, as nothing else of this partition depends on it.
-            self._wait(entry, event.now_ms + max(1, self._retry.delay_ms_max))
+            # The log is unavailable for a while: the longest pause, since the message can only wait.
+            self._park_until(entry, event.now_ms + max(1, self._retry.delay_ms_max))
 
-    def _demanded(self, event: Demand) -> None:
+    def _set_demand(self, event: Demand) -> None:
         # 0 pauses at once: demand that was left is dropped.
         if event.count is None or event.count == 0:
             self._demand = event.count
@@ -347,7 +343,7 @@ class DurableConsumerMachine:
             entry = heappop(self._due)[2]
             # Back-off is over. It is still the first of its queue, and needs a slot like any other.
             if entry.state is RecordState.WAITING:
-                self._begin(entry)
+                self._make_ready(entry)
             # The letter was refused for a while: no slot is needed to send it again, since no handler runs.
             elif entry.state is RecordState.SENDING_DEAD_LETTER and not self.is_stopped:
                 self._out.append(SendDeadLetter(entry))
@@ -365,7 +361,7 @@ class DurableConsumerMachine:
         if partition.caution is not None:
             partition.caution.ended()
         if queue:
-            self._begin(queue[0])
+            self._make_ready(queue[0])
 
     def _prune(self, partition: PartitionState) -> None:
         entries = partition.entries
@@ -399,4 +395,4 @@ class DurableConsumerMachine:
                 queue.append(entry)
                 # First of its key: it was queued behind another key's entry.
                 if len(queue) == 1 and entry.state is RecordState.QUEUED:
-                    self._begin(entry)
+                    self._make_ready(entry)

@@ -116,7 +116,7 @@ def test_a_dead_letter_that_can_never_be_written_stops_everything() -> None:
     assert "partition 0, offset 0" in stop.reason
     assert "not allowed" in stop.reason
     assert machine.handle(Arrived(1, log_of(2)[0])) == []
-    assert machine.farewell() == {0: 0, 1: 0}
+    assert machine.final_positions([0, 1]) == {0: 0, 1: 0}
 
 
 def test_without_a_dead_letter_topic_the_last_failure_stops() -> None:
@@ -127,7 +127,7 @@ def test_without_a_dead_letter_topic_the_last_failure_stops() -> None:
     assert isinstance(deliver, Deliver)
     (stop,) = machine.handle(fail_of(deliver))
     assert isinstance(stop, Stop)
-    assert machine.farewell() == {0: 0}
+    assert machine.final_positions([0, 1]) == {0: 0}
 
 
 def test_attempts_without_end() -> None:
