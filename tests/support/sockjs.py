@@ -24,7 +24,7 @@ from hutong.bus.bridge.driver import Outlet
 from hutong.bus.bridge.hooks import BridgePeer
 from hutong.bus.bridge.limits import BridgeLimits
 from hutong.bus.bridge.permissions import Permissions, Permit
-from hutong.bus.sockjs.application import Application
+from hutong.bus.sockjs.driver import Application
 from hutong.bus.sockjs.handler import Site
 from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.server import SockJSServer

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final, Protocol
 
+from hutong.bus.bridge.driver import Outlet
 from hutong.bus.bridge.hooks import BridgePeer
 from hutong.bus.sockjs import messages
-from hutong.bus.sockjs.application import Application, SockJsClient
 from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.machine import GO_AWAY, SockJsSession
 from hutong.bus.sockjs.messages import Event, Instruction
@@ -26,6 +26,27 @@ GIVEN_PER_ITERATION_MAX: Final = 256
 """Messages of one client in one loop iteration: an array may have hundreds of thousands."""
 Soon = Callable[[Callable[[], None]], object]
 """Calls back at the end of this loop iteration, as `call_soon` does."""
+
+
+class SockJsClient(Protocol):
+    """The application's side of one session."""
+
+    def receive(self, data: str) -> bool:
+        """A message of the client. False: not now; keep it, and those behind it, until `Outlet.resume`."""
+
+    def frame_too_large(self) -> None:
+        """A message came that is longer than `frame_characters_max`."""
+
+    def sending_changed(self, is_paused: bool) -> None:
+        """True while more is unsent to this client than the bound."""
+
+    def ended(self) -> None:
+        """The session is over."""
+
+
+class Application(Protocol):
+    def connect(self, peer: BridgePeer, outlet: Outlet) -> SockJsClient | None:
+        """A session has begun; None to close it at once."""
 
 
 class Receiver(Protocol):

@@ -8,8 +8,7 @@ import secrets
 import ssl
 from collections.abc import Callable
 
-from hutong.bus.sockjs.application import Application
-from hutong.bus.sockjs.driver import Sessions
+from hutong.bus.sockjs.driver import Application, Sessions
 from hutong.bus.sockjs.handler import ENTROPY_MAX, Site, SockJSHandler
 from hutong.bus.sockjs.limits import MEBIBYTE, SockJSLimits
 from hutong.bus.sockjs.web.http import HttpConnection

@@ -20,10 +20,8 @@ from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.contexts.contexts import Context
-from hutong.server.configuration.sections.tls import TlsSettings
 from hutong.server.configuration.settings import Settings
 from hutong.server.configuration.translate import reactor_limits
-from hutong.server.listeners.certificates import Certificates
 from hutong.wire.vertx.codes import Dialect
 
 
@@ -99,22 +97,6 @@ def connection_limits_of(settings: Settings) -> ReactorLimits:
         unsent_bytes_max=section.max_unsent_bytes,
         idle_ms_max=section.connections_max_idle_ms,
     )
-
-
-def certificates_of(settings: Settings, clock: Clock, wheel: TimerWheel) -> Certificates | None:
-    """None for plain TCP. Raises UsageError where a file cannot be used."""
-    section = settings.bridge
-    if section.tls_certificate is None:
-        return None
-    files = TlsSettings(
-        certificate=section.tls_certificate,
-        key=section.tls_key,
-        client_ca=section.tls_client_ca,
-        client_auth="required" if section.tls_client_ca is not None else "none",
-        crl=section.tls_crl,
-        reload_interval_ms=settings.tls.reload_interval_ms,
-    )
-    return Certificates(files, clock, wheel)
 
 
 def _named(setting: str, name: str) -> Callable[..., Any] | None:

@@ -12,14 +12,14 @@ from hutong.bus.bridge.bridge import Bridge
 from hutong.bus.bridge.tcp import FRAMES_PER_TURN_MAX, BridgeFraming, TcpBridge
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.accept.acceptor import Acceptor
 from hutong.reactor.tls.protocol import TlsSource
 from hutong.runtime.verticles import Verticle
-from hutong.server.bus.bridge_settings import BridgeHooks, bridge_of, certificates_of, connection_limits_of
+from hutong.server.bus.bridge_settings import BridgeHooks, bridge_of, connection_limits_of
 from hutong.server.configuration.settings import Address, Settings
-from hutong.server.listeners.certificates import Certificates
+from hutong.server.listeners.binding import bound
+from hutong.server.listeners.certificates import Certificates, certificates_of
 from hutong.wire.vertx.codes import Dialect
 
 _log = logging.getLogger("hutong.bridge")
@@ -52,19 +52,12 @@ class BridgeVerticle(Verticle):
         self.bridge = bridge_of(settings, self.dialect, self._bus, self.context, self._clock, wheel, self._hooks)
         if self.on_open is not None:
             self.on_open(self.bridge)
-        self._certificates = certificates_of(settings, self._clock, wheel)
+        self._certificates = certificates_of(settings.bridge, self._clock, wheel, settings.tls.reload_interval_ms)
         tls = None
         if self._certificates is not None:
             tls = self._certificates.source()
             self._certificates.watch()
-        try:
-            _, port = await self._listen(address, wheel, tls)
-        except OSError as error:
-            raise UsageError(
-                f"Cannot listen on {address}: {error.strerror}; choose another address with {self.flag}.",
-                ExitCode.UNAVAILABLE,
-            ) from None
-        self.listens_at = Address(address.host, port)
+        self.listens_at = await bound(address, self._listen(address, wheel, tls), f"with {self.flag}")
         _warn_of_no_permissions(settings, self.name)
 
     async def stop(self) -> None:

@@ -7,10 +7,10 @@ import ssl
 from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import ExitCode, UsageError
 from hutong.rpc.remote.listener import RpcListener
 from hutong.runtime.verticles import Verticle
 from hutong.server.configuration.settings import Address
+from hutong.server.listeners.binding import bound
 
 if TYPE_CHECKING:
     from hutong.rpc.remote.incoming import CallLimits
@@ -38,13 +38,8 @@ class RpcVerticle(Verticle):
     async def start(self) -> None:
         home, address = self.context.home, self._address
         self.listener = RpcListener(self._rpc, home.loop, clock=self._clock, wheel=home.wheel, limits=self._limits)
-        try:
-            _, port = await self.listener.listen(address.host, address.port, self._tls)
-        except OSError as error:
-            raise UsageError(
-                f"Cannot listen on {address}: {error.strerror}; choose another address for rpc.", ExitCode.UNAVAILABLE
-            ) from None
-        self.listens_at = Address(address.host, port)
+        binding = self.listener.listen(address.host, address.port, self._tls)
+        self.listens_at = await bound(address, binding, "for rpc")
 
     async def stop(self) -> None:
         await self.listener.close()

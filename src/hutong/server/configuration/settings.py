@@ -22,10 +22,8 @@ from hutong.server.configuration.sections.groups import NodeGroupSettings, NodeT
 from hutong.server.configuration.sections.log import LogSettings, NodeFetchSettings, TopicSettings
 from hutong.server.configuration.sections.network import KafkaSettings, MetricsSettings, NetworkSettings, QuotaSettings
 from hutong.server.configuration.sections.node import NodeSettings, RuntimeSettings
-from hutong.server.configuration.sections.sasl import SaslSettings
-from hutong.server.configuration.sections.security import SecuritySettings
+from hutong.server.configuration.sections.security import SaslSettings, SecuritySettings, TlsSettings
 from hutong.server.configuration.sections.share_groups import ShareGroupSettings
-from hutong.server.configuration.sections.tls import TlsSettings
 
 __all__ = ["Address", "Setting", "Settings", "all_settings"]
 

@@ -11,7 +11,7 @@ from typing import Final
 from hutong.broker.configs.node_configs import NodeConfigs
 from hutong.broker.topics.topic_config import ConfigKey, ConfigType
 from hutong.foundation.errors import Refused, UsageError
-from hutong.server.configuration.sections.tls import TlsSettings
+from hutong.server.configuration.sections.security import TlsSettings
 from hutong.server.listeners.certificates import Certificates
 from hutong.wire.kafka.error_codes import ErrorCode
 

@@ -20,7 +20,9 @@ from hutong.foundation.errors import ExitCode, ProtocolError, UsageError
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.reactor.tls.server_contexts import ClientAuth, CrlCheck, TlsVersion, server_context
 from hutong.security.certificate_times import expires_at_ms
-from hutong.server.configuration.sections.tls import TlsSettings
+from hutong.server.configuration.sections.bus import BridgeSettings
+from hutong.server.configuration.sections.network import MetricsSettings
+from hutong.server.configuration.sections.security import TlsSettings
 from hutong.server.listeners.revocation import check_crls, crl_files
 
 _BEGIN: Final = "-----BEGIN CERTIFICATE-----"
@@ -144,6 +146,27 @@ class Certificates:
             )
             for client_auth in asked
         }
+
+
+def certificates_of(
+    section: BridgeSettings | MetricsSettings,
+    clock: Clock,
+    wheel: TimerWheel,
+    reload_interval_ms: int = TlsSettings().reload_interval_ms,
+) -> Certificates | None:
+    """The certificates of a listener with files of its own; None for a plain one. Raises UsageError."""
+    if section.tls_certificate is None:
+        return None
+    files = TlsSettings(
+        certificate=section.tls_certificate,
+        key=section.tls_key,
+        client_ca=section.tls_client_ca,
+        # An authority is only ever set to ask for certificates it has signed.
+        client_auth=(ClientAuth.NONE if section.tls_client_ca is None else ClientAuth.REQUIRED).value,
+        crl=section.tls_crl,
+        reload_interval_ms=reload_interval_ms,
+    )
+    return Certificates(files, clock, wheel)
 
 
 def _end_of(file: Path) -> int | None:

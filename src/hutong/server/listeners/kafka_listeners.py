@@ -20,7 +20,6 @@ from hutong.broker.dispatch.dispatcher import Dispatch, anonymous
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.kafka import HANDLERS
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.accept.acceptor import Acceptor, close_longest_idle
 from hutong.reactor.accept.connection_quotas import ConnectionLimits, ConnectionQuotas
@@ -35,6 +34,7 @@ from hutong.server.broker.data import open_files
 from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Address, Settings
 from hutong.server.listeners.authenticators import Authenticators
+from hutong.server.listeners.binding import bound
 from hutong.server.listeners.certificate_configs import add_certificate_configs
 from hutong.server.listeners.certificates import Certificates
 from hutong.server.listeners.plans import ListenerPlan, OpenListener, planned
@@ -117,17 +117,12 @@ class KafkaListeners:
         tls = None
         if plan.protocol.has_tls and self.certificates is not None:
             tls = self.certificates.source(self._client_auth[plan.name])
-        try:
-            _, port = await acceptor.listen(plan.address.host, plan.address.port, tls)
-        except OSError as error:
-            raise UsageError(
-                f"Cannot listen on {plan.address}: {error.strerror}; choose another address with --kafka.",
-                ExitCode.UNAVAILABLE,
-            ) from None
+        binding = acceptor.listen(plan.address.host, plan.address.port, tls)
         # Only now the port is known, if the settings leave it to the system (port 0).
-        shown = plan.advertised or Address(_reachable(plan.address.host), port)
+        listens_at = await bound(plan.address, binding, "with --kafka")
+        shown = plan.advertised or Address(_reachable(plan.address.host), listens_at.port)
         dispatch.listener = replace(listener, host=shown.host, port=shown.port)
-        self.opened.append(OpenListener(plan.name, plan.protocol, Address(plan.address.host, port), shown))
+        self.opened.append(OpenListener(plan.name, plan.protocol, listens_at, shown))
 
     def _identify(self, peer: Peer) -> Principal:
         return self._principals.principal_of(peer.certificate_der)

@@ -14,8 +14,7 @@ from hutong.foundation.errors import ExitCode, UsageError
 from hutong.reactor.tls.server_contexts import ClientAuth
 from hutong.security.sasl import plain
 from hutong.security.sasl.scram_credentials import MECHANISM_NAMES
-from hutong.server.configuration.sections.sasl import SaslSettings
-from hutong.server.configuration.sections.tls import TlsSettings
+from hutong.server.configuration.sections.security import SaslSettings, TlsSettings
 from hutong.server.listeners.plans import ListenerPlan
 
 CLIENT_AUTH: Final = "ssl.client.auth"

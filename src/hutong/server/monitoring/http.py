@@ -9,6 +9,8 @@ before, of which some may be pages that take several loop iterations.
 Knows no page's content: each is a function that is called when it is asked for.
 """
 
+import base64
+import hmac
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +18,10 @@ from http import HTTPStatus
 from typing import Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import ProtocolError
+from hutong.foundation.errors import ExitCode, ProtocolError, UsageError
 from hutong.reactor.connections.channel import PendingResponse
 from hutong.reactor.connections.handler import Peer
 from hutong.reactor.limits import ReactorLimits
-from hutong.server.monitoring.credentials import CHALLENGE, MetricsCredentials
 from hutong.server.monitoring.slices import SlicedPage
 from hutong.wire.buffer import Buffer
 
@@ -37,6 +38,7 @@ LIMITS: Final = ReactorLimits(
     drain_ms_max=1_000,
 )
 TEXT: Final = "text/plain; charset=utf-8"
+_CHALLENGE: Final = 'Basic realm="hutong", charset="UTF-8"'
 _END: Final = b"\r\n\r\n"
 _TOO_LONG: Final = b""  # what the framing hands out for a head above the limit
 
@@ -121,6 +123,25 @@ class HeadFraming:
         self._held = b"" if self._is_finished else rest
         self.bytes_held = len(self._held)
         return heads
+
+
+class MetricsCredentials:
+    """One user of HTTP's Basic scheme (RFC 7617). Raises UsageError for a name that cannot be one of its users."""
+
+    __slots__ = ("_token",)
+
+    def __init__(self, user: str, password: str) -> None:
+        if not user or ":" in user:
+            raise UsageError(
+                "metrics.user must be a name without a colon where metrics.password is set.", ExitCode.CONFIG
+            )
+        self._token = base64.b64encode(f"{user}:{password}".encode())
+
+    def admit(self, authorization: str) -> bool:
+        """Compare an Authorization header with the user's, in constant time."""
+        scheme, _, token = authorization.partition(" ")
+        given = token.strip().encode("latin-1", "replace")
+        return hmac.compare_digest(given, self._token) and scheme.lower() == "basic"
 
 
 PageSource = Callable[[], Page] | SlicedPage
@@ -215,7 +236,7 @@ class Pages:
             f"Content-Length: {len(page.body) + sum(map(len, page.pieces))}",
             "Cache-Control: no-store",
             "X-Content-Type-Options: nosniff",
-            *([f"WWW-Authenticate: {CHALLENGE}"] if page.status == 401 else []),
+            *([f"WWW-Authenticate: {_CHALLENGE}"] if page.status == 401 else []),
             *(["Allow: GET, HEAD"] if page.status == 405 else []),
             *(["Connection: close"] if is_last else []),
             "\r\n",

@@ -7,19 +7,15 @@ each figure is read between two steps of the loop.
 from collections.abc import Iterator
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import ExitCode, UsageError
 from hutong.reactor.accept.acceptor import Acceptor
-from hutong.reactor.tls.protocol import TlsSource
-from hutong.reactor.tls.server_contexts import ClientAuth
 from hutong.runtime.verticles import Verticle
 from hutong.server.configuration.sections.network import MetricsSettings
-from hutong.server.configuration.sections.tls import TlsSettings
 from hutong.server.configuration.settings import Address
-from hutong.server.listeners.certificates import Certificates
-from hutong.server.monitoring.credentials import MetricsCredentials
+from hutong.server.listeners.binding import bound
+from hutong.server.listeners.certificates import Certificates, certificates_of
 from hutong.server.monitoring.exposition import CONTENT_TYPE
 from hutong.server.monitoring.health import Health
-from hutong.server.monitoring.http import LIMITS, HeadFraming, Pages, PageSource
+from hutong.server.monitoring.http import LIMITS, HeadFraming, MetricsCredentials, Pages, PageSource
 from hutong.server.monitoring.metrics import exposition
 from hutong.server.monitoring.slices import SlicedPage
 from hutong.server.monitoring.sources import Sources
@@ -49,7 +45,11 @@ class Monitor(Verticle):
         if address is None:
             return
         credentials = MetricsCredentials(settings.user, settings.password) if settings.password else None
-        tls = self._certificates_source()
+        self._certificates = certificates_of(settings, self._clock, self.context.home.wheel)
+        tls = None
+        if self._certificates is not None:
+            tls = self._certificates.source()
+            self._certificates.watch()
         metrics = SlicedPage(self._metrics, CONTENT_TYPE, self.context.loop.call_soon)
         pages: dict[str, PageSource] = {
             "/metrics": metrics,
@@ -64,37 +64,14 @@ class Monitor(Verticle):
             wheel=self.context.home.wheel,
             limits=LIMITS,
         )
-        try:
-            _, port = await self._acceptor.listen(address.host, address.port, tls)
-        except OSError as error:
-            raise UsageError(
-                f"Cannot listen on {address}: {error.strerror}; choose another address with --metrics.",
-                ExitCode.UNAVAILABLE,
-            ) from None
-        self.listens_at = Address(address.host, port)
+        binding = self._acceptor.listen(address.host, address.port, tls)
+        self.listens_at = await bound(address, binding, "with --metrics")
 
     async def stop(self) -> None:
         if self._certificates is not None:
             self._certificates.close()
         if self._acceptor is not None:
             await self._acceptor.drain()
-
-    def _certificates_source(self) -> TlsSource | None:
-        """Loaded again when the files change, as those of the other listeners are. None for plain HTTP."""
-        settings = self._settings
-        if settings.tls_certificate is None:
-            return None
-        client_auth = ClientAuth.NONE if settings.tls_client_ca is None else ClientAuth.REQUIRED
-        tls = TlsSettings(
-            certificate=settings.tls_certificate,
-            key=settings.tls_key,
-            client_ca=settings.tls_client_ca,
-            client_auth=client_auth.value,
-            crl=settings.tls_crl,
-        )
-        self._certificates = Certificates(tls, self._clock, self.context.home.wheel)
-        self._certificates.watch()
-        return self._certificates.source()
 
     def _metrics(self) -> Iterator[bytes]:
         return exposition(self.sources, self._limits)

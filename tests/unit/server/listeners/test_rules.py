@@ -5,8 +5,7 @@ import pytest
 from hutong.foundation.errors import UsageError
 from hutong.reactor.tls.server_contexts import ClientAuth
 from hutong.server.configuration.sections.network import KafkaSettings
-from hutong.server.configuration.sections.sasl import SaslSettings
-from hutong.server.configuration.sections.tls import TlsSettings
+from hutong.server.configuration.sections.security import SaslSettings, TlsSettings
 from hutong.server.listeners.plans import ListenerPlan, planned
 from hutong.server.listeners.rules import client_auth_of, mechanisms_of, shown_rules
 

@@ -11,8 +11,16 @@ from hutong.foundation.errors import UsageError
 from hutong.reactor.connections.connection import Connection
 from hutong.reactor.connections.handler import Peer
 from hutong.reactor.figures import ReactorFigures
-from hutong.server.monitoring.credentials import MetricsCredentials
-from hutong.server.monitoring.http import HEAD_BYTES_MAX, LIMITS, HeadFraming, Page, Pages, PageSource, parse_head
+from hutong.server.monitoring.http import (
+    HEAD_BYTES_MAX,
+    LIMITS,
+    HeadFraming,
+    MetricsCredentials,
+    Page,
+    Pages,
+    PageSource,
+    parse_head,
+)
 from hutong.server.monitoring.slices import SlicedPage
 
 GET = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n"

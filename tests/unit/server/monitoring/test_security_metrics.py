@@ -12,8 +12,7 @@ from tests.support.revocation import revocation_list
 from tests.unit.broker.wire_node import client_of
 
 from hutong.server.configuration.sections.network import KafkaSettings, MetricsSettings
-from hutong.server.configuration.sections.security import SecuritySettings
-from hutong.server.configuration.sections.tls import TlsSettings
+from hutong.server.configuration.sections.security import SecuritySettings, TlsSettings
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
 
 

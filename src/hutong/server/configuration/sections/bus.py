@@ -1,7 +1,4 @@
-"""The event bus and its bridges.
-
-Knows nothing of files, the environment or the command line.
-"""
+"""The event bus and its bridges."""
 
 from dataclasses import dataclass
 from pathlib import Path

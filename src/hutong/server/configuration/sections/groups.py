@@ -1,7 +1,4 @@
-"""Groups of consumers, their offsets, and transactions.
-
-Knows nothing of files, the environment or the command line.
-"""
+"""Groups of consumers, their offsets, and transactions."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,4 @@
-"""Topics, their logs, and how they are read.
-
-Knows nothing of files, the environment or the command line.
-"""
+"""Topics, their logs, and how they are read."""
 
 from dataclasses import dataclass
 

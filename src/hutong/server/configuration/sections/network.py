@@ -1,7 +1,4 @@
-"""Listeners of the node, and the bounds of connections.
-
-Knows nothing of files, the environment or the command line.
-"""
+"""Listeners of the node, and the bounds of connections."""
 
 from dataclasses import dataclass
 from pathlib import Path

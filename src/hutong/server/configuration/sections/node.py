@@ -1,7 +1,4 @@
-"""The process: its folder, its threads, its loops.
-
-Knows nothing of files, the environment or the command line.
-"""
+"""The process: its folder, its threads, its loops."""
 
 from dataclasses import dataclass
 from pathlib import Path

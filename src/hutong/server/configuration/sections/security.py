@@ -1,11 +1,17 @@
-"""Authorization of clients.
-
-Knows nothing of files, the environment or the command line.
-"""
+"""Security: authorization, passwords, and the certificates that a node shows and asks for."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from hutong.server.configuration.sections.facts import setting
+from hutong.server.configuration.sections.facts import (
+    HOUR_MS,
+    INT32_MAX,
+    INT64_MAX,
+    KIBIBYTE,
+    MINUTE_MS,
+    SECOND_MS,
+    setting,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,4 +32,101 @@ class SecuritySettings:
     allow_plain: tuple[str, ...] = setting(
         (),
         "Listeners that may be open to the network without TLS: kafka, metrics, tcp-bridge, sockjs, rpc, grpc or all.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SaslSettings:
+    """Clients that say who they are by a password. Users are kept by the node: `hutong user`."""
+
+    enabled_mechanisms: tuple[str, ...] = setting(
+        ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+        "What clients may choose from; PLAIN sends the password itself, through TLS.",
+        "sasl.enabled.mechanisms",
+    )
+    listener_enabled_mechanisms: tuple[str, ...] = setting(
+        (),
+        "LISTENER:MECHANISM,MECHANISM: listeners that offer others. Kafka: "
+        "listener.name.LISTENER.sasl.enabled.mechanisms.",
+    )
+    allow_without_tls: bool = setting(
+        False, "Whether a listener may be SASL_PLAINTEXT: an eavesdropper learns or guesses passwords there."
+    )
+    server_max_receive_bytes: int = setting(
+        512 * KIBIBYTE,
+        "Largest request before a client is authenticated.",
+        "sasl.server.max.receive.size",
+        minimum=KIBIBYTE,
+        maximum=INT32_MAX,
+    )
+    authentication_timeout_ms: int = setting(
+        10 * SECOND_MS,
+        "A connection that is not authenticated within this time is closed.",
+        minimum=100,
+        maximum=HOUR_MS,
+    )
+    failed_authentication_delay_ms: int = setting(
+        100,
+        "How long a failed authentication waits for its answer, with which its connection is closed.",
+        "connection.failed.authentication.delay.ms",
+        minimum=0,
+        maximum=INT32_MAX,
+    )
+    guess_delay_max_ms: int = setting(
+        2 * SECOND_MS,
+        "Longest wait before a password is checked for a user who failed from the same address before; 0: none waits.",
+        minimum=0,
+        maximum=MINUTE_MS,
+    )
+    connections_max_reauth_ms: int = setting(
+        0,
+        "How long an authentication counts, until it must be repeated on the connection; 0: for the connection's life.",
+        "connections.max.reauth.ms",
+        minimum=0,
+        maximum=INT64_MAX,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """TLS of the listeners for Kafka clients that have it (SSL and SASL_SSL)."""
+
+    certificate: Path | None = setting(
+        None, "PEM file with the certificate (chain) that is shown to clients.", "ssl.keystore.location"
+    )
+    key: Path | None = setting(None, "PEM file with its key, where that is not in the same file.")
+    key_password: str = setting("", "Password of the key, where it is encrypted.", "ssl.key.password", secret=True)
+    client_ca: Path | None = setting(
+        None, "PEM file with the authorities that may have signed clients' certificates.", "ssl.truststore.location"
+    )
+    client_auth: str = setting(
+        "none",
+        "Whether clients of SSL listeners show a certificate; who does is known by it.",
+        "ssl.client.auth",
+        choices=("none", "requested", "required"),
+    )
+    listener_client_auth: tuple[str, ...] = setting(
+        (),
+        "LISTENER:required, requested or none: listeners that differ from `client_auth`. Those of SASL_SSL ask only by "
+        "this (KIP-684). Kafka: listener.name.LISTENER.ssl.client.auth.",
+    )
+    crl: Path | None = setting(
+        None,
+        "PEM file of revocation lists, or folder of such files (`*.pem`, `*.crl`). A client's certificate is refused "
+        "if it is revoked, or if no valid list of its authority is there.",
+    )
+    crl_check: str = setting(
+        "leaf",
+        "What is searched in them: the client's own certificate, or its chain up to the root.",
+        choices=("leaf", "chain"),
+    )
+    principal_mapping_rules: str = setting(
+        "DEFAULT",
+        "How a certificate's subject becomes a user's name: RULE:pattern/replacement/[LU] or DEFAULT, with commas.",
+        "ssl.principal.mapping.rules",
+    )
+    min_version: str = setting("TLSv1.2", "Oldest version that is spoken.", choices=("TLSv1.2", "TLSv1.3"))
+    ciphers: str = setting("", "Ciphers of TLS 1.2, as OpenSSL writes them; empty: its own choice.")
+    reload_interval_ms: int = setting(
+        5 * SECOND_MS, "Time between two checks for changed files.", minimum=100, maximum=24 * HOUR_MS
     )

@@ -1,7 +1,4 @@
-"""Share groups (KIP-932).
-
-Knows nothing of files, the environment or the command line.
-"""
+"""Share groups (KIP-932)."""
 
 from dataclasses import dataclass
 
