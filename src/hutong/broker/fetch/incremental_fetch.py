@@ -11,7 +11,7 @@ Knows nothing of reading: `fetch_pass` does that, in a session as without.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from hutong.broker.fetch.fetch_pass import IDS_FROM_VERSION, READ_COMMITTED
 from hutong.broker.fetch.session_table import FIRST_EPOCH, NO_SESSION_EPOCH, Entry, FetchSession, next_epoch
@@ -29,38 +29,6 @@ if TYPE_CHECKING:
     from hutong.broker.fetch.parts import FetchParts
     from hutong.broker.handling.context import RequestContext
     from hutong.journal.log import PartitionLog
-
-
-class SessionFetch(Protocol):
-    """One request of a session."""
-
-    @property
-    def due_partitions(self) -> int:
-        """The number of due partitions of the session, without those that the request names."""
-        ...
-
-    @property
-    def idle_partitions(self) -> int:
-        """The number of partitions of the session that are not due."""
-        ...
-
-    def topics(self) -> Sequence[FetchTopic]:
-        """The partitions to read now, in this order."""
-        ...
-
-    def take_pass(self, response: FetchResponse) -> None:
-        """Take note of a pass; its partitions are those of `topics`, in their order."""
-        ...
-
-    def wait(self, wake: Callable[[], None]) -> bool:
-        """The request waits. Whether `wake` will be called; if not, the caller watches the logs itself."""
-        ...
-
-    def wait_no_more(self, wake: Callable[[], None]) -> None: ...
-
-    def finish(self, response: FetchResponse) -> FetchResponse:
-        """The response to send, made of that of the last pass."""
-        ...
 
 
 def begin_session_fetch(
@@ -92,26 +60,29 @@ class FullFetch:
 
     __slots__ = ("_context", "_request")
 
-    due_partitions = 0
-    idle_partitions = 0
+    due_partitions = 0  # of the session, without those that the request names
+    idle_partitions = 0  # of the session, that are not due
 
     def __init__(self, request: FetchRequest, context: RequestContext[FetchParts]) -> None:
         self._request = request
         self._context = context
 
     def topics(self) -> Sequence[FetchTopic]:
+        """The partitions to read now, in this order."""
         return self._request.topics
 
     def take_pass(self, response: FetchResponse) -> None:
         """Note nothing: a full answer has every partition."""
 
     def wait(self, wake: Callable[[], None]) -> bool:
+        """Let the request wait; False if the caller must watch the logs itself, because nothing calls `wake`."""
         return False
 
     def wait_no_more(self, wake: Callable[[], None]) -> None:
         """Nothing of a session waits."""
 
     def finish(self, response: FetchResponse) -> FetchResponse:
+        """The response to send, made of that of the last pass."""
         context = self._context
         uses_ids = context.api_version >= IDS_FROM_VERSION
         session = context.broker.fetch_sessions.open(
@@ -232,3 +203,7 @@ class IncrementalFetch:
             return None
         entry.name = partition.topic_name
         return partition.log
+
+
+SessionFetch: TypeAlias = FullFetch | IncrementalFetch
+"""One request of a session."""

@@ -5,7 +5,8 @@ A group that is not there, or is of another kind, is answered with GROUP_ID_NOT_
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
 
 from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
@@ -26,6 +27,11 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 69
 _CLASSIC_MEMBER: Final = 0
 _CONSUMER_MEMBER: Final = 1
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
 
 
 def handle(request: ConsumerGroupDescribeRequest, context: RequestContext[GroupParts]) -> ConsumerGroupDescribeResponse:
@@ -84,17 +90,17 @@ def _member(member: ConsumerMemberDescription, catalogue: TopicCatalogue) -> Mem
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topic_names),
         subscribed_topic_regex=member.topic_regex or "",
-        assignment=_assignment(member.assigned, catalogue),
-        target_assignment=_assignment(member.target, catalogue),
+        assignment=assignment_of(member.assigned, catalogue.by_id),
+        target_assignment=assignment_of(member.target, catalogue.by_id),
         member_type=_CLASSIC_MEMBER if member.is_classic else _CONSUMER_MEMBER,
     )
 
 
-def _assignment(partitions: frozenset[Partition], catalogue: TopicCatalogue) -> GroupAssignment:
-    """Only topics that still exist have a name to be shown by."""
+def assignment_of(partitions: Iterable[Partition], by_id: Callable[[bytes], _Named | None]) -> GroupAssignment:
+    """The partitions by topic. Only topics that still exist have a name to be shown by."""
     topics: dict[bytes, GroupTopicPartitions] = {}
     for topic_id, index in sorted(partitions):
-        topic = catalogue.by_id(topic_id)
+        topic = by_id(topic_id)
         if topic is not None:
             topics.setdefault(topic_id, GroupTopicPartitions(topic_id, topic.name)).partitions.append(index)
     return GroupAssignment(list(topics.values()))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hutong.broker.handling.context import RequestContext
+from hutong.broker.kafka.k69_consumer_group_describe import assignment_of
 from hutong.broker.rights.authorization import may, operations
 from hutong.broker.rights.group_rights import HIDDEN_TOPICS, may_see_all
 from hutong.broker.share.parts import ShareParts
@@ -17,11 +16,7 @@ from hutong.wire.kafka.apis.k77_share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
-from hutong.wire.kafka.apis.shared import GroupAssignment, GroupTopicPartitions
 from hutong.wire.kafka.error_codes import ErrorCode
-
-if TYPE_CHECKING:
-    from hutong.groups.share.assignor import TopicPartition
 
 API_KEY = 77
 DEAD = "Dead"
@@ -67,22 +62,8 @@ def _describe(group_id: str, context: RequestContext[ShareParts]) -> DescribedGr
                 client_id=member.client_id,
                 client_host=member.client_host,
                 subscribed_topic_names=list(member.topics),
-                assignment=_assignment(member.assignment, context),
+                assignment=assignment_of(member.assignment, context.broker.topics.by_id),
             )
             for member in group
         ],
-    )
-
-
-def _assignment(partitions: set[TopicPartition], context: RequestContext[ShareParts]) -> GroupAssignment:
-    by_topic: dict[bytes, list[int]] = {}
-    for topic_id, index in sorted(partitions):
-        by_topic.setdefault(topic_id, []).append(index)
-    topics = context.broker.topics
-    return GroupAssignment(
-        [
-            GroupTopicPartitions(topic_id, topic.name, indexes)
-            for topic_id, indexes in by_topic.items()
-            if (topic := topics.by_id(topic_id)) is not None
-        ]
     )
