@@ -1,4 +1,4 @@
-"""A node that asks ACLs: an administrator who may do everything, and clients who are whoever the test says."""
+"""A node that checks ACLs: an administrator with all rights, and clients with the names that a test gives."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -43,7 +43,7 @@ class RightsScene:
         return loopback
 
     def grant(self, *rights: tuple[Operation, ResourceType], name: str = "*", deny: bool = False) -> None:
-        """What alice may, or may not, do from now on."""
+        """Allow or deny alice something from now on."""
         for acl in acls(rights, name, deny):
             self.decisions.add(acl)
 
@@ -55,7 +55,7 @@ class RightsScene:
         return await client.ask(made(APIS[api_key].request, fields, self.topic_ids), version)
 
     async def populate(self) -> None:
-        """What the samples of `every_api` are about."""
+        """The resources in the samples of `every_api`."""
         admin = self.admin
         await admin.create(TOPIC)
         topic = self.broker.topics.get(TOPIC)

@@ -90,7 +90,7 @@ def acquired(answer: ShareFetchResponse) -> list[tuple[int, int, int]]:
 
 
 def values(answer: ShareFetchResponse) -> list[bytes | None]:
-    """What came, whether acquired or not."""
+    """The records that came, acquired or not."""
     found = []
     for topic in answer.responses:
         for partition in topic.partitions:

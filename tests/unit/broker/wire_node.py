@@ -50,7 +50,7 @@ class WireClient:
         return await self.receive(message_info(type(request)).api_key, version)
 
     async def is_closed(self) -> bool:
-        """Whether the node has closed the connection, waiting for it to say something."""
+        """True if the node has closed the connection, after waiting for bytes of it."""
         return await self.reader.read(1) == b""
 
     async def create(self, name: str, partitions: int = 1, **overrides: str) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of the bus share: handlers that note, and waiting for what they note."""
+"""Shared parts of the tests of the bus: handlers that take notes, and waits for these notes."""
 
 import asyncio
 from collections.abc import Callable

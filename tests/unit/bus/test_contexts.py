@@ -1,4 +1,4 @@
-"""Where handlers and replies run, by the names of Vert.x's scenarios: contexts, verticles, workers, threads, loops."""
+"""The contexts in which handlers and replies run, by the names of Vert.x's scenarios."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What members of consumer and share groups take up has a bound in bytes; groups go on at it."""
+"""The memory of members of consumer and share groups has a bound in bytes; groups continue at it."""
 
 from collections.abc import Sequence
 from dataclasses import replace

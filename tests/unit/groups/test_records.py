@@ -1,4 +1,4 @@
-"""What groups write down comes back as it was, in Kafka's own layout."""
+"""Records of groups come back as they were written, in Kafka's own layout."""
 
 import pytest
 from hypothesis import given

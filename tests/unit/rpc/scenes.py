@@ -1,4 +1,4 @@
-"""What the tests of RPC share: a service, and an implementation of it."""
+"""Shared parts of the tests of RPC: a service, and an implementation of it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""How calls are made: what options say, and what is refused."""
+"""Call options: their effect on calls, and the values that are refused."""
 
 from typing import Any
 

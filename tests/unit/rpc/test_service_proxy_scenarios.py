@@ -35,7 +35,7 @@ class MyServiceError(ServiceError):
 
 @service("connection")
 class Connection(Protocol):
-    """What Vert.x calls TestConnection."""
+    """The `TestConnection` of Vert.x."""
 
     async def insert(self, name: str) -> str: ...
     @closes
@@ -44,7 +44,7 @@ class Connection(Protocol):
 
 @service(ADDRESS, errors=[MyServiceError])
 class Scenes(Protocol):
-    """What Vert.x calls TestService."""
+    """The `TestService` of Vert.x."""
 
     async def failing_call(self, value: str) -> str: ...
     async def long_delivery(self) -> None: ...
@@ -134,7 +134,7 @@ def behind() -> Iterator[Bridged]:
 
 
 def told(behind: Bridged, action: str | None, body: Any, address: str = ADDRESS, **headers: str) -> dict[str, Any]:
-    """What the client of the bridge is told of its call; where it was asked is left out."""
+    """The reply that the client of the bridge gets, without the address of its request."""
     if action is not None:
         headers["action"] = action
     with RawClient(behind.port) as client:

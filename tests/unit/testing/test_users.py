@@ -15,7 +15,7 @@ USERS = {"alice": "s3cret"}
 
 
 def _sent(bootstrap: str, mechanism: str, password: str) -> list[object]:
-    """What became of one record; nothing where there was no way in."""
+    """The outcome of one record; none if it could not be sent."""
     heard: list[object] = []
     login = {"sasl.mechanism": mechanism, "sasl.username": "alice", "sasl.password": password}
     producer = Producer(

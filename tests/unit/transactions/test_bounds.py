@@ -1,4 +1,4 @@
-"""How many transactional ids there may be and what they may take up, all together and of one client."""
+"""The bounds on transactional ids and their memory, in all and of one client."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Whatever producers ask, whenever disks answer and wherever the node crashes: each transaction ends once, in one way.
+"""For all histories of producers, disks and crashes: each transaction ends once, in one way.
 
 Two producers share an id and never know of each other. Each remembers what it was told, and asks in any order.
 """

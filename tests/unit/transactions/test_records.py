@@ -1,4 +1,4 @@
-"""What the coordinator writes is Kafka's own layout, and comes back whole."""
+"""Records of the coordinator have Kafka's own layout, and come back whole."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a listener with SASL lets through, seen by the requests of one connection. No sockets, time moved by hand."""
+"""The requests that a listener with SASL accepts on one connection. No sockets, time moved by hand."""
 
 import logging
 from typing import Any, Final
@@ -161,7 +161,7 @@ class World:
         assert self.authenticate(PLAIN_MESSAGE).error_code == 0
 
     def reaches(self) -> bool:
-        """Whether an ordinary request is let through."""
+        """True if an ordinary request is accepted."""
         self.behind.keys.clear()
         self.send(MetadataRequest([]), 9)
         return self.sent() == b"".join(REACHED) and self.behind.keys == [3]

@@ -1,4 +1,4 @@
-"""Which features clients are told of, in each version of ApiVersions that tells them."""
+"""The features that ApiVersions announces, in each version that has them."""
 
 from pathlib import Path
 

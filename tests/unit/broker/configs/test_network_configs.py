@@ -14,7 +14,7 @@ from hutong.server.configuration.translate import network_configs
 
 
 class Log:
-    """Where changes are recorded, at once."""
+    """A log in which changes are durable at once."""
 
     def append(self, key: bytes, value: bytes | None, then: Any) -> None:
         then(None)

@@ -1,4 +1,4 @@
-"""Producer ids are given once, whatever crashes in between."""
+"""Each producer id is given once, also across crashes."""
 
 from collections.abc import Callable
 

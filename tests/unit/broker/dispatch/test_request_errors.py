@@ -1,4 +1,4 @@
-"""Which errors an answer has, whatever its API, and how they are counted."""
+"""The errors of an answer of any API, and their counters."""
 
 from typing import Any
 

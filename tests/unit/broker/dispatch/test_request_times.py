@@ -1,4 +1,4 @@
-"""How long requests take: what is counted by stage, and the line about a slow one."""
+"""The times of requests: the figures by stage, and the log line about a slow one."""
 
 import logging
 

@@ -98,7 +98,7 @@ class World:
         return logs[key[1]] if logs is not None else None
 
     def data(self, key: Key, offset: int, room: int) -> PartitionData:
-        """What a look at one partition gives, with room for so many records."""
+        """The result of one partition's read, with room for so many records."""
         log = self.log(key)
         data = PartitionData(key[1])
         if log is None:

@@ -1,4 +1,4 @@
-"""The cache of fetch sessions: epochs, ids, and who is evicted for whom. Judged against lists searched in full."""
+"""The cache of fetch sessions: epochs, ids and evictions. Judged against lists searched in full."""
 
 import random
 from collections.abc import Sequence
@@ -116,7 +116,7 @@ class Model:
         self.rows: list[dict[str, int]] = []
 
     def open(self, session_id: int, size: int, is_follower: bool, now_ms: int) -> int | None:
-        """The id of who is evicted, 0 if nobody has to be, None if the newcomer is declined."""
+        """The id of the evicted session, 0 if none has to be, None if the new one is declined."""
         evicted: int | None = 0
         if len(self.rows) >= self.slots_max:
             evicted = self._evict(size, is_follower, now_ms)

@@ -76,7 +76,7 @@ async def test_what_is_answered_as_a_whole(client: WireClient, request_: Any, ve
 
 @pytest.mark.parametrize("permission", [3, -1])
 async def test_acls_are_refused_one_by_one(client: WireClient, permission: int) -> None:
-    """Where nothing is authorized it does not matter what they say, nor whether anybody knows such numbers."""
+    """Without authorization neither their content nor unknown numbers matter."""
     creations = [AclCreation(2, "t", 3, "User:somebody", "*", 3, permission)] * 2
     created = await client.ask(CreateAclsRequest(creations), 3)
     assert [result.error_code for result in created.results] == [ErrorCode.SECURITY_DISABLED] * 2

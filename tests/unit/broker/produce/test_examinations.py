@@ -107,7 +107,7 @@ def of(data: bytes, rules: BatchRules | None = RULES) -> Submitted:
 
 
 def again(submitted: Submitted) -> Submitted:
-    """What decoding the same frame once more gives: other views of the same memory."""
+    """The same frame decoded once more: other views of the same memory."""
     assert submitted.records is not None
     return Submitted(submitted.records[:], submitted.rules)
 

@@ -57,7 +57,7 @@ def test_another_rate_counts_at_once() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5000), st.integers(0, 2000)), max_size=200))
 def test_buckets_stay_few_and_use_stays_within_the_rate(steps: list[tuple[int, int, int]]) -> None:
-    """Who waits as told uses at most a window's worth beyond the rate, and one request."""
+    """A client that waits as asked uses at most a window's worth beyond the rate, and one request."""
     buckets, now_ms, used, free_at = Buckets(WINDOW_MS, buckets_max=10), 0, 0, 0
     for name, amount, pause_ms in steps:
         now_ms += pause_ms

@@ -1,4 +1,4 @@
-"""What authorization is to clients: what is hidden, what is told, and that a right taken away is gone at once."""
+"""Authorization as clients see it: hidden names, errors, and rights that end at once when they are revoked."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What administrators do to share groups, over the wire: settings, dead letters, offsets, lists and deletions."""
+"""Administration of share groups over the wire: settings, dead letters, offsets, lists and deletions."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A state topic is a map that survives: whatever is overwritten, refused, compacted or cut off by a crash."""
+"""A state topic is a map that survives overwrites, refusals, compaction and crashes."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -56,7 +56,7 @@ class FakeStorage:
         self.start_offset = offset
 
     def crash(self, surviving: int) -> "FakeStorage":
-        """What a restart finds: all that was flushed, and perhaps some of what was on its way."""
+        """The records after a restart: all that were flushed, and perhaps some that were being written."""
         after = FakeStorage()
         lucky = [(offset, batch) for offset, batch, _ in self.on_their_way[:surviving]]
         after.start_offset = after.durable_start_offset = self.durable_start_offset
@@ -78,7 +78,7 @@ def ignore(_error: HutongError | None) -> None:
 
 
 def replayed(storage: FakeStorage) -> dict[bytes, bytes]:
-    """What a node that starts on this log knows."""
+    """The state of a node that starts on this log."""
     seen: dict[bytes, bytes | None] = {}
     topic = topic_on(storage)
     asyncio.run(topic.replay(seen.__setitem__))

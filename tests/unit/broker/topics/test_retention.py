@@ -1,4 +1,4 @@
-"""What topics' settings ask of the journals, and what is said when cleaning cannot go on."""
+"""The effect of topics' settings on journals, and the message when cleaning cannot continue."""
 
 import json
 

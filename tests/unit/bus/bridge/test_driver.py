@@ -1,4 +1,4 @@
-"""Clients of a bridge on a real bus, without a socket: what passes, what is left behind, and who is told."""
+"""Clients of a bridge on a real bus, without a socket: messages, clean-up and notifications."""
 
 import asyncio
 import json

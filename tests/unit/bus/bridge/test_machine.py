@@ -49,7 +49,7 @@ def open_session(dialect: Dialect = TCP, permissions: Permissions | None = None,
 
 
 def code_of(instructions: list[Instruction]) -> str:
-    """What the one written refusal says, in either dialect."""
+    """The text of the one refusal that was written, in either dialect."""
     (written,) = instructions
     assert isinstance(written, Write)
     frame = json.loads(written.frame)

@@ -1,4 +1,4 @@
-"""Who may use which address: nobody, unless it is said."""
+"""The right to use an address: denied unless it is permitted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Demand, against a model: whatever is sent, paused, fetched and resumed, exactly what was asked for is handed over."""
+"""Demand, against a model: for all orders of send, pause, fetch and resume, exactly the demand is delivered."""
 
 import asyncio
 from math import inf
@@ -17,7 +17,7 @@ SCRIPTS = st.lists(st.tuples(STEPS, st.integers(1, 4)), min_size=6, max_size=30)
 
 
 class Model:
-    """What a consumer is said to do."""
+    """The promised behaviour of a consumer."""
 
     def __init__(self) -> None:
         self.demand: float = inf

@@ -141,7 +141,7 @@ class Stage:
             assert not undone, f"partition {number} is committed up to {offset}, past {undone}"
 
     def _check_order(self, entry: RecordEntry) -> None:
-        """Whatever comes before it in its partition, or with its key, is done, and nobody works on it or on those."""
+        """All messages before it in its partition, or with its key, are done, and no handler works on any of them."""
         number = entry.partition.number
         for other in self.running:
             same = self.order is Order.PARTITION or (

@@ -1,4 +1,4 @@
-"""What the protocol's own test-suite asks of a server (SockJS 0.3.4), in our words, over real sockets."""
+"""The requirements of the protocol's own test suite (SockJS 0.3.4), rewritten, over real sockets."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Who may use the bridge over HTTP: names of the server, origins of pages, frames and scripts of strangers."""
+"""The right to use the bridge over HTTP: names of the server, origins of pages, frames and foreign scripts."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A group told as a story: who asks, what time it is, what is answered. Checks the invariants after every event."""
+"""A classic group as a scene: requests, the time and the answers. Checks the invariants after every event."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""The coordinator: parks who waits, arms timers, writes what must survive, and finds it again after a restart."""
+"""The coordinator: parks callers, arms timers, writes records, and restores groups from them after a restart."""
 
 import logging
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Whatever members do, and however slow the disk is: one leader a generation, one answer a request, shares for members.
+"""For all histories of members and disks: one leader a generation, one answer a request, assignments for members.
 
 Clients behave as real ones do (they remember what they were told) but in any order, and any of them may die or restart.
 """
@@ -22,7 +22,7 @@ CHOICES: tuple[Protocols, ...] = (
 
 @dataclass
 class Client:
-    """What one process knows. Every other one has an instance id."""
+    """The state of one process. Every other one has an instance id."""
 
     instance: str | None
     member_id: str = ""

@@ -255,7 +255,7 @@ class ClassicClient(Client):
         return HeartbeatReply(synced.error)
 
     def obey(self) -> None:
-        """Who gave something up joins again: others wait for it."""
+        """A member that gave partitions up joins again: others wait for them."""
         gives_up = bool(self.owned - self.wanted)
         self.owned, self.has_obeyed, self.has_wish = self.wanted, self.has_obeyed or gives_up, False
 

@@ -1,4 +1,4 @@
-"""Whatever members do, whatever is lost: a partition has one reader at a time, epochs never fall, and all settles.
+"""For all histories of members and lost replies: one reader a partition, epochs that never fall, and an end.
 
 Clients behave as real ones do (they read what they were told until they gave it up) but in any order; replies get
 lost, members die, rest and come back, topics change, the node crashes. What the group believes is checked after every
@@ -74,7 +74,7 @@ class World:
             self.heard_ms[client.member_id] = self.play.now_ms
 
     def _leave(self, client: Client, epoch: int) -> None:
-        """A client that leaves reads nothing any more, whatever it is told."""
+        """A client that leaves reads nothing any more, for any answer."""
         if client.epoch > JOINING and isinstance(client, ClassicClient):
             self.play.remove(Removal(client.member_id))
         elif client.epoch > JOINING:

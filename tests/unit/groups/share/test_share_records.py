@@ -1,4 +1,4 @@
-"""What share groups write down comes back as it was, and what is no such record is told."""
+"""Records of share groups come back as they were written, and other bytes are reported."""
 
 import pytest
 from hypothesis import given, settings

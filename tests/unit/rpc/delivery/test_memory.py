@@ -63,7 +63,7 @@ class Scene:
         self.tell(Loaded(now_ms))
 
     def tell(self, event: Event) -> list[Instruction]:
-        """What was said, but for what was stored."""
+        """The messages, except those on stored records."""
         before = len(self.said)
         for instruction in self.memory.handle(event):
             if not isinstance(instruction, Store):
@@ -340,7 +340,7 @@ def test_a_forgotten_session_is_refused_though_the_clock_goes_back() -> None:
 
 
 def test_a_session_half_forgotten_at_a_crash_is_refused() -> None:
-    """Whatever part of the deletions is in the store."""
+    """Each part of the deletions may be in the store."""
     scene = Scene()
     scene.call(ANN, 0)
     scene.call(ANN, 1)

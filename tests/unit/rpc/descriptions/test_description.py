@@ -1,4 +1,4 @@
-"""What a Protocol's signatures become, and what is refused where it is declared."""
+"""The description of a Protocol's signatures, and the errors of a declaration."""
 
 import enum
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What a service's `.proto` says, judged by protoc: the text compiles to the descriptors that gRPC is given."""
+"""The `.proto` of a service, judged by protoc: the text compiles to the descriptors that gRPC is given."""
 
 import dataclasses
 import enum

@@ -1,4 +1,4 @@
-"""Streams over gRPC: in order, no further ahead than the reader takes them, closed with whoever reads them."""
+"""Streams over gRPC: in order, no further ahead than the reader takes them, closed with their reader."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -23,7 +23,7 @@ USERS = {"t-ann": "ann", "t-bob": "bob"}
 
 
 class Knowing(Store):
-    """Tells who calls."""
+    """Identifies the caller."""
 
     async def header(self, name: str) -> list[str]:
         return [str(current_call().user), *await super().header(name)]

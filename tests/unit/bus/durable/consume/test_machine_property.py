@@ -1,4 +1,4 @@
-"""Whatever happens, every message is handled or buried at least once, in order, and no offset passes an unfinished
+"""For all histories every message is handled or buried at least once, in order, and no offset passes an unfinished
 one."""
 
 from hypothesis import given, settings

@@ -98,7 +98,7 @@ def test_nobody_gets_nothing() -> None:
 
 
 def plain_uniform(members: dict[str, Subscriber]) -> Assignment:
-    """What `uniform` does where subscriptions differ, in the plainest words; it takes members times partitions."""
+    """A plain model of `uniform` where subscriptions differ; it takes members times partitions."""
     owners: dict[tuple[bytes, int], str] = {}
     for name in sorted(members):
         for topic, index in members[name].previous:
@@ -141,7 +141,7 @@ def test_uniform_finds_what_comparing_all_readers_finds(
 
 
 def test_uniform_compares_no_reader_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work is counted in looks at levels: a few for each partition, whatever the number of readers."""
+    """Work is counted in checks of levels: a few for each partition, for any number of readers."""
     looks = 0
     least = _Levels.least
 

@@ -1,4 +1,4 @@
-"""Whatever members do, and whenever the node ends: each record ends once, and no two members hold it at a time.
+"""For all histories of members and restarts: each record ends once, and no two members hold it at a time.
 
 A plain model stands beside the machine: for each offset what it is, who has it, how often it was delivered.
 TEST_SHARE_HISTORIES says how many histories are tried (100 by default).

@@ -1,4 +1,4 @@
-"""Who is in a share group, told as transcripts."""
+"""The members of a share group, as transcripts."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

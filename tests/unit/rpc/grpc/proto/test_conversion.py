@@ -1,4 +1,4 @@
-"""Values cross to messages and back unchanged; what cannot is the fault of whoever sent it."""
+"""Values cross to messages and back unchanged; other values are an error of their sender."""
 
 import contextlib
 import sys
@@ -49,7 +49,7 @@ def method(name: str) -> MethodConversion:
 
 
 def sent_and_received(name: str, **arguments: Any) -> Any:
-    """What arrives of arguments that another side, with the same types, has written."""
+    """The arguments as they arrive from another side with the same types."""
     conversion = method(name)
     given = conversion.mapping.method.arguments_type(**arguments)
     request = conversion.mapping.request.write(builtins_of(given)).SerializeToString()
@@ -173,7 +173,7 @@ def test_a_time_without_a_zone_is_not_sent() -> None:
 
 
 def a_request(name: str, **changes: Any) -> bytes:
-    """Fields of the message itself, whatever their types would be here."""
+    """Fields of the message itself, of any type here."""
     make = message_class(SERVICE.pool, SERVICE.schema, f"{name}Request")
     return make(**changes).SerializeToString()  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""What a server offers, as services come and go."""
+"""The services that a server offers, as they are bound and unbound."""
 
 from typing import Any, Protocol
 
