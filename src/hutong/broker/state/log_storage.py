@@ -14,10 +14,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import HutongError
-from hutong.foundation.waiting.pending import Continuation
+from hutong.foundation.waiting.pending import Continuation, settle_future
 from hutong.journal.append.qos import Qos
 from hutong.journal.read.reader import DiskRead
 from hutong.wire.kafka.batch.records import parse_batch_header
@@ -70,15 +71,8 @@ class LogStorage:
         found = self._log.read(offset, READ_BYTES)
         if not isinstance(found, DiskRead):
             return found.buffers
-        future: asyncio.Future[Sequence[memoryview]] = asyncio.get_running_loop().create_future()
-
-        def settle(outcome: list[memoryview] | HutongError) -> None:
-            if isinstance(outcome, HutongError):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
-
-        self._log.read_from_disk(found, settle)
+        future: asyncio.Future[list[memoryview]] = asyncio.get_running_loop().create_future()
+        self._log.read_from_disk(found, partial(settle_future, future))
         return await future
 
     def trim_before(self, offset: int) -> None:

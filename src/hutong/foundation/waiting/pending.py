@@ -7,13 +7,26 @@ Knows nothing of what is awaited, nor of threads: both sides run on one loop.
 """
 
 from collections.abc import Callable
-from typing import Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from hutong.foundation.errors import HutongError
+
+if TYPE_CHECKING:
+    import asyncio
 
 V = TypeVar("V")
 Continuation: TypeAlias = Callable[[V | HutongError], None]
 """Called once: with the value, or with the error. The value of `Continuation[None]` is None: it is done."""
+
+
+def settle_future(future: "asyncio.Future[V]", outcome: V | HutongError) -> None:
+    """End an asyncio future with the value or the error: as a `partial`, the continuation of a coroutine."""
+    if future.done():
+        return  # its task was cancelled, and nobody waits any more
+    if isinstance(outcome, HutongError):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
 
 
 class Pending(Generic[V]):

@@ -18,11 +18,12 @@ Knows nothing of what is awaited, nor of threads: a table belongs to one loop.
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.timers import Timer, TimerWheel
-from hutong.foundation.waiting.pending import Continuation
+from hutong.foundation.waiting.pending import Continuation, settle_future
 
 if TYPE_CHECKING:
     import asyncio
@@ -121,7 +122,7 @@ class _Awaited(ParkedWait[V]):
     __slots__ = ("future",)
 
     def __init__(self, table: "WaitTable[V]", key: Hashable, future: "asyncio.Future[V]", owner: Owner | None) -> None:
-        super().__init__(table, key, self.settle, owner)
+        super().__init__(table, key, partial(settle_future, future), owner)
         self.future = future
 
     @property
@@ -133,15 +134,6 @@ class _Awaited(ParkedWait[V]):
 
     def fail(self, error: HutongError) -> bool:
         return not self._has_left() and super().fail(error)
-
-    def settle(self, value: V | HutongError) -> None:
-        """Give the future its outcome. A cancelled one stays as it is: a deadline may pass after the cancellation."""
-        if self.future.cancelled():
-            return
-        if isinstance(value, HutongError):
-            self.future.set_exception(value)
-        else:
-            self.future.set_result(value)
 
     def _has_left(self) -> bool:
         if self.future.cancelled():

@@ -24,7 +24,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.numbered import NumberedWait, NumberedWaitTable, ShortNumbers, WaitQueue
-from hutong.foundation.waiting.pending import Continuation
+from hutong.foundation.waiting.pending import Continuation, settle_future
 from hutong.reactor.connections.handler import Peer
 from hutong.remoting.channels.hooks import Hook
 from hutong.remoting.errors import AbortProcess, RemotingSendFailed, RemotingTimeout, TooManyRequests
@@ -365,12 +365,7 @@ class _Answered(_Asked):
         return self.future.cancelled()
 
     def complete(self, outcome: Command | HutongError) -> None:
-        if self.future.done():
-            return  # cancelled: nobody waits any more
-        if isinstance(outcome, HutongError):
-            self.future.set_exception(outcome)
-        else:
-            self.future.set_result(outcome)
+        settle_future(self.future, outcome)
 
 
 class _Callback(_Asked):

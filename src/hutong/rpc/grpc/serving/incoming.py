@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.numbered import NumberedWait
+from hutong.foundation.waiting.pending import settle_future
 from hutong.rpc.call import IncomingCall, Outcome
 from hutong.rpc.errors import BadArguments
 from hutong.rpc.grpc.proto.conversion import MethodConversion
@@ -57,14 +58,6 @@ class AwaitedOutcome(NumberedWait[Outcome]):
 
     def end(self, outcome: Outcome | HutongError) -> None:
         if threading.get_ident() == self._thread_id:
-            self._settle(outcome)
+            settle_future(self.future, outcome)
         elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._settle, outcome)
-
-    def _settle(self, outcome: Outcome | HutongError) -> None:
-        if self.future.done():
-            return
-        if isinstance(outcome, HutongError):
-            self.future.set_exception(outcome)
-        else:
-            self.future.set_result(outcome)
+            self._loop.call_soon_threadsafe(settle_future, self.future, outcome)

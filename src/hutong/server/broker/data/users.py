@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from hutong.broker.authentication.scram import ScramUsers, check_user
-from hutong.foundation.errors import ExitCode, HutongError, Refused, UsageError
+from hutong.foundation.errors import ExitCode, Refused, UsageError
+from hutong.foundation.waiting.pending import settle_future
 from hutong.runtime.threads.offload import Offload, run
 from hutong.security.sasl.scram_credentials import ITERATIONS_MIN, MECHANISMS, Salted, salt_password
 
@@ -24,13 +25,7 @@ async def put_user(users: ScramUsers, name: str, credentials: Mapping[int, Salte
     """Add, change, or with None remove a user; durable on return. Raises Refused for what is no name, StorageError."""
     check_user(name)
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def then(error: HutongError | None) -> None:
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
-
+    then = partial(settle_future, done)
     if credentials is None:
         users.remove(name, then)
     else:
