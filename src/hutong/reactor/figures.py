@@ -3,7 +3,6 @@
 from enum import StrEnum
 
 from hutong.reactor.frames.request_queue import RequestQueue
-from hutong.reactor.tls.session import HandshakeFailure
 
 
 class CloseReason(StrEnum):
@@ -19,6 +18,23 @@ class CloseReason(StrEnum):
     EXCESS = "the node had more connections than it may, and this one was idle the longest"
     CUT = "it was cut off by hand"
     FAULT = "a fault of this node"
+
+
+class HandshakeFailure(StrEnum):
+    """The reason for a failed handshake; also the label of the metric."""
+
+    NO_CERTIFICATE = "the client showed no certificate"
+    EXPIRED = "the client's certificate has expired"
+    REVOKED = "the client's certificate was revoked"
+    NO_CRL = "no valid revocation list of the client's authority"
+    UNKNOWN_AUTHORITY = "no known authority has signed the client's certificate"
+    BAD_CERTIFICATE = "the client's certificate is not valid"
+    REFUSED_BY_PEER = "the client refused, this node's certificate perhaps"
+    NO_AGREEMENT = "no version or cipher in common"
+    NOT_TLS = "what the client sent is not TLS"
+    TOO_SLOW = "the handshake took too long"
+    PEER_LEFT = "the client left"
+    OTHER = "another reason"
 
 
 class ReactorFigures:

@@ -77,7 +77,7 @@ class ConnectionQuotas:
     def set_limits(self, limits: ConnectionLimits) -> None:
         """Connections that are open stay, even beyond the new bounds: who closes them is the acceptors' affair."""
         self.limits = limits
-        self._tell()
+        self._notify_room()
 
     @property
     def excess(self) -> int:
@@ -119,7 +119,7 @@ class ConnectionQuotas:
             counts[key] -= 1
             if not counts[key]:
                 del counts[key]
-        self._tell()
+        self._notify_room()
 
     def open_on(self, listener: str) -> int:
         return self._of_listener.get(listener, 0)
@@ -132,7 +132,7 @@ class ConnectionQuotas:
         if listener_rate < RATE_MAX:
             yield ("listener", listener), listener_rate
 
-    def _tell(self) -> None:
+    def _notify_room(self) -> None:
         for listener in self.on_room:
             listener()
 

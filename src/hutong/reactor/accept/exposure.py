@@ -37,7 +37,7 @@ def check_kinds(kinds: Collection[str]) -> None:
 
 
 def check_exposure(kind: str, place: str, host: str, *, has_tls: bool, allowed: Collection[str]) -> None:
-    """Raises UsageError where the listener at `place` is not to be opened; tells the log of one that is by consent."""
+    """Raises UsageError where the listener at `place` is not to be opened; logs one that a setting allows."""
     if has_tls or is_local(host):
         return
     if kind not in allowed and ALL not in allowed:

@@ -1,6 +1,6 @@
 """TLS handshakes under way at one acceptor: how they ended, and one line of log about those that failed.
 
-Strategy: failures are counted by reason; the log gets one line in `TELL_EVERY_MS`, with the number of those that were
+Strategy: failures are counted by reason; the log gets one line in `LOG_INTERVAL_MS`, with the number of those that were
 not logged, since a peer chooses how often it fails. How many there may be is the intake's affair.
 
 Knows nothing of sockets or certificates.
@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from hutong.foundation.clock import Clock
-from hutong.reactor.figures import ReactorFigures
-from hutong.reactor.tls.session import HandshakeFailure
+from hutong.reactor.figures import HandshakeFailure, ReactorFigures
 
-TELL_EVERY_MS: Final = 5_000
+LOG_INTERVAL_MS: Final = 5_000
 _QUIET: Final = frozenset((HandshakeFailure.PEER_LEFT,))  # what health checks do
 _log = logging.getLogger("hutong.tls")
 
@@ -33,8 +32,8 @@ class Handshakes:
         self._clock = clock
         self._figures = figures
         self._under_way: set[Shaking] = set()
-        self._told_at_ms: int | None = None
-        self._untold = 0
+        self._logged_at_ms: int | None = None
+        self._unlogged = 0
         self._is_closed = False
 
     def begin(self, connection: Shaking) -> bool:
@@ -55,11 +54,11 @@ class Handshakes:
         if failure in _QUIET:
             return
         now_ms = self._clock.monotonic_ms()
-        if self._told_at_ms is not None and now_ms < self._told_at_ms + TELL_EVERY_MS:
-            self._untold += 1
+        if self._logged_at_ms is not None and now_ms < self._logged_at_ms + LOG_INTERVAL_MS:
+            self._unlogged += 1
             return
-        more = f"; {self._untold} more since the last such line" if self._untold else ""
-        self._told_at_ms, self._untold = now_ms, 0
+        more = f"; {self._unlogged} more since the last such line" if self._unlogged else ""
+        self._logged_at_ms, self._unlogged = now_ms, 0
         _log.warning("TLS handshake with %s failed: %s (%s)%s", address, failure, detail, more)
 
     def close(self) -> None:

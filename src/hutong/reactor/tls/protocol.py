@@ -17,8 +17,9 @@ from typing import Any, Final, cast
 
 from hutong.foundation.timers import Timer
 from hutong.reactor.connections.protocol import AcceptorServices, ConnectionProtocol
+from hutong.reactor.figures import HandshakeFailure
 from hutong.reactor.tls.handshakes import Handshakes
-from hutong.reactor.tls.session import HandshakeFailed, HandshakeFailure, TlsSession
+from hutong.reactor.tls.session import HandshakeFailed, TlsSession
 from hutong.wire.buffer import Buffer
 
 LINGER_MS: Final = 1_000

@@ -10,9 +10,9 @@ Knows nothing of sockets, time or what the plaintext means.
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
-from enum import StrEnum
 from typing import Any, Final
 
+from hutong.reactor.figures import HandshakeFailure
 from hutong.wire.buffer import Buffer
 
 _EXPIRED: Final = 10  # X509_V_ERR_CERT_HAS_EXPIRED
@@ -23,23 +23,6 @@ _NOT_TLS: Final = frozenset(("HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "WRONG_VERSI
 _NO_AGREEMENT: Final = frozenset(
     ("NO_SHARED_CIPHER", "NO_SUITABLE_KEY_SHARE", "UNSUPPORTED_PROTOCOL", "VERSION_TOO_LOW", "NO_PROTOCOLS_AVAILABLE")
 )
-
-
-class HandshakeFailure(StrEnum):
-    """The reason for a failed handshake; also the label of the metric."""
-
-    NO_CERTIFICATE = "the client showed no certificate"
-    EXPIRED = "the client's certificate has expired"
-    REVOKED = "the client's certificate was revoked"
-    NO_CRL = "no valid revocation list of the client's authority"
-    UNKNOWN_AUTHORITY = "no known authority has signed the client's certificate"
-    BAD_CERTIFICATE = "the client's certificate is not valid"
-    REFUSED_BY_PEER = "the client refused, this node's certificate perhaps"
-    NO_AGREEMENT = "no version or cipher in common"
-    NOT_TLS = "what the client sent is not TLS"
-    TOO_SLOW = "the handshake took too long"
-    PEER_LEFT = "the client left"
-    OTHER = "another reason"
 
 
 class HandshakeFailed(Exception):
@@ -72,7 +55,7 @@ class TlsSession:
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return False
         except ssl.SSLError as error:
-            raise HandshakeFailed(_failure_of(error), _told(error)) from None
+            raise HandshakeFailed(_failure_of(error), _text_of(error)) from None
         self.is_open = True
         return True
 
@@ -145,7 +128,7 @@ def _failure_of(error: ssl.SSLError) -> HandshakeFailure:
     return HandshakeFailure.OTHER
 
 
-def _told(error: ssl.SSLError) -> str:
+def _text_of(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     return (error.reason or "unknown").replace("_", " ").lower()

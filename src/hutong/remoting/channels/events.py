@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from hutong.remoting.channels.channel import Channel
 
-TOLD_PER_TURN: Final = 64
+EVENTS_PER_PASS: Final = 64
 _log = logging.getLogger("hutong.remoting")
 
 
@@ -68,17 +68,17 @@ class ChannelEvents:
 
     def _run_pass(self) -> None:
         try:
-            for _ in range(min(TOLD_PER_TURN, len(self._queue))):
+            for _ in range(min(EVENTS_PER_PASS, len(self._queue))):
                 event = self._queue[0]
                 for listener in self.listeners:
-                    self._tell_one(listener, event)
+                    self._report_to(listener, event)
                 self._queue.popleft()
         finally:
             self._is_dropping = self._is_dropping and len(self._queue) * 2 > self._events_max
             if self._queue:
                 self._loop.call_soon(self._run_pass)
 
-    def _tell_one(self, listener: Listener, event: ChannelEvent) -> None:
+    def _report_to(self, listener: Listener, event: ChannelEvent) -> None:
         try:
             listener(event)
         except Exception as error:  # noqa: BLE001  # the supervisor of listeners: the others get the event

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, overl
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import LimitExceeded
 from hutong.runtime.loops.loops import EventLoop
-from hutong.runtime.threads.offload import settle
+from hutong.runtime.threads.offload import perform, settle
 from hutong.runtime.threads.pools import PENDING_WORK_MAX, WorkerPool
 
 if TYPE_CHECKING:
@@ -356,12 +356,5 @@ def _block(
     context: Context, work: Callable[[], T], future: "asyncio.Future[T]", loop: asyncio.AbstractEventLoop
 ) -> None:
     """On a thread of the pool: do the work, unless nobody waits for it any more. `context` is for who reads stacks."""
-    if future.cancelled():
-        return
-    result: T | BaseException
-    try:
-        result = work()
-    except BaseException as error:  # noqa: BLE001  # a supervisor: whatever it is, the waiter gets it
-        result = error
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(settle, future, result)
+    if not future.cancelled():
+        perform(work, partial(settle, future), loop)

@@ -19,11 +19,11 @@ from hutong.foundation.timers import TimerWheel
 from hutong.reactor.accept.acceptor import Acceptor
 from hutong.reactor.connections.channel import Response
 from hutong.reactor.connections.handler import Peer
+from hutong.reactor.figures import HandshakeFailure
 from hutong.reactor.frames.framing import LengthPrefixedFraming
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.tls.protocol import FREE_READS, READ_PAUSE_MS, TlsSource
 from hutong.reactor.tls.server_contexts import ClientAuth, CrlCheck, TlsVersion, server_context
-from hutong.reactor.tls.session import HandshakeFailure
 from hutong.runtime.loops.timers import LoopTimers
 from hutong.wire.buffer import Buffer
 
