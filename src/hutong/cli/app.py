@@ -14,7 +14,7 @@ from hutong.cli import pipeline
 from hutong.cli.bus import bus, rpc
 from hutong.cli.kafka import client_config, consume, group, produce, topic, user
 from hutong.cli.node import cert, configuration, demo, inspection, serve
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 try:
     from typer.exceptions import TyperException
@@ -77,7 +77,7 @@ def run_app(arguments: list[str]) -> int:
     except TyperException as error:
         message = error.format_message().strip()
         if not message:  # typer has printed the help of a command that was called with nothing
-            return 64
+            return ExitCode.USAGE
         sentence = message if message.endswith((".", "?", "!")) else f"{message}."
         raise UsageError(f"{sentence} `hutong --help` lists the commands.") from None
     except typer.Abort:

@@ -37,7 +37,7 @@ def write_zip(path: Path) -> int:
 def main(words: list[str]) -> int:
     if len(words) != 1 or not words[0].endswith(".zip"):
         sys.stderr.write("say where to write the zip: python -m hutong.pipelines.packaging hutong.zip\n")
-        return 64
+        return ExitCode.USAGE
     try:
         write_zip(Path(words[0]))
     except UsageError as error:

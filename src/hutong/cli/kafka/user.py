@@ -88,7 +88,7 @@ def _password(name: str) -> bytes:
         raise UsageError(
             f"A password has from 1 to {PASSWORD_BYTES_MAX} bytes; write it to standard input, or set "
             f"{PASSWORD_VARIABLE}.",
-            65,
+            ExitCode.DATAERR,
         )
     return password
 

@@ -51,7 +51,7 @@ class DemoStream:
     acknowledged_after_seconds: list[float] = field(default_factory=list)
     received_after_seconds: list[float] = field(default_factory=list)
 
-    def take(self, sending: MeasuredSending) -> None:
+    def add_counts(self, sending: MeasuredSending) -> None:
         self.acknowledged, self.bytes_sent = sending.acknowledged, sending.bytes_sent
         self.acknowledged_after_seconds = sending.acknowledged_after_seconds
 
@@ -80,7 +80,7 @@ def send_all(producer: Any, topic: str, values: Iterable[bytes], advance: Callab
     started = time.perf_counter()
     sending.finish()
     stream.produce_seconds += time.perf_counter() - started
-    stream.take(sending)
+    stream.add_counts(sending)
     return stream
 
 
@@ -117,7 +117,7 @@ class LiveStream:
             reading = pool.submit(self._read)
             try:
                 yield
-                self.stream.take(self._sending)
+                self.stream.add_counts(self._sending)
             finally:
                 self._ended.set()
             reading.result()

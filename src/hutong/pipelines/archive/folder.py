@@ -56,6 +56,7 @@ class ArchiveFolder:
         """Raises UsageError when the folder holds something else, CorruptData when its log is damaged."""
         for _ in range(COMMIT_ATTEMPTS_MAX):
             number = max(self._numbers(), default=-1)
+            # An empty folder, or one of other files: the latter is no archive of ours.
             if number < 0:
                 self._refuse_foreign()
                 return Version(-1, Snapshot())
@@ -73,10 +74,12 @@ class ArchiveFolder:
         for _ in range(COMMIT_ATTEMPTS_MAX):
             latest = self.latest()
             changed = change(latest.snapshot)
+            # Nothing to do, for example a batch that is there already.
             if changed is None:
                 return None
             changed.check_invariants()
             version = Version(latest.number + 1, changed)
+            # False means that another writer linked this number first: its version is read and changed anew.
             if self._publish(version):
                 self._drop_old(version.number)
                 return version
@@ -154,6 +157,7 @@ class ArchiveFolder:
 
     def _drop_old(self, number: int) -> None:
         for old in self._numbers():
+            # A reader that has listed the log may still open an older version.
             if old <= number - VERSIONS_KEPT:
                 self._version_path(old).unlink(missing_ok=True)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 JAVA_VERSION_MIN = 17
 VERSION_TIMEOUT_S = 20
@@ -42,7 +42,7 @@ def find_java(environment: Mapping[str, str]) -> Path:
     raise UsageError(
         f"Spark needs Java {JAVA_VERSION_MIN} or later and none was found: install hutong[spark], which brings one, "
         "or set JAVA_HOME",
-        69,
+        ExitCode.UNAVAILABLE,
     )
 
 

@@ -8,13 +8,12 @@ import socket
 from collections.abc import Sequence
 from contextlib import suppress
 
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 CONNECT_SCHEME, STANDALONE_SCHEME = "sc://", "spark://"
 CONNECT_PORT = 15002
 ANSWER_S = 5.0
 LOOPBACK = re.compile(r"localhost|127(?:\.\d+){3}|::1")
-UNAVAILABLE = 69
 
 
 def is_local(master: str) -> bool:
@@ -51,11 +50,12 @@ def check_answers(master: str) -> None:
     if places:
         tried = ", ".join(f"{host}:{port}" for host, port in places)
         kind = "Spark Connect server" if is_connect(master) else "Spark master"
-        raise UsageError(f"no {kind} answers at {tried}: start one, or check --master", UNAVAILABLE)
+        raise UsageError(f"no {kind} answers at {tried}: start one, or check --master", ExitCode.UNAVAILABLE)
 
 
 def _address(text: str, master: str, port: int) -> tuple[str, int]:
     host, separator, port_text = text.rpartition(":")
+    # Without a port, the scheme's default.
     if not separator:
         host, port_text = text, str(port)
     if not host or not port_text.isdecimal() or not 0 < int(port_text) < 2**16:

@@ -47,7 +47,7 @@ def open_producer(options: SinkOptions, query_id: str, batch_id: int) -> Iterato
         with shared_producer(options.cluster, options.timeout_ms) as producer:
             yield Opened(producer, None)
         return
-    suffix = worker_ids().take(query_id, batch_id)
+    suffix = worker_ids().take_id(query_id, batch_id)
     transaction = _begin(transactions, transactional_id(query_id, suffix), options.transaction_timeout_ms)
     cluster = shared_cluster(options.cluster)
     try:

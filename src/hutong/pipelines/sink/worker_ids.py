@@ -26,7 +26,7 @@ class WorkerIds:
     _used: dict[str, tuple[str, int]] = field(default_factory=dict)
     """The query and the batch that each id was taken for last, in that order of time."""
 
-    def take(self, query_id: str, batch_id: int) -> str:
+    def take_id(self, query_id: str, batch_id: int) -> str:
         """The end of a transactional id, whose last transaction is settled."""
         chosen = next(
             (one for one, (query, batch) in self._used.items() if query == query_id and batch < batch_id), None

@@ -34,6 +34,7 @@ class OffsetRule:
 def starting_rule(options: Mapping[str, str], streaming: bool) -> OffsetRule:
     """By default a stream starts at the end, a batch at the beginning. Raises UsageError."""
     rule = _rule(options, "starting", LATEST if streaming else EARLIEST)
+    # As Spark's own source refuses it.
     if not streaming and (rule.otherwise == LATEST or LATEST in (rule.offsets or {}).values()):
         raise UsageError("startingOffsets cannot be latest in a batch query: there would be nothing to read")
     return rule
@@ -67,6 +68,7 @@ def assignment(text: str) -> list[TopicPartition]:
 def _rule(options: Mapping[str, str], side: str, default: int) -> OffsetRule:
     option = f"{side}Timestamp"
     timestamp_ms = count(options, option, least=0)
+    # In the order of Spark's own source: one timestamp, timestamps by partition, offsets.
     if timestamp_ms is not None:
         return OffsetRule(default, timestamp_ms=timestamp_ms, must_match=_must_match(options, side), option=option)
     option = f"{side}OffsetsByTimestamp"

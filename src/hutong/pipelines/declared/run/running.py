@@ -42,7 +42,7 @@ class RunContext:
 
 
 def run(session: "SparkSession", pipeline: Pipeline, around: RunContext) -> str | None:
-    """Run until the input or the user's patience ends. A text for the user, if a job has one."""
+    """Run until the input ends or the user stops it. Return the text that a job has for the user, if any."""
     frames = frames_of(session, pipeline)
     if runs_by_itself(pipeline.transform):
         return _run_job(session, pipeline, frames, around)

@@ -24,7 +24,7 @@ def read_event_log(path: Path, run: SparkRun) -> None:
     reader, reading = EventReader(run), Reading()
     for part in parts_of(path):
         for line in lines_of_file(part, reading):
-            _take(line, reader)
+            _read_line(line, reader)
     reader.finish()
     if reading.line_count + reading.cut_off and not run.spark_version and reader.unreadable_count:
         raise UsageError(f"{path} is no event log of Spark: it has none of its events", ExitCode.DATAERR)
@@ -72,8 +72,9 @@ def _rolled(folder: Path) -> list[Path]:
     return [entry for _, entry in sorted(kept)[:PART_COUNT_MAX]]
 
 
-def _take(line: bytes, reader: EventReader) -> None:
+def _read_line(line: bytes, reader: EventReader) -> None:
     named = NAME.match(line)
+    # Most events of a log are not wanted, and their JSON is not parsed.
     if named and not reader.wants(named[1].decode(errors="replace")):
         return
     try:
@@ -81,13 +82,14 @@ def _take(line: bytes, reader: EventReader) -> None:
     except (ValueError, RecursionError):
         reader.unreadable_count += bool(line.strip())
         return
-    reader.take(event)
+    reader.read_event(event)
 
 
 def _note(run: SparkRun, reader: EventReader, reading: Reading) -> None:
     unreadable = reader.unreadable_count
     if run.ended_ms is None:
         run.note("The event log has no end: the driver is still at work, or it was killed.")
+    # The writer was killed in the middle of a line: one of the unreadable events is that.
     if reading.cut_off and unreadable:
         run.note("The last event is cut off.")
         unreadable -= 1

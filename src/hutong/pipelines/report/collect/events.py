@@ -4,8 +4,8 @@ The log holds what the REST API does not: which stages a stage waits for, the op
 micro-batch of each streaming query. A skipped stage has a new number. If the log has the stage that made the same
 output, that one replaces it, so that the picture connects several jobs.
 
-Strategy: `take` gets one event as parsed JSON. A deviation from Spark's format makes the event unreadable; such events
-are counted and never raise an error. Knows nothing of files.
+Strategy: `read_event` gets one event as parsed JSON. A deviation from Spark's format makes the event unreadable; such
+events are counted and never raise an error. Knows nothing of files.
 """
 
 import json
@@ -65,7 +65,7 @@ class EventReader:
         """Return True if events of this name are used; others need not be parsed."""
         return name in self._handlers
 
-    def take(self, event: object) -> None:
+    def read_event(self, event: object) -> None:
         try:
             # A line of valid JSON may be a list or a number.
             if not isinstance(event, dict):

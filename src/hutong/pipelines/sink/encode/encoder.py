@@ -62,6 +62,7 @@ class Encoder:
         counts = {topic: self._partition_count(topic) for topic, _ in routes}
         for topic, chosen in routes:
             partitions = self._partitions(columns, rows, counts[topic])[chosen]
+            # Such a partition has no leader, so the producer would retry until its time is up.
             if len(partitions) and partitions.max() >= counts[topic]:
                 raise UsageError(
                     f"column partition holds {partitions.max()}, but topic {topic} has {counts[topic]} partitions"
@@ -79,6 +80,7 @@ class Encoder:
             yield self._topic, np.arange(row_count)
             return
         encoded = pc.dictionary_encode(columns["topic"])
+        # A null topic would be dropped from the dictionary, and its rows with it.
         if encoded.null_count:
             raise UsageError("column topic holds a null: every row needs a topic, unless the option topic is set")
         indices = encoded.indices.to_numpy()

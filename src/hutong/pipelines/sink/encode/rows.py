@@ -99,6 +99,7 @@ def header_rows(array: pa.Array) -> HeaderRows:
     filled = array.fill_null([]) if array.null_count else array
     pairs = filled.values
     keys = binary_rows("headers.key", pairs.field(0))
+    # Header keys are not nullable in the protocol; values are.
     if not keys.valid.all():
         raise UsageError("column headers holds a null key: Kafka's headers must have one")
     return HeaderRows(_ends_of(filled, filled.buffers()[1]), keys, binary_rows("headers.value", pairs.field(1)), True)

@@ -82,7 +82,7 @@ class Arena:
         self.bytes_taken = 0
         """Of the sections appended so far."""
         self.rows_taken = 0
-        """Those that their batches claimed; not all of them lie in the window."""
+        """Those that their batches claimed; some may be outside the window."""
         self._row_count = row_count
         self._byte_count = byte_count
         self._lease: ref[Lease] | None = None
@@ -118,8 +118,8 @@ class Arena:
         """Return True if it has room for these further records and bytes."""
         return self.rows_taken + row_count <= self._row_count and self.bytes_taken + byte_count <= self._byte_count
 
-    def take(self, row_count: int, byte_count: int) -> None:
-        """A section is about to be appended."""
+    def reserve(self, row_count: int, byte_count: int) -> None:
+        """Count a section that is about to be appended."""
         self.rows_taken += row_count
         self.bytes_taken += byte_count
 
@@ -133,6 +133,7 @@ class Arena:
         """Empty again; it must be free."""
         columns, headers = self.columns, self.columns.headers
         for valid, nulls in ((columns.keys.valid, KEY_NULLS), (columns.values.valid, VALUE_NULLS)):
+            # Bits are cleared for nulls alone, so without any they are all set still.
             if self.cursor[nulls]:
                 valid.fill(ALL_VALID)
         if self.columns.headers.capacity:
@@ -155,8 +156,10 @@ class Arenas:
             arena.clear()
             if arena.has_room(row_count, byte_count):
                 return arena
+            # Too small for this section: a larger one takes its place.
             self._kept.remove(arena)
         made = Arena(max(row_count, ARENA_ROWS), max(byte_count, ARENA_BYTES), self._names)
+        # Another is used once and freed with its batch.
         if len(self._kept) < ARENAS_KEPT_MAX:
             self._kept.append(made)
         return made
@@ -173,7 +176,7 @@ class Assembler:
         self._constant_rows = 0
 
     def batch(self, arena: Arena) -> pa.RecordBatch:
-        """The records in `arena` as a batch, which the arena's memory is lent to."""
+        """The records in `arena` as a batch that holds a lease of its memory."""
         lent = _Lent(arena.lend())
         return pa.RecordBatch.from_arrays([self._column(name, arena, lent) for name in arena.names], schema=self.schema)
 
@@ -197,6 +200,7 @@ class Assembler:
                 return self._constant(name, count)
 
     def _constant(self, name: str, count: int) -> pa.Array:
+        # Made once for the longest batch so far and sliced for shorter ones.
         if count > self._constant_rows:
             self._constant_rows = count
             self._constants = {

@@ -1,6 +1,6 @@
 """From a fetched record set to Arrow batches: choose the batches, check them, unpack them, decode them.
 
-Uncompressed batches are decoded where they lie, a whole run in one call; compressed ones are unpacked first. One Arrow
+Uncompressed batches are decoded in place, a whole run in one call; compressed ones are unpacked first. One Arrow
 batch takes several runs, of several fetches too: its size, on which Spark's own cost per row depends, follows neither
 the producers' batching nor what a broker sends at a time. Memory is bounded: what one batch may unpack to, and how much
 is decoded before it is handed on.
@@ -44,14 +44,12 @@ LARGE_ROW_BYTES = 512
 """Rows of this size on average are few even in a small batch, and a large one leaves the processor's caches."""
 UNPACKED_BYTES_MAX = 512 * 2**20
 """The most that one compressed batch may unpack to; Arrow's binary columns end at 2 GiB."""
-
-
 RECORDS_MAX = 2**24
 """The most records in one compressed batch: their columns take 30 bytes each, before keys and values."""
 
 
 class Section(NamedTuple):
-    """Batches whose records lie uncompressed in `data`."""
+    """Batches with uncompressed records in `data`."""
 
     data: Bytes
     rows: Int64s
@@ -78,25 +76,27 @@ class Decoder:
 
         Every batch that is decoded has passed its CRC check. Raises ProtocolError naming the offset of a batch that is
         corrupt or malformed, or that unpacks to too much. What an earlier record set held is left out of a later one.
-        A record set is not looked at any more when the next is asked for.
+        A record set is done with when the next is requested.
         """
         window = RecordWindow(first, end, "key" in self._names, "value" in self._names, "headers" in self._names)
         arena: Arena | None = None
         for records, batches, aborted in record_sets:
             for section in self._sections(records, self._wanted(records, batches, window, aborted)):
                 row_count = int(section.rows[:, RECORD_COUNT].sum())
+                # A section is never split, so the batch ends before it.
                 if arena is not None and not arena.has_room(row_count, section.byte_count):
                     yield from self._closed(arena)
                     arena = None
                 if arena is None:
                     arena = self._arenas.empty(row_count, section.byte_count)
-                arena.take(row_count, section.byte_count)
+                arena.reserve(row_count, section.byte_count)
                 problem, number = decode_batches(section.data, section.rows, window, arena.columns, arena.cursor)
                 if problem != WELL_FORMED:
                     raise self._malformed(section.rows[number], PROBLEMS[problem])
                 if _is_full(arena):
                     yield from self._closed(arena)
                     arena = None
+            # A broker may send a batch again that the last fetch ended with.
             if batches.count:
                 window = window._replace(first=max(window.first, batches.next_offset))
         if arena is not None:
@@ -116,7 +116,7 @@ class Decoder:
         return wanted
 
     def _closed(self, arena: Arena) -> Iterator[pa.RecordBatch]:
-        """One Arrow batch, or none when no record lay in the window."""
+        """One Arrow batch, or none without a record in the window."""
         if arena.row_count:
             yield self._assembler.batch(arena)
 
@@ -126,6 +126,7 @@ class Decoder:
         compressed = np.flatnonzero(rows[:, ATTRIBUTES] & CODEC_MASK).tolist()
         start = 0
         for position in [*compressed, len(rows)]:
+            # A run of uncompressed batches is decoded in one compiled call.
             if position > start:
                 run = rows[start:position]
                 yield Section(data, run, int(run[-1, END] - run[0, RECORDS_AT]))
@@ -137,6 +138,7 @@ class Decoder:
         codec = int(row[ATTRIBUTES] & CODEC_MASK)
         if codec > max(Compression):
             raise self._malformed(row, f"its compression {codec} is not defined")
+        # Before unpacking: the columns are allocated for the number in the header.
         if row[RECORD_COUNT] > RECORDS_MAX:
             raise self._malformed(row, f"it claims more than {RECORDS_MAX} records")
         try:
@@ -145,6 +147,7 @@ class Decoder:
             raise self._malformed(row, f"it unpacks to more than {UNPACKED_BYTES_MAX} bytes") from error
         except ProtocolError as error:
             raise self._malformed(row, str(error)) from error
+        # The count in the header is not proved by the CRC alone: anybody can write both.
         if row[RECORD_COUNT] > len(unpacked) // RECORD_BYTES_MIN:
             raise self._malformed(row, "it claims more records than it can hold")
         inside = row.copy()

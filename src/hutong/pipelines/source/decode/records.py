@@ -161,8 +161,10 @@ def decode_batch(data: BytePointer, batch: Int64s, window: RecordWindow, columns
             return record.problem
         position, next_delta = record.end, record.offset_delta + 1
         offset = base_offset + record.offset_delta
+        # A fetch returns whole batches, which may begin before the wanted offset.
         if offset < first or offset >= window_end:
             continue
+        # Checked although the arena was sized by the headers: compiled code writes without bounds.
         if row >= columns.capacity:
             return BUFFER_FULL
         columns.offsets[row] = offset
@@ -191,6 +193,7 @@ def read_record(data: BytePointer, position: int, batch_end: int, next_delta: in
     Offsets must rise from record to record, as a repeated one would be read twice. Compaction may remove some.
     """
     size, body = read_varint(data, position, batch_end)
+    # A negative size would step back into bytes that were read already.
     if body < 0 or size < 0 or size > batch_end - body:
         return RecordFields(BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0)
     end = body + size
@@ -199,6 +202,7 @@ def read_record(data: BytePointer, position: int, batch_end: int, next_delta: in
     key_size, key_at = read_varint(data, at, end)
     if key_at < 0 or key_size > end - key_at:
         return RecordFields(BAD_FIELD, 0, 0, 0, 0, 0, 0, 0, 0)
+    # A delta beyond the header's last offset would be read again with the next batch.
     if offset_delta < next_delta or offset_delta > last_delta:
         return RecordFields(BAD_OFFSET, 0, 0, 0, 0, 0, 0, 0, 0)
     value_size, value_at = read_varint(data, key_at + max(key_size, 0), end)
@@ -217,6 +221,7 @@ def append_headers(data: BytePointer, position: int, end: int, headers: HeaderCo
     A record without headers gets a null, as Spark's own Kafka source has it.
     """
     count, at = read_varint(data, position, end)
+    # A negative count would skip the loop and leave the bytes unread.
     if at < 0 or count < 0:
         return BAD_HEADERS
     for _ in range(count):
@@ -227,19 +232,23 @@ def append_headers(data: BytePointer, position: int, end: int, headers: HeaderCo
         if value_at < 0 or value_size > end - value_at:
             return BAD_HEADERS
         slot = cursor[HEADER]
+        # Each header takes two bytes at least, so only a forged batch gets here.
         if slot >= headers.capacity:
             return BUFFER_FULL
         key_bytes = append_bytes(data, key_at, key_size, headers.keys, slot, cursor[HEADER_KEY_BYTES])
         value_bytes = append_bytes(data, value_at, value_size, headers.values, slot, cursor[HEADER_VALUE_BYTES])
         if key_bytes < 0 or value_bytes < 0:
             return BUFFER_FULL
+        # ASCII needs no check as UTF-8; any other byte leads to the slow path in `columns`.
         for index in range(key_size):
             cursor[ODD_HEADER_KEYS] |= data[key_at + index] & 0x80
         cursor[HEADER], cursor[HEADER_KEY_BYTES], cursor[HEADER_VALUE_BYTES] = slot + 1, key_bytes, value_bytes
         at = value_at + max(value_size, 0)
+    # Bytes after the last header would be lost without a word.
     if at != end:
         return BAD_HEADERS
     headers.ends[row + 1] = cursor[HEADER]
+    # Bit `row` of the validity bitmap: Arrow counts bits from the lowest.
     if count == 0:
         headers.valid[row >> 3] &= np.uint8(0xFF ^ (1 << (row & 7)))
     return WELL_FORMED
@@ -254,6 +263,7 @@ def append_bytes(data: BytePointer, position: int, size: int, column: BinaryColu
     if size < 0:
         column.valid[row >> 3] &= np.uint8(0xFF ^ (1 << (row & 7)))
         size = 0
+    # -1 from the row before is passed on, so that the caller tests once after the loop.
     if filled < 0 or size > column.capacity - filled:
         return -1
     copy_bytes(column.content, filled, data, position, size)
@@ -264,6 +274,7 @@ def append_bytes(data: BytePointer, position: int, size: int, column: BinaryColu
 @inlined
 def time_of(batch: Int64s, timestamp_delta: int) -> tuple[int, int]:
     """A record's time in microseconds and its type as Kafka numbers it: 0 set by the producer, 1 by the broker."""
+    # With LogAppendTime the batch's maximum is the time of all its records.
     if batch[ATTRIBUTES] & LOG_APPEND_TIME:
         return to_microseconds(batch[MAX_TIMESTAMP]), 1
     return to_microseconds(batch[BASE_TIMESTAMP] + timestamp_delta), 0

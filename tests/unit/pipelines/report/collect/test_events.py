@@ -26,7 +26,7 @@ def read(events: list[dict[str, Any]]) -> tuple[SparkRun, EventReader]:
     run = SparkRun()
     reader = EventReader(run)
     for event in events:
-        reader.take(event)
+        reader.read_event(event)
     reader.finish()
     return run, reader
 
