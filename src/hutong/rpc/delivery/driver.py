@@ -210,11 +210,9 @@ class CallMemory:
                     records = [(encode_key(key), encode_record(record)) for key, record in changes]
                     self._host.append(self._entry, records, partial(self._stored, number))
                 case Execute(ticket, call):
-                    self._execute(self._starting.pop(ticket), call)
-
-    def _execute(self, asker: _Asker, call: CallId) -> None:
-        self.executed_total += 1
-        asker.run(asker.execute, partial(self._executed, call))
+                    self.executed_total += 1
+                    asker = self._starting.pop(ticket)
+                    asker.run(asker.execute, partial(self._executed, call))
 
     def _executed(self, call: CallId, outcome: Outcome) -> None:
         """In the binding's context."""

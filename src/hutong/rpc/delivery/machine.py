@@ -233,6 +233,8 @@ class CallMemoryMachine:
         if sequence < session.acked_below:  # it acknowledges itself
             self._out.append(Answer(event.ticket, EXPIRED))
             return
+        # A wall clock that was set back while the memory was empty must not put off the scan by as much.
+        self._tick_ms = min(self._tick_ms, event.now_ms + TICK_MS)
         # Waiters can join before the start is durable, hence STARTING. Execution waits for the store.
         session.calls[sequence] = KeptCall(
             CallState.STARTING, event.now_ms, fingerprint=event.fingerprint, waiters=[event.ticket]

@@ -339,6 +339,16 @@ def test_a_forgotten_session_is_refused_though_the_clock_goes_back() -> None:
     assert scene.again().ask(ANN, 0, now_ms=NOW) == [Answer(1, EXPIRED)]
 
 
+def test_the_next_scan_is_near_though_the_clock_went_back_while_nothing_was_remembered() -> None:
+    scene = Scene()
+    assert scene.memory.next_tick_ms() is None
+    scene.tell(Tick(NOW))
+    scene.ask(ANN, 0, now_ms=NOW - SKEW)
+    assert scene.memory.next_tick_ms() == NOW - SKEW + 1_000
+    scene.tell(Tick(NOW - SKEW + 1_000))
+    assert scene.memory.next_tick_ms() == NOW - SKEW + 2_000
+
+
 def test_a_session_half_forgotten_at_a_crash_is_refused() -> None:
     """Each part of the deletions may be in the store."""
     scene = Scene()
