@@ -35,7 +35,7 @@ class JournalEvents:
 
     def __init__(self) -> None:
         self.flush_due: Callable[[], None] = _ignore  # a chunk was sealed, or somebody waits for one
-        self.batch_deferred: Callable[[], None] = _ignore  # the first batch that nobody waits for: seal it some time
+        self.batch_deferred: Callable[[], None] = _ignore  # the first batch that nobody waits for: a timer seals it
         self.commit_followed: Callable[[], None] = _ignore  # a commit came after the flush of the same bytes
         self.log_trimmed: Callable[[], None] = _ignore  # a log starts later than it did, or was deleted
         self.segment_closed: Callable[[Segment], None] = _ignore  # it gets no more chunks

@@ -1,9 +1,9 @@
 """A stand-in for a journal that could not be opened: it accepts no records, returns none, and touches no file.
 
-Strategy: a journal without a file on a disk that refuses everything, failed from the beginning. Its logs are empty, and
-hide it: reads and searches are refused with KAFKA_STORAGE_ERROR, as Apache Kafka refuses readers of an offline log
-directory. An answer from an empty log would be worse than none: a consumer whose offset is out of range starts again
-from the beginning.
+Strategy: a journal without a file on a disk that refuses everything, failed from the beginning. Its logs are empty, but
+do not say so: reads and searches are refused with KAFKA_STORAGE_ERROR, as Apache Kafka refuses readers of an offline
+log directory. An answer from an empty log would be worse than none: a consumer whose offset is out of range starts
+again from the beginning.
 
 The folder stays as it is, for `hutong doctor` and the next start.
 """

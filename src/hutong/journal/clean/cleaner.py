@@ -219,7 +219,7 @@ class Cleaner(JournalPart):
             transactions=CleanedTransactions(None if transactions is None else transactions.aborted.rows()),
         )
 
-    # -- going on
+    # -- slices
 
     def _pump(self) -> None:
         """Submit slice after slice; results may come before `submit` returns."""

@@ -5,7 +5,7 @@ out the segments that it has replaced. Their files are removed later: once nobod
 far are on disk, and once the last checkpoint covers them. So a start always finds the end of each log and the state of
 its producers.
 
-A check is cheap: the log that kept the oldest segment the last time most often still does.
+A check is cheap: it begins with the log that kept the oldest segment the last time.
 """
 
 from collections.abc import Mapping

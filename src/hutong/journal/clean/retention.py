@@ -2,10 +2,10 @@
 
 Strategy: the unit is a log's span, its share of one segment, as Kafka's is the segment file: a span goes when its
 greatest timestamp is too old, or when the log without it is still as large as it may be. Only the start of a log
-moves; bytes go when every log has moved past a whole segment, oldest segment first. So that they go at all, a segment
-is closed when it has grown old for one of its logs or holds much of one, however quiet the journal is.
+moves; bytes are removed when every log has moved past a whole segment, oldest segment first. A segment must be closed
+for that, so it is when it is too old, or holds too much, for one of its logs, even in a quiet journal.
 
-Pure: decides, and removes nothing. A check of a log costs as many steps as spans go, and one more.
+Pure: decides, and removes nothing. A check of a log costs one step for each span that it gives up, and one more.
 """
 
 from collections.abc import Iterable

@@ -40,7 +40,7 @@ class Jobs:
         """
         self._in_flight += 1
         self._queued.append((work, then))
-        self._work_on()
+        self._begin_next()
 
     def submit_flush(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
         """Submit a flush, which waits for no other work."""
@@ -61,7 +61,7 @@ class Jobs:
         self._in_flight -= len(self._queued)
         self._queued.clear()
 
-    def _work_on(self) -> None:
+    def _begin_next(self) -> None:
         if self._is_working or not self._queued:
             return
         work, then = self._queued.popleft()
@@ -69,7 +69,7 @@ class Jobs:
         def ended(outcome: object) -> None:
             self._is_working = False
             self._ended(then, outcome)
-            self._work_on()
+            self._begin_next()
 
         self._is_working = True
         try:

@@ -2,7 +2,7 @@
 
 Strategy: a read that fails says nothing of what is written: other places can be read, and each flush has an answer of
 its own. So a failure ends nothing here, while Apache Kafka takes the whole log directory offline. But an operator must
-see to the disk, and an error code alone says too little to a client that retries for ever.
+repair the disk, and learns nothing from clients that retry for ever.
 
 Knows nothing of damage (CorruptData): the check of the data read reports that.
 """

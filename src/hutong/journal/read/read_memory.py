@@ -2,8 +2,8 @@
 
 Strategy: fresh memory costs more than the copy that fills it, because the kernel zeroes each of its pages first. So
 memory is handed out as a view of an anonymous mapping that stays on a list, and whether it is free is tested, not
-tracked: a mapping refuses to be resized while a view of it is held (as in `foundation.regions`). What a slow reader
-holds for long falls off the list and lives on by the views held of it.
+tracked: a mapping refuses to be resized while a view of it is held (as in `foundation.regions`). Memory that a slow
+reader holds for long leaves the list, and is freed with its last view.
 
 Knows nothing of files. For one thread: what a worker fills was taken before, on the loop.
 """

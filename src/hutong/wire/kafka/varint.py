@@ -1,4 +1,4 @@
-"""Variable-length integers (KIP-482 lengths, record fields) and tagged fields that nobody here knows.
+"""Variable-length integers (KIP-482 lengths, record fields) and unknown tagged fields.
 
 Seven bits a byte, least significant first, the high bit set on all but the last byte; signed ones are zig-zag coded.
 Reading past the end raises IndexError, which the caller translates once at its outer function.

@@ -11,8 +11,8 @@ Strategy: nearly every frame has a binary header without a remark: it is read by
 and a receiver can recognize one. Every length is checked before it is used, and must fit exactly. ProtocolError is the
 only error that leaves a decoder.
 
-Java's remoting (4.9.8, 5.3.3) is what this follows. Known of others: ali-ons writes numbers and booleans as values of
-ext fields, Go and ali-ons set no oneway flag, and all take an answer in JSON. Knows nothing of what a code means.
+This follows Java's remoting (4.9.8, 5.3.3). Known differences of others: ali-ons writes numbers and booleans as values
+of ext fields, Go and ali-ons set no oneway flag, and all take an answer in JSON. Knows nothing of what a code means.
 """
 
 import struct
@@ -115,15 +115,15 @@ def decode(frame: Buffer) -> Command:
     if size >= 25:  # a binary header without a remark, behind its mark
         mark, code, language, version, opaque, flag, remark_size, ext_size = _unpack_fixed(frame)
         end = mark - _BINARY_MARK + 4
-        # One comparison covers every length: a wrong mark, remark or ext size fails it and takes the careful way.
+        # One comparison covers every length: a wrong mark, remark or ext size fails it and goes to the general decoder.
         if not remark_size and end == 25 + ext_size and 25 <= end <= size and end <= _HEADER_END_MAX:
             ext_block = bytes(frame[25:end]) if ext_size else None
             return Command(code, opaque, flag, ext_block, frame[end:], None, None, language, version)
-    return _decode_carefully(frame, size)
+    return _decode_general(frame, size)
 
 
-def _decode_carefully(frame: Buffer, size: int) -> Command:
-    """Any frame, and what is wrong with it."""
+def _decode_general(frame: Buffer, size: int) -> Command:
+    """Decode any frame, or name its fault."""
     if size < 4:
         raise ProtocolError(f"a frame of {size} bytes has no header")
     (mark,) = _MARK.unpack_from(frame)
@@ -168,7 +168,7 @@ def encode(command: Command, *, serialization: int | None = None) -> list[Buffer
         and command.version == VERSION
         and command.language == PYTHON
     ):
-        # None where a number does not fit its field: the careful way reports which.
+        # None where a number does not fit its field: the general encoder reports which.
         plain = _encode_plain(command)
         if plain is not None:
             return plain
@@ -239,7 +239,7 @@ def decode_ext(block: Buffer) -> dict[str, str]:
 
 
 def _encode_plain(command: Command) -> list[Buffer] | None:
-    """The frame of a command such as we make them ourselves; None where the careful way has to look at it."""
+    """The frame of a command as this node makes them; None if it needs the general encoder."""
     ext_block, body = command.ext_block or b"", command.body
     # A large body is not copied into one buffer.
     if len(ext_block) + len(body) > _PLAIN_BYTES_MAX:
