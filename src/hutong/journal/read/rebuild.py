@@ -3,6 +3,8 @@
 Runs on workers. Knows nothing of the running journal.
 """
 
+from contextlib import suppress
+
 from hutong.foundation.errors import CorruptData
 from hutong.journal.files.disk import Disk, DiskFile, read_file
 from hutong.journal.files.segment import Segment
@@ -38,13 +40,18 @@ def load_or_rebuild_index(
 ) -> SegmentIndex:
     """The index of a segment up to its end. Blocks. Raises CorruptData if the segment is damaged, StorageError."""
     end_position = disk_end if segment.end_position is None else segment.end_position
-    content = read_file(disk, segment.index_path)
-    if content is not None:
-        try:
-            covered, index = parse_index(content, settings.index_interval_bytes, settings.index_distance_bytes)
-        except CorruptData:
-            pass
-        else:
-            if index.base_position == segment.base_position and covered == end_position:
-                return index
+    with suppress(CorruptData):
+        index = load_index(disk, segment, end_position, settings)
+        if index is not None:
+            return index
     return rebuild_index(file, segment.base_position, end_position, settings)
+
+
+def load_index(disk: Disk, segment: Segment, end_position: int, settings: JournalSettings) -> SegmentIndex | None:
+    """The index file, None if it is missing or covers another part. Blocks. Raises CorruptData, StorageError."""
+    content = read_file(disk, segment.index_path)
+    if content is None:
+        return None
+    covered, index = parse_index(content, settings.index_interval_bytes, settings.index_distance_bytes)
+    # An index on disk may be of another moment: a crash can come between its writing and the checkpoint's.
+    return index if covered == end_position and index.base_position == segment.base_position else None

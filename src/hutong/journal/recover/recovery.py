@@ -28,8 +28,8 @@ from hutong.journal.files.segment import PREPARED_NAME, Segment, checked_size, s
 from hutong.journal.files.spans import span_of
 from hutong.journal.format import chunk
 from hutong.journal.format.clean_offsets import CLEAN_OFFSETS_NAME, parse_clean_offsets
-from hutong.journal.format.index import SegmentIndex, Summary, encode_index, parse_index, parse_summary
-from hutong.journal.read.rebuild import rebuild_index
+from hutong.journal.format.index import SegmentIndex, Summary, encode_index, parse_summary
+from hutong.journal.read.rebuild import load_index, rebuild_index
 from hutong.journal.read.walk import WINDOW_BYTES_MAX, SegmentWindow
 from hutong.journal.recover.checkpoint import CHECKPOINT_NAME, Checkpoint, parse_checkpoint
 from hutong.journal.recover.recovered import Recovered, RecoveredLog, RecoveryReport
@@ -280,16 +280,11 @@ class _Recovery:
 
     def _index_up_to(self, segment: Segment, file: DiskFile, position: int) -> SegmentIndex:
         """The index of the part of a segment that need not be scanned."""
-        settings = self._settings
         if position > segment.base_position:
-            content = read_file(self._disk, segment.index_path)
             try:
-                if content is not None:
-                    covered, index = parse_index(content, settings.index_interval_bytes, settings.index_distance_bytes)
-                    # The index on disk may be of another moment than the checkpoint: a crash can come between the two
-                    # writes.
-                    if covered == position and index.base_position == segment.base_position:
-                        return index
+                index = load_index(self._disk, segment, position, self._settings)
+                if index is not None:
+                    return index
             except CorruptData as error:
                 self._report.repairs.append(f"{segment.index_path}: {error}; it was rebuilt.")
         return self._rebuilt(segment, file, position)
