@@ -235,6 +235,7 @@ class ShareCoordinator:
         if not self._directory.has_room(group_id, holder):
             self._refusals.log_refusal(group_id, holder, f"there are {len(self._directory)} groups")
             return None
+        # Another kind has the id, though there is room for more groups.
         if not self._directory.claim(group_id, GroupKind.SHARE, holder):
             return None
         return self._put(group_id, 0)

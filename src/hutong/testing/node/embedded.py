@@ -75,7 +75,9 @@ class EmbeddedNode:
         self._users = dict(users or {})
         self._flags = {**DEFAULTS, **(settings or {})}
         _settings(self._flags, 0, Path())  # to complain at once
+        # A slow fault sleeps on the thread that uses the disk, which a slow disk would block as well.
         self._plan = FaultPlan(sleep=sleep)
+        # One disk for all lives of the node, so that data outlive `kill` and `restart`.
         self._disk: Disk = FaultyDisk(MemoryDisk() if data_dir is None else RealDisk(), self._plan)
         self._thread: LoopThread | None = None
         self._port: ReservedPort | None = None
@@ -163,6 +165,7 @@ class EmbeddedNode:
         try:
             if self._thread is not None:
                 self._thread.run(self._end_all())
+        # Also where the node cannot be stopped in order: thread and port must not stay.
         finally:
             self._put_away()
 
@@ -340,6 +343,7 @@ class EmbeddedNode:
 
     async def _present_bus(self) -> "EventBus":
         if self._life is not None and self._life.has_bridges:
+            # Clients of the bridges are on the node's own bus: a message on another one would not reach them.
             return self._life.bus
         return await self._node_bus.bus()
 
@@ -387,6 +391,7 @@ class EmbeddedNode:
         thread = self.thread
         network = self._network
         assert network is not None
+        # Faults belong to the node's loop; a test changes them from its own thread.
         return thread.call(lambda: work(network))
 
     def _wait(self, work: Coroutine[Any, Any, T], helper: str) -> T:
@@ -410,6 +415,7 @@ def _is_on_a_loop() -> bool:
 
 
 def _settings(flags: Mapping[str, str], port: int, folder: Path) -> Settings:
+    # Refused instead of ignored: a test that names a port expects the node to be there.
     own = next((name for name in _OWN if name in flags), None)
     if own is not None:
         raise UsageError(f"{own} is the embedded node's own to choose; leave it out.")
