@@ -41,14 +41,14 @@ _NOBODY: Final = {"iterations": DECOY_ITERATIONS, "salt": "00" * 32, "stored_key
 
 
 def mechanism_of(number: int) -> Mechanism:
-    """Raises Refused(UNSUPPORTED_SASL_MECHANISM)."""
+    """Return the mechanism of Kafka's number for it. Raises Refused(UNSUPPORTED_SASL_MECHANISM)."""
     if number not in MECHANISMS:
         raise Refused(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "There is no such SCRAM mechanism.")
     return MECHANISMS[number]
 
 
 def check_credential(user: str, mechanism: Mechanism, iterations: int, salt: bytes, salted_password: bytes) -> None:
-    """Raises Refused(UNACCEPTABLE_CREDENTIAL) where a credential cannot be kept."""
+    """Check that a credential can be kept. Raises Refused(UNACCEPTABLE_CREDENTIAL)."""
     check_user(user)
     # RFC 5802 leaves the count to the server. A worker hashes a PLAIN password as many times.
     if not mechanism.iterations_min <= iterations <= ITERATIONS_MAX:
@@ -61,7 +61,7 @@ def check_credential(user: str, mechanism: Mechanism, iterations: int, salt: byt
 
 
 def check_user(user: str) -> None:
-    """Raises Refused(UNACCEPTABLE_CREDENTIAL)."""
+    """Check the length of a name. Raises Refused(UNACCEPTABLE_CREDENTIAL)."""
     if not 0 < len(user) <= USER_CHARACTERS_MAX:
         raise Refused(
             ErrorCode.UNACCEPTABLE_CREDENTIAL, f"The name of a user has from 1 to {USER_CHARACTERS_MAX} characters."
@@ -91,7 +91,7 @@ class ScramUsers:
         return sorted(self._table.entries)
 
     def iterations(self, user: str) -> Mapping[int, int] | None:
-        """Of each mechanism that the user has a credential for; None for an unknown user."""
+        """The iterations of each of the user's credentials, by mechanism; None for an unknown user."""
         kept = self._table.entries.get(user)
         return None if kept is None else {int(number): kept[number]["iterations"] for number in sorted(kept)}
 
@@ -117,13 +117,13 @@ class ScramUsers:
         self._table.put(user, kept or None, then)
 
     def remove(self, user: str, then: Continuation[None]) -> None:
-        """With all credentials."""
+        """Remove a user with all credentials."""
         self._table.put(user, None, then)
 
     def credential(self, user: str, mechanism: Mechanism) -> Credential | None:
         """The user's stored credential, once it is durable."""
         kept = (self._table.entries.get(user) or {}).get(str(mechanism.number))
-        parsed = _credential(kept or _NOBODY)  # for unknown users too, else its time would tell
+        parsed = _credential(kept or _NOBODY)  # for unknown users too, or the time would betray them
         return None if kept is None else parsed
 
     def decoy(self, user: str, mechanism: Mechanism) -> Credential:
@@ -132,8 +132,8 @@ class ScramUsers:
         return scram_credentials.decoy(mechanism, secret, user, DECOY_ITERATIONS, NEW_SALT_BYTES)
 
     def password_check(self, user: str) -> Callable[[bytes], bool]:
-        """Tells whether a password is the user's. It takes milliseconds, and as many for who is not known."""
-        decoy = self.decoy(user, SHA_512)  # made for known users too, else its time would tell
+        """Return a check of the user's password. It takes milliseconds, and as many for an unknown user."""
+        decoy = self.decoy(user, SHA_512)  # made for known users too, or the time would betray unknown ones
         for mechanism in (SHA_512, SHA_256):
             kept = self.credential(user, mechanism)
             if kept is not None:
@@ -141,7 +141,7 @@ class ScramUsers:
         return _password_check(SHA_512, decoy, is_known=False)
 
     def _new_secret(self) -> str:
-        """Counts from now on; if it cannot be stored, the next start makes another."""
+        """Make the secret of decoys. If it cannot be stored, the next start makes another."""
         secret = self._random_bytes(_SECRET_BYTES).hex()
         self._decoys.put(_SECRET, secret, lambda _error: None)
         return secret

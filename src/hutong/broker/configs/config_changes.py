@@ -94,7 +94,7 @@ def alter_whole(
 
 
 def check_configs(context: RequestContext[AdminParts], operation: Operation, kind: int, name: str) -> None:
-    """Raises Refused where the client may not do that with the settings of a resource."""
+    """Check the client's right to the settings of a resource. Raises Refused."""
     if kind == TOPIC:
         check(context, operation, ResourceType.TOPIC, name)
     elif kind == GROUP:
@@ -106,7 +106,7 @@ def check_configs(context: RequestContext[AdminParts], operation: Operation, kin
 
 
 def check_once(names: Sequence[str]) -> None:
-    """Raises Refused(INVALID_REQUEST) where a setting is named twice."""
+    """Check that no setting is named twice. Raises Refused(INVALID_REQUEST)."""
     if len(set(names)) < len(names):
         raise Refused(ErrorCode.INVALID_REQUEST, "A request names a setting of a resource once.")
 

@@ -58,7 +58,7 @@ class MetricsConfigs:
         return dict(self._table.latest(name) or {})
 
     def check(self, overrides: Mapping[str, str]) -> None:
-        """Raises Refused(INVALID_REQUEST)."""
+        """Check the names and values of settings. Raises Refused."""
         for name, value in overrides.items():
             key = METRICS_KEYS.get(name)
             if key is None:

@@ -100,7 +100,7 @@ class NodeConfigs:
         return key if not prefix or base in self._of_listeners else None
 
     def names(self) -> set[str]:
-        """All that can be changed, those of listeners where somebody has set them."""
+        """The names of all settings that can be changed, and of those that a listener has for itself."""
         set_for_listeners = {name for name in self._node_started_with if _split(name)[0]}
         return {*self._keys, *set_for_listeners, *(name for name in self.of(self._node_name) if _split(name)[0])}
 

@@ -8,7 +8,7 @@ _FENCED_FROM: Final = 2  # of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn (KI
 
 
 def for_client(error: ErrorCode, api_version: int) -> ErrorCode:
-    """In the requests of a transaction but InitProducerId."""
+    """The error for a client of this version, in the requests of a transaction after InitProducerId."""
     if error is ErrorCode.PRODUCER_FENCED and api_version < _FENCED_FROM:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error

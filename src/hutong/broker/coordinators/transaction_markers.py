@@ -88,7 +88,7 @@ class TransactionMarkers:
 
 
 class _Gathered:
-    """Counts the markers that are out."""
+    """A count of the markers that are not durable yet."""
 
     __slots__ = ("_count", "_remaining", "_then")
 

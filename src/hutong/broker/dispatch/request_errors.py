@@ -23,7 +23,7 @@ ErrorReader = Callable[[Any], "set[int] | None"]
 
 
 class RequestErrors:
-    """Of all APIs. Totals rise for as long as the node runs."""
+    """Counts of failed requests, for all APIs. Totals rise for as long as the node runs."""
 
     def __init__(self) -> None:
         self.totals: dict[tuple[int, int], int] = {}  # by API and code
@@ -42,7 +42,7 @@ def errors_in(api_key: int) -> ErrorReader:
 
 
 def _reader_of(table: type[Any]) -> ErrorReader | None:
-    """None where such a table has no error code."""
+    """The reader for a table of the wire; None where it has no error code."""
     readers: list[ErrorReader] = []
     for name, row in rows_of(table):
         if name == "error_code":
@@ -75,7 +75,7 @@ def _named(name: str) -> ErrorReader:
 
 
 def _codes_of(name: str) -> ErrorReader:
-    """Of parts that have one code each, such as partitions: there may be thousands."""
+    """The reader for a list of parts with one code each, such as partitions: there may be thousands."""
     parts_of = attrgetter(name)
 
     def read(answer: Any) -> set[int] | None:

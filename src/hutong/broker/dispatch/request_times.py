@@ -37,7 +37,7 @@ _log = logging.getLogger("hutong.requests")
 
 
 class ApiTimes:
-    """Of one API, in microseconds."""
+    """The histograms of one API, in microseconds."""
 
     __slots__ = (*STAGES, "api_key", "is_long_poll")
 
@@ -60,7 +60,7 @@ class ApiTimes:
         self.total.record_many(local_us + remote_us, requests)
 
     def zeros(self, stage: str, requests: int) -> int:
-        """For how many of all requests a stage took no time and was not counted."""
+        """The number of requests that a stage took no time of, and did not count."""
         counted: Histogram = getattr(self, stage)
         return max(0, requests - counted.count)
 
@@ -82,7 +82,7 @@ class RequestTimes:
 
     @property
     def all(self) -> Mapping[int, ApiTimes]:
-        """Those of the APIs that were used."""
+        """The times of every API that was used."""
         return self._of
 
     def report_slow(

@@ -79,7 +79,7 @@ class FullFetch:
         return False
 
     def wait_no_more(self, wake: Callable[[], None]) -> None:
-        """Nothing of a session waits."""
+        """Do nothing: there is no session yet that could wait."""
 
     def finish(self, response: FetchResponse) -> FetchResponse:
         """The response to send, made of that of the last pass."""

@@ -81,7 +81,7 @@ class Entry:
         self.log_start_offset = data.log_start_offset
 
     def watch(self, log: Watched) -> None:
-        """Be due at the log's next call."""
+        """Let the log's next call make the entry due."""
         # A topic that was deleted and made again has another log.
         if self.watched is not log:
             self.unwatch()
@@ -227,7 +227,7 @@ class FetchSessions:
 
     @property
     def partitions(self) -> int:
-        """Of all sessions."""
+        """The number of partitions in all sessions."""
         return self._partitions.taken
 
     def __len__(self) -> int:

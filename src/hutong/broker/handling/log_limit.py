@@ -9,7 +9,7 @@ LOG_INTERVAL_MS: Final = 1_000
 
 
 class LogLimit:
-    """At most one line in each interval."""
+    """A bound on log lines: at most one in each interval."""
 
     __slots__ = ("_logged_at_ms", "_skipped")
 

@@ -160,7 +160,7 @@ def _must_wait(request: ProduceRequest, context: RequestContext[ProduceParts]) -
 def _submitted(
     request: ProduceRequest, context: RequestContext[ProduceParts], denied: frozenset[str]
 ) -> list[Submitted]:
-    """All batches of the request in order, with the rules of their topics; without, where they are refused anyway."""
+    """All batches of the request in order, with the rules of their topics; None for those that are refused anyway."""
     topics, now_ms = context.broker.topics, context.broker.clock.wall_ms()
     zstd_allowed = context.api_version >= _ZSTD_FROM_VERSION
     submitted: list[Submitted] = []
@@ -184,7 +184,7 @@ def _denied_topics(request: ProduceRequest, context: RequestContext[ProduceParts
 
 
 def _name(topic_data: TopicProduceData, context: RequestContext[ProduceParts]) -> str:
-    """Empty where a topic is named by an id that nothing has."""
+    """The topic's name; empty where it is named by an id that nothing has."""
     topic = _topic(context.broker.topics, topic_data, context.api_version)
     return topic_data.name if topic is None else topic.name
 
@@ -399,7 +399,7 @@ def _put_start(result: PartitionProduceResponse, log: PartitionLog) -> None:
 
 
 def _close_on_error(response: ProduceResponse) -> None:
-    """With acks=0 nothing is answered; a closed connection is the only way to tell the client of an error."""
+    """Close the connection if there is an error: with acks=0 a client learns of one in no other way."""
     for topic in response.responses:
         for result in topic.partition_responses:
             # The first error is enough: the client learns nothing but the end of its connection.

@@ -131,7 +131,7 @@ def _answer_known(
 def _that_may_be(
     missing: list[MetadataResponseTopic], context: RequestContext[TopicParts]
 ) -> list[MetadataResponseTopic]:
-    """Those that the client may create, by a right to create topics at all or these; the others are refused."""
+    """The missing topics that the client may create, by the cluster's right or the topic's. The others are refused."""
     # The cluster's right first, and quietly: without it the topic's right decides, and that refusal is the one to log.
     if may_in_cluster(context, Operation.CREATE, quietly=True):
         return missing

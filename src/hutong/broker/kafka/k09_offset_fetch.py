@@ -1,12 +1,12 @@
 """OffsetFetch (key 9, versions 1-10): how far groups have read.
 
-An offset of -1 with empty metadata says that nothing is committed. Null for the topics asks for all of them (version 2
+An offset of -1 with empty metadata means that nothing is committed. Null for the topics asks for all of them (version 2
 on), from version 8 many groups are asked for at once (KIP-709), version 10 names topics by id and answers unknown ones
 with UNKNOWN_TOPIC_ID. With `require_stable` (KIP-447, from version 7 on) a partition for which an open transaction has
-committed an offset is answered with UNSTABLE_OFFSET_COMMIT: who reads from there might read again what is done.
+committed an offset is answered with UNSTABLE_OFFSET_COMMIT: a consumer that begins there might read records twice.
 
-A member of a consumer group says who it is from version 9 on, and is refused with UNKNOWN_MEMBER_ID or
-STALE_MEMBER_EPOCH where that is not so any more: what it would read here may be old (KIP-848).
+From version 9 on a member of a consumer group gives its id and epoch. If they no longer hold, the answer is
+UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH: the offsets may be older than those of the member's successor (KIP-848).
 
 The client needs DESCRIBE of the group and of each topic; where it asks for all topics, others are left out.
 
@@ -62,7 +62,7 @@ def handle(request: OffsetFetchRequest, context: RequestContext[GroupParts]) -> 
 
 
 class _Find:
-    """Looks up what one group has committed, as the request wants to see it."""
+    """A look-up of one group's committed offsets, as the request wants to see them."""
 
     __slots__ = ("_context", "_group_id", "_must_be_stable")
 

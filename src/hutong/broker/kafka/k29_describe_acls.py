@@ -35,7 +35,7 @@ Resources: TypeAlias = dict[tuple[ResourceType, str, PatternType], DescribeAclsR
 
 
 class WireFilter(Protocol):
-    """As requests have it, to describe and to delete."""
+    """The filter as requests have it, to describe and to delete."""
 
     resource_type_filter: int
     resource_name_filter: str | None
@@ -102,7 +102,7 @@ def _answer(resources: Resources) -> DescribeAclsResponse:
 
 
 def check_acl_use(context: RequestContext[AdminParts], operation: Operation) -> None:
-    """Raises Refused where the client may not do that with ACLs, or there is no use for them."""
+    """Check that ACLs are in use, and the client's right to them. Raises Refused."""
     check_cluster(context, operation)
     if not context.broker.authorizer.is_on:
         raise Refused(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)

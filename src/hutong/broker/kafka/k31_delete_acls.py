@@ -1,7 +1,7 @@
 """DeleteAcls (key 31, versions 1-3): take away all ACLs that filters let through (KIP-140, KIP-290).
 
 Each filter is answered with the ACLs that are gone by it, once that is durable. SECURITY_DISABLED where nothing is
-authorized, INVALID_REQUEST for numbers that nobody knows. A filter that says "unknown" closes the connection, as with
+authorized, INVALID_REQUEST for numbers that nobody knows. A filter of the type "unknown" closes the connection, as with
 Kafka.
 """
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32, versions 1-4): what topics, groups, the node and its loggers go by (KIP-133, KIP-226).
+"""DescribeConfigs (key 32, versions 1-4): the settings of topics, groups, the node and its loggers (KIP-133, KIP-226).
 
 Every setting is listed with its source: its own, set for the node or all nodes, given at the start, or built in.
 The client needs DESCRIBE_CONFIGS of the topic, the group, or for all else of the cluster.
@@ -92,7 +92,7 @@ def _describe_topic(
 def _describe_node(
     asked: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext[AdminParts]
 ) -> list[DescribeConfigsResourceResult]:
-    """All that the node goes by; for no node in particular, what was set for all nodes while they run."""
+    """Every setting of the node; without a node's id, those that were set for all nodes while they run."""
     configs = context.broker.admin.node_configs
     configs.check_name(asked.resource_name)
     known: Iterable[str] = sorted({*configs.static, *configs.names()}) if asked.resource_name else configs.of(CLUSTER)

@@ -69,7 +69,7 @@ def _kind(update: FeatureUpdateKey, api_version: int) -> int:
 
 
 def _check(update: FeatureUpdateKey, kind: int, features: Features) -> None:
-    """Raises Refused(INVALID_UPDATE_VERSION)."""
+    """Check the change of one feature. Raises Refused(INVALID_UPDATE_VERSION)."""
     name, level = update.feature, update.max_version_level
     feature = SUPPORTED.get(name)
     if feature is None:

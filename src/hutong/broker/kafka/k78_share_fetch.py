@@ -84,7 +84,7 @@ def _session(
             for topic in request.forgotten_topics_data
             for index in topic.partitions
         ]
-        return sessions.go_on(group_id, member_id, epoch, keys, unwanted)
+        return sessions.continue_session(group_id, member_id, epoch, keys, unwanted)
     # A new session has acquired nothing yet, so there is nothing to acknowledge.
     if any(batches for _, batches in wanted):
         raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)

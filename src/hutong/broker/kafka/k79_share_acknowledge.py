@@ -45,7 +45,7 @@ def handle(
         if epoch == END_EPOCH:
             sessions.find(group_id, member_id)
         else:
-            sessions.go_on(group_id, member_id, epoch)
+            sessions.continue_session(group_id, member_id, epoch)
     except Refused as refused:
         return ShareAcknowledgeResponse(error_code=refused.code, error_message=refused.message)
     lock_ms = context.broker.share_groups.rules_of(group_id).delivery.lock_ms

@@ -73,7 +73,7 @@ Refusals = dict["TopicPartition", Refused]
 
 
 class Admissions:
-    """Asks for those that a request brings. Keeps a verdict for each connection whose request is held, no more."""
+    """The verdicts on transactional requests; one is kept for each connection whose request is held."""
 
     def __init__(self) -> None:
         self._verdicts: dict[int, _Verdict] = {}  # by session id

@@ -77,7 +77,7 @@ class _HeldExamination:
 
 
 class Examinations:
-    """Examines for all connections.
+    """The examinations of all connections.
 
     Figures: on_loop_total and on_worker_total count batches (on the loop the packed ones), loop_us and worker_us the
     time that they took; waiting is the number of requests that wait for a worker now, wait_us the time that each did,
@@ -106,7 +106,7 @@ class Examinations:
         return len(self._kept)
 
     def forget(self, session: ClientSession) -> None:
-        """The request is appended now, or its connection has ended."""
+        """Drop the outcomes: the request is appended, or its connection has ended."""
         self._kept.pop(session, None)
 
     def examine(self, batches: Sequence[Submitted], session: ClientSession) -> Sequence[Outcome | None] | Held:
@@ -149,7 +149,7 @@ class Examinations:
         self._executor.close(error)
 
     def _try_on_loop(self, kept: _HeldExamination) -> bool:
-        """Examine as far as it is little; whether that was all."""
+        """Examine little batches on the loop. Return True if that was all of them."""
         for records, rules in kept.batches:
             if rules is None:
                 kept.outcomes.append(None)
@@ -246,7 +246,7 @@ class _ExaminationSlice:
         return outcome
 
     def _examine(self) -> list[Outcome | None]:
-        """On a worker."""
+        """Examine batches on a worker until the slice is over."""
         began_us = now_us = self._clock.monotonic_us()
         outcomes: list[Outcome | None] = []
         for records, rules in self._batches:

@@ -230,7 +230,7 @@ class ProduceFastPath:
     def _repetitions(
         self, chunk: bytes, requests_max: int
     ) -> tuple[list[int], list[tuple[memoryview, BatchHeader]], list[int]]:
-        """Of each repetition that may be appended: its correlation id, its batch, and where its frame ends."""
+        """The correlation ids, the batches and the ends of the frames of all repetitions that may be appended."""
         correlation_ids: list[int] = []
         batches: list[tuple[memoryview, BatchHeader]] = []
         ends: list[int] = []

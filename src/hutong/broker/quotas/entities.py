@@ -62,7 +62,7 @@ def _check_address(name: str | None) -> None:
 
 
 def check_quota(entity: Entity, key: str, value: float) -> None:
-    """Raises Refused(INVALID_REQUEST) where the entity has no such quota or the value is none."""
+    """Check that the entity can have this quota and this value. Raises Refused(INVALID_REQUEST)."""
     known = IP_KEYS if entity[0][0] == IP else CLIENT_KEYS
     if key not in known:
         raise _invalid(f"There is no quota {key[:100]} for this entity.")

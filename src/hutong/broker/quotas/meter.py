@@ -35,7 +35,7 @@ _US_PER_PERCENT_S: Final = 10_000  # a hundredth of a second of the loop: one pe
 
 
 class Mutations:
-    """Of one request. A strict one refuses what comes while too much was changed before; any other only waits after."""
+    """The changes of one request. A strict one is refused after too many changes; any other is answered and muted."""
 
     def __init__(self, meter: Meter, user: str, client_id: str, is_strict: bool) -> None:
         self._meter = meter
@@ -45,7 +45,7 @@ class Mutations:
         self._wait_ms = 0
 
     def take(self, partitions: int) -> None:
-        """Raises Refused(THROTTLING_QUOTA_EXCEEDED)."""
+        """Count changes against the quota. Raises Refused(THROTTLING_QUOTA_EXCEEDED)."""
         wait_ms = self._meter.use_mutations(self._user, self._client_id, partitions, self._is_strict)
         if not wait_ms:
             return
@@ -150,6 +150,6 @@ class Meter:
 
 
 def mutations_of(context: RequestContext[MeteredParts], strict_from_version: int) -> Mutations:
-    """Of a request, which is strict from a version of its API on."""
+    """The changes of a request, which is strict from a version of its API on."""
     is_strict = context.api_version >= strict_from_version
     return context.broker.meter.mutations(context.principal.name, context.client_id, is_strict=is_strict)

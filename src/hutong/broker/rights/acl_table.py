@@ -57,7 +57,7 @@ class AclTable:
 
 
 def check_acl(acl: Acl) -> None:
-    """Raises Refused(INVALID_REQUEST) where there can be no such rule."""
+    """Check that there can be such a rule. Raises Refused(INVALID_REQUEST)."""
     if acl.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
         raise _invalid(f"Invalid resourceType {acl.resource_type.name}")
     if acl.pattern not in (PatternType.LITERAL, PatternType.PREFIXED):

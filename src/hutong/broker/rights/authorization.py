@@ -49,7 +49,7 @@ class RightsParts(Protocol):
 
 
 class Authorizer:
-    """Asks the ACLs on behalf of requests. `denied_total` counts refusals by kind of resource."""
+    """The questions of requests to the ACLs. `denied_total` counts refusals by kind of resource."""
 
     def __init__(self, decisions: Decisions, clock: Clock, *, is_on: bool) -> None:
         self.is_on = is_on
@@ -134,13 +134,13 @@ def may_in_cluster(context: RequestContext[RightsParts], operation: Operation, *
 
 
 def check(context: RequestContext[RightsParts], operation: Operation, kind: ResourceType, name: str) -> None:
-    """Raises Refused with the code for that kind of resource where the client may not."""
+    """Check the client's right. Raises Refused with the code for that kind of resource."""
     if not may(context, operation, kind, name):
         raise refusal(kind)
 
 
 def check_cluster(context: RequestContext[RightsParts], operation: Operation) -> None:
-    """Raises Refused(CLUSTER_AUTHORIZATION_FAILED) where the client may not do that with the cluster as a whole."""
+    """Check the client's right to the cluster as a whole. Raises Refused(CLUSTER_AUTHORIZATION_FAILED)."""
     check(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
@@ -157,7 +157,7 @@ def permitted(
     *,
     quietly: bool = False,
 ) -> set[str]:
-    """Those of the names with which the client may do that."""
+    """The names of resources that the client has the right to."""
     return {name for name in set(names) if may(context, operation, kind, name, quietly=quietly)}
 
 

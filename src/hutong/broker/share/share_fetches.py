@@ -223,7 +223,7 @@ class ShareFetch:
 
     @property
     def _has_enough(self) -> bool:
-        """Of records, or of bytes; a first batch may be larger than is asked for (KIP-74)."""
+        """True if it has its records or bytes; a first batch may be larger than is asked for (KIP-74)."""
         is_first = self._records_left == self._wish.records_max
         return self._records_left <= 0 or (self._bytes_left <= 0 and not is_first)
 
@@ -423,7 +423,7 @@ class ShareFetch:
 
 
 def _wanted(buffers: Sequence[memoryview], machine: SharePartition, records_max: int) -> Iterator[Batch]:
-    """As many batches as hold the records that are wanted."""
+    """The first batches, up to the one that completes the records that are wanted."""
     for view in buffers:
         for header, batch in iterate_batches(view):
             yield header, batch

@@ -1,4 +1,4 @@
-"""Share sessions (KIP-932): which partitions a member of a share group asks of this node, without saying so each time.
+"""Share sessions (KIP-932): the partitions that a member of a share group fetches, kept so that requests name changes.
 
     epoch of a request   0: begin a session   -1: end it   else: the session's next epoch
 
@@ -30,7 +30,7 @@ SESSIONS_PARTITIONS_MAX: Final = 500_000  # of all sessions together
 
 
 class ShareSession:
-    """One member's session. `partitions` come in the order in which they are looked at next."""
+    """One member's session. `partitions` are in the order of the next fetch."""
 
     __slots__ = ("epoch", "group_id", "holder", "member_id", "partitions", "ticket")
 
@@ -90,7 +90,7 @@ class ShareSessions:
             raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED) from None
         return session
 
-    def go_on(
+    def continue_session(
         self,
         group_id: str,
         member_id: str,
@@ -112,7 +112,7 @@ class ShareSessions:
         return session
 
     def find(self, group_id: str, member_id: str) -> ShareSession:
-        """Raises Refused."""
+        """The session of a member. Raises Refused(SHARE_SESSION_NOT_FOUND)."""
         session = self._sessions.get((group_id, member_id))
         if session is None:
             raise Refused(ErrorCode.SHARE_SESSION_NOT_FOUND)
@@ -137,7 +137,7 @@ class ShareSessions:
         self._partitions.release(session.holder, len(session.partitions))
 
     def _add(self, session: ShareSession, wanted: Iterable[PartitionKey]) -> None:
-        """All or none. Raises Refused."""
+        """Add all partitions, or none. Raises Refused."""
         new = dict.fromkeys(key for key in wanted if key not in session.partitions)
         if len(session.partitions) + len(new) > SESSION_PARTITIONS_MAX:
             raise Refused(ErrorCode.INVALID_REQUEST, f"A session has at most {SESSION_PARTITIONS_MAX} partitions.")

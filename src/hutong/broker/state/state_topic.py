@@ -61,7 +61,7 @@ class StateStorage(Protocol):
         ...
 
     def trim_before(self, offset: int) -> None:
-        """Nothing before `offset` is needed any more; it may still be there after a crash."""
+        """Delete all before `offset`; some of it may still be there after a crash."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The catalogue of topics: who exists, with which partitions, settings and logs.
+"""The catalogue of topics, with their partitions, settings and logs.
 
 Strategy: the catalogue is a replayed log (`__hutong_metadata`). A change is decided, written as a record, and applied
 only when that record is durable; replaying records at start applies them by the same code, so that memory can never
@@ -303,7 +303,7 @@ class Topics:
         )
 
     def _await_creation(self, name: str, then: Continuation[Topic]) -> None:
-        """Raises Refused where too many creations are on their way to the disk already."""
+        """Wait for a creation. Raises Refused if too many are on their way to the disk already."""
         try:
             self._creations.park(name, then)
         # Kafka's code for too many creations (KIP-599): admin clients retry it after a pause.

@@ -7,7 +7,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 
 def check_replicas(replicas: Sequence[int], node_id: int) -> None:
-    """Raises Refused(INVALID_REPLICA_ASSIGNMENT) unless the replicas are this node alone."""
+    """Check that the replicas are this node alone. Raises Refused(INVALID_REPLICA_ASSIGNMENT)."""
     if not replicas:
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "An assignment names at least one replica.")
     if len(set(replicas)) < len(replicas):

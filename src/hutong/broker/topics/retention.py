@@ -83,7 +83,7 @@ class _PeriodicCheck:
 
 
 class Retention(_PeriodicCheck):
-    """Applies the topics' retention each `interval_ms`, from `start` to `stop`."""
+    """The retention of topics, applied each `interval_ms`, from `start` to `stop`."""
 
     def __init__(
         self, topics: Topics, journals: Mapping[str, Journal], wheel: TimerWheel, clock: Clock, interval_ms: int
@@ -101,7 +101,7 @@ class Retention(_PeriodicCheck):
 
 
 class Compaction(_PeriodicCheck):
-    """Has compacted topics cleaned where that is due, with a check each `interval_ms`, from `start` to `stop`.
+    """The cleaning of compacted topics where that is due, with a check each `interval_ms`, from `start` to `stop`.
 
     `interval_changed` lets a new interval count at once. `report` gets a sentence about each obstacle, once.
     """

@@ -83,7 +83,7 @@ def test_partitions_of_all_share_sessions_have_a_bound() -> None:
     assert codes == [0] * fitting + [ErrorCode.SHARE_SESSION_LIMIT_REACHED]
     assert sharers.begin("other", "other", SESSION_PARTITIONS_MAX) == 0
     with pytest.raises(Refused) as refused:
-        sharers.sessions.go_on("g", "other", 1, [PartitionKey("g", b"u" * 16, 0)])
+        sharers.sessions.continue_session("g", "other", 1, [PartitionKey("g", b"u" * 16, 0)])
     assert refused.value.code == ErrorCode.INVALID_REQUEST
     for member_id in ("other", "flood-0"):
         sharers.sessions.end("g", member_id)
