@@ -28,12 +28,13 @@ API_KEY = 11
 _NULL_PROTOCOL_NAME_FROM = 7
 
 
-def handle(request: JoinGroupRequest, context: RequestContext[GroupParts]) -> Pending[JoinGroupResponse]:
+def handle(
+    request: JoinGroupRequest, context: RequestContext[GroupParts]
+) -> JoinGroupResponse | Pending[JoinGroupResponse]:
     pending: Pending[JoinGroupResponse] = Pending()
     version, broker = context.api_version, context.broker
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
-        pending.complete(_response(JoinReply(ErrorCode.GROUP_AUTHORIZATION_FAILED), version))
-        return pending
+        return _response(JoinReply(ErrorCode.GROUP_AUTHORIZATION_FAILED), version)
     join = broker.groups.join
     if broker.consumer_groups.has_members(request.group_id):
         join = broker.consumer_groups.join

@@ -19,12 +19,13 @@ from hutong.wire.kafka.error_codes import ErrorCode
 API_KEY = 14
 
 
-def handle(request: SyncGroupRequest, context: RequestContext[GroupParts]) -> Pending[SyncGroupResponse]:
+def handle(
+    request: SyncGroupRequest, context: RequestContext[GroupParts]
+) -> SyncGroupResponse | Pending[SyncGroupResponse]:
     pending: Pending[SyncGroupResponse] = Pending()
     broker = context.broker
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
-        pending.complete(SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
-        return pending
+        return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     sync = broker.groups.sync
     if broker.consumer_groups.has_members(request.group_id):
         sync = broker.consumer_groups.sync

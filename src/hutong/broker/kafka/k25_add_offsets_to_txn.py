@@ -25,14 +25,12 @@ OFFSETS_PARTITION: Final = (OFFSETS_TOPIC, 0)
 
 def handle(
     request: AddOffsetsToTxnRequest, context: RequestContext[TransactionParts]
-) -> Pending[AddOffsetsToTxnResponse]:
+) -> AddOffsetsToTxnResponse | Pending[AddOffsetsToTxnResponse]:
     pending: Pending[AddOffsetsToTxnResponse] = Pending()
     if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        pending.complete(AddOffsetsToTxnResponse(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-        return pending
+        return AddOffsetsToTxnResponse(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
-        pending.complete(AddOffsetsToTxnResponse(0, ErrorCode.GROUP_AUTHORIZATION_FAILED))
-        return pending
+        return AddOffsetsToTxnResponse(0, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     context.broker.transactions.add(
         request.transactional_id,
         ProducerIdentity(request.producer_id, request.producer_epoch),

@@ -24,11 +24,12 @@ API_KEY = 26
 _BUMPS_FROM: Final = 5
 
 
-def handle(request: EndTxnRequest, context: RequestContext[TransactionParts]) -> Pending[EndTxnResponse]:
+def handle(
+    request: EndTxnRequest, context: RequestContext[TransactionParts]
+) -> EndTxnResponse | Pending[EndTxnResponse]:
     pending: Pending[EndTxnResponse] = Pending()
     if not may(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        pending.complete(EndTxnResponse(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-        return pending
+        return EndTxnResponse(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
     def answered(reply: TransactionReply) -> None:
         error = for_client(reply.error, context.api_version)

@@ -29,12 +29,11 @@ API_KEY = 68
 
 def handle(
     request: ConsumerGroupHeartbeatRequest, context: RequestContext[GroupParts]
-) -> Pending[ConsumerGroupHeartbeatResponse]:
+) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
     pending: Pending[ConsumerGroupHeartbeatResponse] = Pending()
     denied = denial_of_heartbeat(request.group_id, request.subscribed_topic_names, context)
     if denied is not ErrorCode.NONE:
-        pending.complete(ConsumerGroupHeartbeatResponse(error_code=denied, error_message=None))
-        return pending
+        return ConsumerGroupHeartbeatResponse(error_code=denied, error_message=None)
     groups = context.broker.consumer_groups
     groups.heartbeat(request, caller_of(context), lambda reply: pending.complete(_response(reply, context)))
     return pending
