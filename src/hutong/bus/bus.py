@@ -259,7 +259,7 @@ class EventBus:
             self._codecs.unregister(name)
 
     def add_outbound_interceptor(self, interceptor: Interceptor) -> None:
-        """Let it see every message (replies too) before it is sent, in the sender; it goes on by `delivery.next()`."""
+        """Let it see every message (replies too) before it is sent, in the sender, until it calls `delivery.next()`."""
         with self._lock:
             self._set_chains(chain_with(self.outbound_chain, interceptor), self.inbound_chain)
 

@@ -207,7 +207,7 @@ class ConnectedClient:
             self._feed_session(messages.Denied(frame, verdict.value))
 
     def _pass(self, frame: ClientFrame) -> None:
-        """The frame may go on, unless the event hook blocks or changes it."""
+        """Feed the frame to the session, unless the event hook blocks it; the hook may change it."""
         if self._services.hook is not None:
             event = BridgeEvent(EventKind(frame.kind.value), self.peer, frame.address, frame.body, frame.headers)
             if not self.happens(event):

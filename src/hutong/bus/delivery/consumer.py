@@ -209,7 +209,7 @@ class Consumer:
         return f"<Consumer {self.address!r} in {self.context.name}{'' if self.is_registered else ', unregistered'}>"
 
     def _settle(self) -> None:
-        """Decide anew if messages go straight to the handler. Under the lock."""
+        """Decide again if messages go straight to the handler. Under the lock."""
         self._is_flowing = (
             self.is_registered and self._handler is not None and self._demand == UNLIMITED and not self._buffer
         )

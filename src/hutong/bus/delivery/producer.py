@@ -1,12 +1,12 @@
 """Producers: writers to one address that have to wait while their recipients are behind.
 
-Strategy: every message written takes one of `write_queue_max` credits, and the message carries it. The credit goes back
-when nobody holds it any more: the recipient has handled the message, or discarded it, an interceptor has dropped it, a
-context was closed with the message in its queue, an error lost it. That is what Python counts references for, so there
-is no way to lose one (Vert.x gave credits up for a release because they leaked). A published message carries one credit
-to all recipients; the last one's is what counts.
+Strategy: every message written takes one of `write_queue_max` credits, and carries it as an object. When the last
+reference to that object is dropped, the credit returns to the producer. So each end of a message returns it: a
+recipient handled or discarded it, an interceptor dropped it, its context was closed, an error lost it. No path can
+forget to (Vert.x 4.0 removed credits because leaked ones stalled senders). The recipients of a publication share one
+credit, which returns with the last of them.
 
-What is written while no credit is left waits here, in order, up to WRITES_HELD_MAX.
+Messages that are written while no credit is left wait here, in order, up to WRITES_HELD_MAX.
 
 Knows no consumers: the bus carries its messages.
 """
@@ -48,7 +48,7 @@ class ProducerBus(Protocol):
 
 
 class Credit:
-    """One message on its way. It goes back to its producer when the last reference to it goes."""
+    """One message on its way. Its last reference returns it to its producer."""
 
     __slots__ = ("_producer",)
 
@@ -94,8 +94,8 @@ class MessageProducer:
         self._drain_handler: Callable[[], object] | None = None
         self._held: deque[tuple[FullMessage, Promise[None]]] = deque()  # written while it was full
         self._credits_given = 0
-        self._returned: deque[None] = deque()  # credits that have come back and are not taken in yet
-        self._is_taking_in = False  # it will happen soon: nobody else needs to ask for it
+        self._returned: deque[None] = deque()  # credits that have come back and are not counted yet
+        self._is_taking_in = False  # `_take_in` is scheduled: no further call is needed
         self._has_been_full = False  # since the drain handler was called last
         self._written: Promise[None] = Promise.resolved(self._state.executor, None)
         self._lock = threading.RLock()  # over credits given and messages held; interceptors may write, too
@@ -119,10 +119,12 @@ class MessageProducer:
         """
         message = self._bus.message_of(self, body)
         with self._lock:
+            # Also while others are held: a free credit is theirs, or this message would overtake them.
             if self._held or self.is_full:
                 return self._hold(message)
             try:
                 self._carry(message)
+            # NO_HANDLERS comes by the promise, as from a held write, so that callers handle both in one place.
             except ReplyError as error:
                 failed = self._bus.callers_state().promise()
                 failed.fail(error)
@@ -130,7 +132,7 @@ class MessageProducer:
         return self._written
 
     def close(self) -> None:
-        """Give up what is held: who waits for it fails. What is on its way arrives."""
+        """Fail the writes that are held. Messages on their way arrive."""
         with self._lock:
             while self._held:
                 self._held.popleft()[1].fail(BusClosed(f"the producer for {self.address!r} has been closed"))
@@ -153,7 +155,7 @@ class MessageProducer:
             raise
 
     def _credit_returned(self) -> None:
-        """From wherever the last reference went, on any thread: no lock may be taken here."""
+        """Note a returned credit. It may come on any thread and at any point of its code, so no lock is taken."""
         self._returned.append(None)
         if not self._is_taking_in:
             self._is_taking_in = True
@@ -172,13 +174,16 @@ class MessageProducer:
                     continue  # who waited has been cancelled, and the message with it
                 try:
                     self._carry(message)
+                # BusClosed or NO_HANDLERS: each held write fails on its own, and the rest is tried.
                 except HutongError as error:
                     promise.fail(error)
                 else:
                     promise.resume(None)
+            # Half empty, as in Vert.x: a drain at each returned credit would wake the writer for single messages.
             is_drained = self._has_been_full and not self._held and self._credits_given <= self.write_queue_max // 2
             if is_drained:
                 self._has_been_full = False
+        # Outside of the lock: the handler writes again.
         if is_drained and self._drain_handler is not None:
             self._state.executor.run(_call, self._drain_handler)
 

@@ -43,7 +43,7 @@ class Delivery(Struct, eq=False):
         return self.message.is_send
 
     def next(self) -> None:
-        """Let the message go on. From any thread; a second call does nothing."""
+        """Continue with the message. From any thread; a second call does nothing."""
         if self._is_used:
             return
         self._is_used = True

@@ -105,9 +105,11 @@ class BrokerVerticle(Verticle):
         self._deletion_ms = self._upkeep.deletion_clock.now_ms
         await self._journals.open(self._data_dir, self._deletion_ms)
         topics, producer_ids = await self._replay_catalogue(self._upkeep)
+        # Before the listeners open: a user of the settings could otherwise be refused for a moment.
         await put_users(self._admin.scram, self._users, self._journals.offload)
         self._groups = await self._replay_groups(topics)
         self._share = await self._replay_share_groups(topics, self._groups)
+        # Transactions last: completing decided ones writes markers to topics and offsets, which must be there.
         markers = TransactionMarkers(topics, self._groups.offsets.transactional)
         self._transactions = await self._replay_transactions(topics, producer_ids, markers)
         self._upkeep.start(topics, self._admin.node_configs)
@@ -160,6 +162,7 @@ class BrokerVerticle(Verticle):
             await self._listeners.drain()
         if self._authenticators is not None:
             self._authenticators.close()
+        # After the connections: their last appends are flushed and answered first.
         await self._journals.close()
         self._queues.close()
         if self._data_dir is not None:
@@ -181,6 +184,7 @@ class BrokerVerticle(Verticle):
             self._group_configs.replay(key, value)
             self._admin.replay(key, value)
 
+        # Before the replay: a replayed setting takes effect by `on_change`, which reads these keys.
         configs = self._admin.node_configs
         configs.add(CLEANER_KEYS, translate.cleaner_configs(self._settings))
         configs.on_change.append(lambda: upkeep.configs_changed(configs, self._journals))

@@ -216,7 +216,7 @@ class Pages:
         def made(page: Page) -> None:
             pending.complete(self._answer(page, is_last=request.is_last, with_body=with_body))
             visit.in_making -= 1
-            # Pages of earlier requests on this connection may still be in the making.
+            # Pages of earlier requests on this connection may not be complete.
             if visit.is_last and not visit.in_making:
                 peer.close()
 

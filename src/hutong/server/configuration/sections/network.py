@@ -158,7 +158,7 @@ class NetworkSettings:
     )
     queued_max_request_bytes: int = setting(
         -1,
-        "Bytes of all connections' requests that are not begun; at the bound none is read but who is in the middle of "
+        "Bytes of all connections' requests that are not begun; at the bound none is read except in the middle of "
         "one. -1: memory_bytes_max alone counts.",
         "queued.max.request.bytes",
         minimum=-1,

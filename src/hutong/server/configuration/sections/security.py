@@ -101,7 +101,7 @@ class TlsSettings:
     )
     client_auth: str = setting(
         "none",
-        "Whether clients of SSL listeners show a certificate; who does is known by it.",
+        "Whether clients of SSL listeners show a certificate, which then identifies them.",
         "ssl.client.auth",
         choices=("none", "requested", "required"),
     )
