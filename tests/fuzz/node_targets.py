@@ -145,8 +145,8 @@ class FuzzedNode:
     def _take(self, handler: Handler, peer: Peer, data: bytes) -> None:
         at = 0
         while at + 4 <= len(data):
-            if peer.express is not None and (train := peer.express.take(data[at:], 16)) is not None:
-                _, size, answer = train
+            if peer.express is not None and (batch := peer.express.take_requests(data[at:], 16)) is not None:
+                _, size, answer = batch
                 at += size
             else:
                 size = int.from_bytes(data[at : at + 4], "big", signed=True)

@@ -123,7 +123,7 @@ class ProduceFastPath:
         self._encode = encode
         self._latest_ms = 0
 
-    def take(self, data: Buffer, requests_max: int) -> RequestBatch | None:
+    def take_requests(self, data: Buffer, requests_max: int) -> RequestBatch | None:
         """Handle the requests at the beginning of `data` that repeat the remembered one, together.
 
         Returns how many there were, how many bytes, and their answers; None if the first must go the dispatcher.

@@ -123,7 +123,7 @@ class RequestChannel:
         """Requests that are answered behind one that is not."""
         return sum(each._requests for each in self._queue if each.is_complete) if self._queue else 0
 
-    def add(self, response: list[Buffer] | PendingResponse | None, requests: int = 1) -> None:
+    def add_response(self, response: list[Buffer] | PendingResponse | None, requests: int = 1) -> None:
         """Take the handler's response to the next request, or to that many requests together."""
         if isinstance(response, PendingResponse):
             # A PendingResponse completed before the handler returns it is an ordinary answer, and costs no queue.
@@ -159,7 +159,7 @@ class RequestChannel:
             self.unsent_bytes += len(buffer)
         self._ready += buffers
 
-    def take(self) -> list[Buffer]:
+    def take_ready(self) -> list[Buffer]:
         """The buffers that are ready, in order; they count as sent from now on."""
         ready = self._ready
         self._ready = []

@@ -147,7 +147,7 @@ class Connection:
         if express is not None and not self.bytes_held and not self._backlog and self._may_begin():
             channel = self._channel
             in_flight = channel.in_flight
-            batch = express.take(data, self._limits.requests_in_flight_max - in_flight)
+            batch = express.take_requests(data, self._limits.requests_in_flight_max - in_flight)
             if batch is not None:
                 requests, taken, response = batch
                 figures.requests_total += requests
@@ -158,7 +158,7 @@ class Connection:
                         figures.bytes_sent_total += len(buffer)
                     return response
                 # An earlier answer is missing, this one is pending, or more bytes follow: the channel keeps the order.
-                channel.add(response, requests)
+                channel.add_response(response, requests)
                 data = data[taken:]
                 if not data:
                     return None
@@ -300,7 +300,7 @@ class Connection:
         total = channel.unsent_bytes - held
         if held or channel.parked_bytes:
             self._figures.bytes_waiting_total += held + channel.parked_bytes
-        ready = channel.take()
+        ready = channel.take_ready()
         if ready:
             self.active_at_ms = now_ms
             self._figures.bytes_sent_total += total
@@ -400,7 +400,7 @@ class Connection:
                 if response is HELD:
                     self._holds |= _BY_HANDLER
                     break
-                channel.add(response)
+                channel.add_response(response)
                 begun += 1
                 if (
                     channel.in_flight >= in_flight_max

@@ -120,7 +120,7 @@ RequestBatch = tuple[int, int, list[Buffer] | PendingResponse]
 class Express(Protocol):
     """Takes requests that arrived together without cutting them up first, for a handler that can tell them by bytes."""
 
-    def take(self, data: Buffer, requests_max: int) -> RequestBatch | None:
+    def take_requests(self, data: Buffer, requests_max: int) -> RequestBatch | None:
         """Begin the requests at the beginning of `data`, which is only lent and begins with a frame.
 
         None, or fewer than there are, where the rest must go by `Handler.request_received`.

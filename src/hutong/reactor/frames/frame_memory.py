@@ -24,7 +24,7 @@ class FrameMemory:
         self._kept_bytes_max = kept_bytes_max
         self._kept: deque[bytearray] = deque()  # least recently filled first
 
-    def take(self, size: int) -> bytearray | None:
+    def take_buffer(self, size: int) -> bytearray | None:
         """A buffer of at least `size` bytes without views of it, contents undefined, or None."""
         for index in reversed(range(len(self._kept))):  # the most recent is the likeliest to be in the cache
             buffer = self._kept[index]
@@ -35,7 +35,7 @@ class FrameMemory:
                 return buffer
         return None
 
-    def keep(self, buffer: bytearray) -> None:
+    def keep_buffer(self, buffer: bytearray) -> None:
         """Remember a buffer that was handed out, for when its views are gone."""
         self._kept.append(buffer)
         self.kept_bytes += len(buffer)

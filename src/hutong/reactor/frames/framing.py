@@ -143,12 +143,12 @@ class LengthPrefixedFraming:
         self.bytes_held = 0
         self._largest_bytes = min(TRUSTED_BUFFER_BYTES, max(self._largest_bytes, length))
         if self._memory is not None and isinstance(large, bytearray):
-            self._memory.keep(large)
+            self._memory.keep_buffer(large)
         return [memoryview(large)[:length]]
 
     def _begin_large(self, length: int, first: memoryview) -> None:
         held = len(first)
-        large = self._memory.take(length) if self._memory is not None else None
+        large = self._memory.take_buffer(length) if self._memory is not None else None
         if large is None:
             large = bytearray(min(length, max(self._largest_bytes, held)))
         large[:held] = first

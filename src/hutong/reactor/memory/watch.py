@@ -52,13 +52,13 @@ class MemoryWatch:
     def mark_passed(self) -> None:
         """As much has passed as a connection's figures say."""
         if self._at_traffic is None:
-            self.ask()
+            self.schedule_check()
             return
         callback, self._at_traffic = self._at_traffic, None
         self._show_marks()
         callback()
 
-    def ask(self) -> None:
+    def schedule_check(self) -> None:
         """Check in the next loop iteration."""
         if not self._is_asked:
             self._is_asked = True
@@ -91,7 +91,7 @@ class MemoryWatch:
 
     def _timer_fired(self) -> None:
         self._timer = None
-        self.ask()
+        self.schedule_check()
 
     def _set_marks(self) -> None:
         step = self.budget.step_bytes // len(self._watched)

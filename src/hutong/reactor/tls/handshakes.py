@@ -36,13 +36,13 @@ class Handshakes:
         self._unlogged = 0
         self._is_closed = False
 
-    def begin(self, connection: Shaking) -> bool:
+    def begin_handshake(self, connection: Shaking) -> bool:
         """False once they are to end: no deadline guards it."""
         if not self._is_closed:
             self._under_way.add(connection)
         return not self._is_closed
 
-    def end(self, connection: Shaking) -> None:
+    def end_handshake(self, connection: Shaking) -> None:
         """However it ended. A second call does nothing."""
         self._under_way.discard(connection)
 

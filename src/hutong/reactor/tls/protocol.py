@@ -81,7 +81,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self.is_made = True
-        if self._handshakes.begin(self):
+        if self._handshakes.begin_handshake(self):
             self._set_timer(self._around.limits.handshake_ms_max, self._too_slow)
         else:
             self.abort()
@@ -278,7 +278,9 @@ class TlsProtocol(asyncio.BufferedProtocol):
         if self._is_closing:
             return
         # Nobody reads an alert there; or the acceptor is closing, and nothing may linger.
-        if failure in (HandshakeFailure.PEER_LEFT, HandshakeFailure.TOO_SLOW) or not self._handshakes.begin(self):
+        if failure in (HandshakeFailure.PEER_LEFT, HandshakeFailure.TOO_SLOW) or not self._handshakes.begin_handshake(
+            self
+        ):
             self.abort()
             return
         self._set_timer(LINGER_MS, self.abort)
@@ -290,7 +292,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._timer = self._around.wheel.add(self._around.clock.monotonic_ms() + wait_ms, callback)
 
     def _stop_shaking(self) -> None:
-        self._handshakes.end(self)
+        self._handshakes.end_handshake(self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

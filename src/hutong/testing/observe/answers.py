@@ -31,7 +31,7 @@ def when_answered(
         is_refused = True
         refused()
 
-    channel = RequestChannel(lambda: then(channel.take()), refuse)
-    channel.add(answer)
+    channel = RequestChannel(lambda: then(channel.take_ready()), refuse)
+    channel.add_response(answer)
     if not channel.pending_count and not is_refused:  # it was complete before
-        then(channel.take())
+        then(channel.take_ready())

@@ -68,10 +68,10 @@ class Behind:
         return REACHED
 
 
-class Lane:
+class RepeatedRequests:
     """A short way that leaves everything to the long one."""
 
-    def take(self, data: Buffer, requests_max: int) -> None:
+    def take_requests(self, data: Buffer, requests_max: int) -> None:
         return None
 
 
@@ -347,7 +347,7 @@ def test_a_session_is_told_its_length_and_ends() -> None:
     world = World(session_ms=5_000)
     world.handshake()
     assert world.authenticate(PLAIN_MESSAGE).session_lifetime_ms == 5_000
-    world.peer.express = Lane()
+    world.peer.express = RepeatedRequests()
     world.pass_ms(4_900)
     assert world.reaches()
     world.pass_ms(200)
@@ -362,7 +362,7 @@ def test_a_session_goes_on_by_authenticating_again() -> None:
     world = World(session_ms=5_000)
     world.let_in()
     world.pass_ms(4_500)
-    world.peer.express = Lane()
+    world.peer.express = RepeatedRequests()
     assert world.handshake().error_code == 0
     assert world.peer.express is None
     assert world.authenticate(PLAIN_MESSAGE).session_lifetime_ms == 5_000

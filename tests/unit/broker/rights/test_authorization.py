@@ -259,12 +259,12 @@ async def test_a_right_that_is_taken_away_stops_a_producer_that_runs(scene: Righ
     client = scene.client()
     frame = b"".join(encode_request_frame(produce_request(), 9, 1, CLIENT_ID))
     await client.ask(produce_request(), 9)
-    lane = client._peer.express
-    assert lane is not None, "the short way for a producer that repeats itself"
-    taken = lane.take(frame, 10)
+    path = client._peer.express
+    assert path is not None, "the short way for a producer that repeats itself"
+    taken = path.take_requests(frame, 10)
     assert taken is not None
     scene.revoke(WRITE_TOPIC)
-    assert lane.take(frame, 10) is None
+    assert path.take_requests(frame, 10) is None
     assert (await client.ask(produce_request(), 9)).responses[0].partition_responses[0].error_code == DENIED
     assert client._peer.express is None
     scene.grant(WRITE_TOPIC)

@@ -25,11 +25,11 @@ class Notices:
 def test_answers_at_once_go_straight_out() -> None:
     notices = Notices()
     channel = notices.channel
-    channel.add([b"a", b"bc"])
-    channel.add(None)
-    channel.add([b"d"])
+    channel.add_response([b"a", b"bc"])
+    channel.add_response(None)
+    channel.add_response([b"d"])
     assert (channel.in_flight, channel.unsent_bytes, channel.pending_count) == (2, 4, 0)
-    assert channel.take() == [b"a", b"bc", b"d"]
+    assert channel.take_ready() == [b"a", b"bc", b"d"]
     assert channel.is_empty
     assert notices.changed == 0
 
@@ -37,16 +37,16 @@ def test_answers_at_once_go_straight_out() -> None:
 def test_an_answer_waits_for_those_before_it() -> None:
     notices = Notices()
     channel, first, third = notices.channel, PendingResponse(), PendingResponse()
-    channel.add(first)
-    channel.add([b"2"])
-    channel.add(third)
+    channel.add_response(first)
+    channel.add_response([b"2"])
+    channel.add_response(third)
     third.complete([b"3"])
-    assert channel.take() == []
+    assert channel.take_ready() == []
     assert channel.waiting_count == 2
     assert (channel.in_flight, channel.unsent_bytes, channel.held_bytes) == (3, 2, 2)
     first.complete([b"1"])
     assert notices.changed == 1
-    assert channel.take() == [b"1", b"2", b"3"]
+    assert channel.take_ready() == [b"1", b"2", b"3"]
     assert (channel.in_flight, channel.unsent_bytes, channel.held_bytes) == (0, 0, 0)
 
 
@@ -56,27 +56,27 @@ def test_an_answer_may_be_complete_before_it_is_returned() -> None:
     early.complete([b"early"])
     nothing.complete(None)
     closing.close_connection()
-    notices.channel.add(early)
-    notices.channel.add(nothing)
-    assert notices.channel.take() == [b"early"]
-    notices.channel.add(closing)
+    notices.channel.add_response(early)
+    notices.channel.add_response(nothing)
+    assert notices.channel.take_ready() == [b"early"]
+    notices.channel.add_response(closing)
     assert notices.closed == 1
 
 
 def test_nothing_to_send_keeps_nobody_waiting() -> None:
     notices = Notices()
     channel, silent = notices.channel, PendingResponse()
-    channel.add(silent)
-    channel.add([b"next"])
+    channel.add_response(silent)
+    channel.add_response([b"next"])
     silent.complete(None)
-    assert channel.take() == [b"next"]
+    assert channel.take_ready() == [b"next"]
     assert channel.is_empty
 
 
 def test_a_pending_answer_may_ask_for_the_end() -> None:
     notices = Notices()
     pending = PendingResponse()
-    notices.channel.add(pending)
+    notices.channel.add_response(pending)
     pending.close_connection()
     assert notices.closed == 1
 
@@ -93,15 +93,15 @@ def test_answering_twice_is_our_fault() -> None:
 def test_answering_after_the_end_does_nothing() -> None:
     notices = Notices()
     channel, first, second = notices.channel, PendingResponse(), PendingResponse()
-    channel.add([b"ready"])
-    channel.add(first)
-    channel.add(second)
+    channel.add_response([b"ready"])
+    channel.add_response(first)
+    channel.add_response(second)
     second.complete([b"held"])
     channel.end()
     first.complete([b"late"])
     first.complete([b"later still"])
     second.complete([b"late"])
-    assert channel.take() == [b"ready"]
+    assert channel.take_ready() == [b"ready"]
     assert (notices.changed, notices.closed, channel.in_flight, channel.unsent_bytes) == (0, 0, 0, 0)
 
 
@@ -129,15 +129,15 @@ def test_answers_leave_in_order_whatever_order_they_come_in(script: list[tuple[s
             one.complete([b"%d;" % number])
         elif kind == "now":
             answers.append(b"%d;" % number)
-            channel.add([b"%d;" % number])
+            channel.add_response([b"%d;" % number])
         elif kind == "nothing":
             answers.append(b"")
-            channel.add(None)
+            channel.add_response(None)
         elif kind == "later":
             answers.append(None)
             pending.append((number, PendingResponse()))
-            channel.add(pending[-1][1])
-        taken += map(bytes, channel.take())
+            channel.add_response(pending[-1][1])
+        taken += map(bytes, channel.take_ready())
         first_open = min((number for number, _ in pending), default=len(answers))
         assert b"".join(taken) == b"".join(filter(None, answers[:first_open]))
         assert channel.unsent_bytes == channel.held_bytes == sum(map(len, filter(None, answers[first_open:])))
@@ -150,15 +150,15 @@ def test_who_asked_is_told_when_an_answer_goes_to_the_kernel() -> None:
     told: list[str] = []
     first.taken, second.taken, early.taken = (lambda name=name: told.append(name) for name in ("1", "2", "early"))
     early.complete([b"0"])
-    channel.add(early)
-    channel.add(first)
-    channel.add(second)
+    channel.add_response(early)
+    channel.add_response(first)
+    channel.add_response(second)
     second.complete([b"2"])
-    assert channel.take() == [b"0"]
+    assert channel.take_ready() == [b"0"]
     assert told == ["early"]
     first.complete([b"1"])
     assert told == ["early"]
-    assert channel.take() == [b"1", b"2"]
+    assert channel.take_ready() == [b"1", b"2"]
     assert told == ["early", "1", "2"]
-    channel.take()
+    channel.take_ready()
     assert told == ["early", "1", "2"]

@@ -597,7 +597,7 @@ class Train:
         self.pending: list[tuple[PendingResponse, bytes]] = []
         self.asked: list[int] = []
 
-    def take(self, data: Buffer, requests_max: int) -> tuple[int, int, list[Buffer] | PendingResponse] | None:
+    def take_requests(self, data: Buffer, requests_max: int) -> tuple[int, int, list[Buffer] | PendingResponse] | None:
         self.asked.append(requests_max)
         taken, at, echo = 0, 0, b""
         while taken < requests_max and bytes(data[at + 4 : at + 5]) == b"x":

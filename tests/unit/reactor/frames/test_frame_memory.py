@@ -10,13 +10,13 @@ from hutong.reactor.frames.framing import DIRECT_FROM_BYTES, LengthPrefixedFrami
 def test_a_buffer_comes_back_once_its_views_are_gone() -> None:
     memory, buffer = FrameMemory(), bytearray(b"x" * 100)
     view = memoryview(buffer)[:50]
-    memory.keep(buffer)
-    assert memory.take(100) is None
+    memory.keep_buffer(buffer)
+    assert memory.take_buffer(100) is None
     view.release()
-    assert memory.take(101) is None
-    assert memory.take(10) is buffer
+    assert memory.take_buffer(101) is None
+    assert memory.take_buffer(10) is buffer
     assert buffer == b"x" * 100
-    assert memory.take(10) is None
+    assert memory.take_buffer(10) is None
     assert (memory.reused_total, memory.kept_bytes) == (1, 0)
 
 
@@ -24,22 +24,22 @@ def test_the_most_recent_free_buffer_comes_first() -> None:
     memory, buffers = FrameMemory(), [bytearray(10) for _ in range(3)]
     views = [memoryview(buffer) for buffer in buffers]
     for buffer in buffers:
-        memory.keep(buffer)
+        memory.keep_buffer(buffer)
     views[0].release()
     views[1].release()
-    assert memory.take(10) is buffers[1]
-    assert memory.take(10) is buffers[0]
-    assert memory.take(10) is None
+    assert memory.take_buffer(10) is buffers[1]
+    assert memory.take_buffer(10) is buffers[0]
+    assert memory.take_buffer(10) is None
 
 
 def test_what_is_kept_is_bounded() -> None:
     memory = FrameMemory(kept_bytes_max=250)
     for number in range(5):
-        memory.keep(bytearray([number]) * 100)
+        memory.keep_buffer(bytearray([number]) * 100)
     assert memory.kept_bytes == 200
-    memory.keep(bytearray(300))
+    memory.keep_buffer(bytearray(300))
     assert memory.kept_bytes == 0
-    assert memory.take(1) is None
+    assert memory.take_buffer(1) is None
 
 
 frames = st.lists(st.tuples(st.integers(DIRECT_FROM_BYTES, 3 * DIRECT_FROM_BYTES), st.booleans()), max_size=20)

@@ -55,7 +55,7 @@ class Server:
     async def look(self) -> None:
         """A look now, whatever has passed."""
         looks = self.memory.checks_total
-        self.memory.ask()
+        self.memory.schedule_check()
         await until(lambda: self.memory.checks_total > looks)
 
     def pass_ms(self, milliseconds: int) -> None:
