@@ -68,6 +68,7 @@ class Progress(JournalPart):
         """
         self._invisible.append((end_position, begun_us, log_ends))
         self._unflushed.append((end_position, sealed_us))
+        # Alone, a commit follows the sealing at once: there is nothing to measure.
         if self._is_replicated:
             self._uncommitted.append((end_position, sealed_us))
         # Readers wait for the flush of every other log, even where no producer does (acks=0). Statements have no log

@@ -90,6 +90,7 @@ def aborted_between(rows: "array[int]", start_offset: int, end_offset: int) -> l
         producer_id, first_offset, _, stable_offset = rows[at : at + ROW_NUMBERS]
         if first_offset < end_offset:
             found.append((producer_id, first_offset))
+        # Transactions that ended later began at that offset or after it, so no later row reaches into the range.
         if stable_offset >= end_offset:
             break
     return found
@@ -136,6 +137,7 @@ class LogTransactions:
     def stable_offset(self, high_watermark: int) -> int:
         """The last stable offset: every transaction with a batch before it has ended, and the end is visible."""
         ended = self._ended
+        # A marker before the high watermark is visible: its transaction bounds readers no more.
         while ended and ended[0][0] < high_watermark:
             ended.popleft()
         stable_offset = high_watermark

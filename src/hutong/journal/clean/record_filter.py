@@ -84,6 +84,7 @@ class RecordFilter:
         try:
             data = unpack_records(header, batch, self._unpacked_bytes_max)
             for number, record in enumerate(_slices(header, data), 1):
+                # A record without a key replaces nothing, so it needs no room.
                 if record.key is not None and not keys.put(
                     hash_of(partition_id, record.key), base_offset + record.offset_delta
                 ):
@@ -123,6 +124,7 @@ class RecordFilter:
 
     def _marker(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Generator[int, None, Buffer | None]:
         """Start the delete horizon of a marker without data, or drop the marker once that has passed."""
+        # The marker's time is over: readers that were inside the transaction have learned its end.
         if self._is_over(rules, header):
             return self._emptied(rules, header, batch)
         try:

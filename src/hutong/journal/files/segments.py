@@ -61,6 +61,7 @@ class Segments:
     def roll(self, position: int) -> Segment:
         """Close the active segment at `position` and begin the next one there."""
         closed = self.active
+        # A new journal has no segment before its first chunk.
         if closed is not None:
             closed.end_position = position
             self._remember(self._loaded, closed)
@@ -116,6 +117,7 @@ class Segments:
         """End a read from the disk. `file` and `index` are those that it opened or loaded, else None."""
         segment.readers -= 1
         if file is not None:
+            # Two reads may have opened the file at once: the first one stays, the other is closed.
             if segment.file is None and not segment.is_doomed:
                 segment.file = file
             else:

@@ -72,6 +72,7 @@ class JournalReader(JournalPart):
         extents = segment.index.extents.get(partition_id) if segment.index is not None else None
         selected = select(extents) if extents is not None else None
         end = disk_end if segment.end_position is None else segment.end_position
+        # Partitions lie mixed in a segment: the bytes of others in between may have to be read along.
         share = min(1.0, held_bytes / max(1, end - segment.base_position))
         read_ahead_bytes = self._read_ahead_bytes(size, share)
         return DiskRead(segment, partition_id, max(1, size), read_ahead_bytes, disk_end, select, selected, work)
@@ -93,6 +94,7 @@ class JournalReader(JournalPart):
         if successor is not None:
             read = replace(read, segment=successor, extents=None)
         segment, known_file = read.segment, read.segment.file
+        # Lent on the loop: `ReadMemory` serves one thread.
         lent = [self._memory.lend(max(read.read_ahead_bytes, WINDOW_BYTES_MIN))]
 
         def ended(outcome: _Outcome[T] | BaseException) -> None:
@@ -158,6 +160,7 @@ class JournalReader(JournalPart):
         """The index of the segment as far as it is on disk; again, if that is all of it and so may be kept."""
         segment, settings = read.segment, self._settings
         is_closed = segment.end_position is not None and segment.range_end is None
+        # Closed, but not flushed to its end: what is indexed now is a part, and must not be kept as the whole.
         if is_closed and read.disk_end < (segment.end_position or 0):
             return rebuild_index(file, segment.base_position, read.disk_end, settings), None
         index = load_or_rebuild_index(self._disk, file, segment, read.disk_end, settings)

@@ -143,7 +143,9 @@ class TimestampSearch:
             else:
                 found = greatest_in(data, start, count, base_ms, least, end)
         except (ProtocolError, LimitExceeded, UsageError):
+            # If the log starts inside the batch, its first record is not visible.
             return (header.max_timestamp_ms, base_offset) if not least else None
+        # The timestamp that the header promises belongs to no visible record.
         if found is None:
             return None
         return header.max_timestamp_ms if header.is_log_append_time else found[0], base_offset + found[1]

@@ -122,7 +122,7 @@ class SegmentWindow:
         self._loads += 1
         # A long search on the loop would delay everything else: a worker takes over.
         if self._is_cached_only and self._loads > 2 * LOADS_ON_LOOP_MAX:
-            raise WouldBlock("too much lies between one batch and the next")
+            raise WouldBlock("the next batch is too far away")
         wanted = min(max(count, self._next_size()), self.end_position - position)
         if wanted < count:
             raise CorruptData(f"what begins at position {position} goes on beyond the end of the segment")

@@ -215,6 +215,7 @@ def message(
 ) -> Callable[[type[T]], type[T]]:
     """Turn a class whose attributes are rows into a slotted dataclass that the engine can encode and decode."""
     accepted = Versions.parse(versions)
+    # A codec is compiled for each version, so there must be a last one.
     if accepted.last is None:
         raise ValueError("the versions of a message end somewhere")
     span = range(accepted.first, accepted.last + 1)
@@ -270,6 +271,7 @@ def _compile_init(table: type[Any]) -> Any:
     namespace: dict[str, Any] = {"new_list": (), "set_frozen": object.__setattr__}
     parameters, body = [], []
     for field in dataclasses.fields(table):
+        # Lists have a factory in the place of a default.
         name, is_list = field.name, field.default is dataclasses.MISSING
         namespace[f"default_{name}"] = field.default
         parameters.append(f"{name}={'new_list' if is_list else f'default_{name}'}")
@@ -293,6 +295,7 @@ def _hash(self: Any) -> int:
 
 def _dataclass_field(row: Row) -> Any:
     metadata = {"row": row}
+    # A list is never shared between instances.
     if row.default == () and isinstance(row.wire_type, Array):
         return dataclasses.field(default_factory=list, metadata=metadata)
     return dataclasses.field(default=row.default, metadata=metadata)

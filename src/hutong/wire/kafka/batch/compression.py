@@ -110,6 +110,7 @@ class _Output:
 
     def add(self, piece: Buffer) -> None:
         end = self.size + len(piece)
+        # Checked before a piece is kept: what is beyond the limit is at most one piece.
         if end > self._bytes_max:
             raise _too_much(self._bytes_max)
         if self._memory is None and end <= BUFFER_BYTES_MAX:
@@ -153,6 +154,7 @@ def _decompress_member(view: memoryview, position: int, output: _Output) -> int:
             position += len(taken)
         # One byte more than there is room for shows that there is too much; 0 would mean no limit.
         piece = member.decompress(taken, min(_GZIP_OUTPUT_BYTES, output.room + 1))
+        # No input is left, and the member has not ended.
         if not piece and not taken and not member.eof:
             raise ProtocolError("gzip data is cut short")
         output.add(piece)
@@ -190,6 +192,7 @@ def _decompress_snappy(data: Buffer, bytes_max: int) -> Buffer:
         start = position + 4
         # Read without a sign, as a negative size points past the end too.
         position = start + int.from_bytes(view[position:start], "big")
+        # The size of a block is what its sender claims.
         if position > len(view):
             raise ProtocolError("snappy: a block points past the end")
         output.add(_decompress_snappy_block(cramjam, view[start:position], output.room))
