@@ -56,7 +56,7 @@ def run_on(spark: "SparkSession", pipeline: Pipeline, folder: Path, stop: thread
     state = PipelineFolder(folder / pipeline.name)
     groups = GroupOffsets(pipeline)
     run_folder = state.new_run(f"{len(state.runs()):04}")
-    log = ProgressLog(run_folder, groups.hear)
+    log = ProgressLog(run_folder, groups.commit_progress)
     stop = stop or threading.Event()
     run(spark, pipeline, RunContext(state, log, stop, lambda text: None, SystemClock(), grace_s=60))
     groups.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hutong.foundation.errors import ExitCode, UsageError
 
-ROOMS = ("foundation", "wire", "pipelines")
+PACKAGES = ("foundation", "wire", "pipelines")
 PACKAGE = Path(__file__).parents[1]
 DISCOVERED = "pyspark_hutong"
 UNUSED = (".nbi", ".nbc", ".so", ".c")  # numba's cache; Python imports no compiled module from a zip
@@ -48,7 +48,7 @@ def main(words: list[str]) -> int:
 
 def _sources(package: Path) -> Iterator[tuple[str, Path]]:
     yield "hutong/__init__.py", package / "__init__.py"
-    folders = [package / room for room in ROOMS] + [package.parent / DISCOVERED]
+    folders = [package / name for name in PACKAGES] + [package.parent / DISCOVERED]
     for folder in folders:
         for source in sorted(folder.rglob("*")):
             if source.is_file() and "__pycache__" not in source.parts and source.suffix not in UNUSED:

@@ -48,7 +48,7 @@ def access_log(
 
     source = check_input(bootstrap, topic, pairs_of("--kafka", kafka))
     quick = once and source.is_small
-    with _begun("hutong access-log", topic, output, master, conf, spark_log, quick=quick) as (session, show):
+    with _live_session("hutong access-log", topic, output, master, conf, spark_log, quick=quick) as (session, show):
         finished = run_access_log(session, source, output, once, show, SystemClock())
     _report(finished, as_json)
 
@@ -69,7 +69,7 @@ def pagerank(
 
     source = check_input(bootstrap, topic, pairs_of("--kafka", kafka))
     quick = source.is_small
-    with _begun("hutong pagerank", topic, output, master, conf, spark_log, quick=quick) as (session, show):
+    with _live_session("hutong pagerank", topic, output, master, conf, spark_log, quick=quick) as (session, show):
         finished = run_pagerank(session, source, output, iterations, show, SystemClock())
     _report(finished, as_json)
 
@@ -84,7 +84,7 @@ def explain_fixed(name: str, master: str, conf: list[str] | None, spark_log: str
 
 
 @contextmanager
-def _begun(
+def _live_session(
     name: str, topic: str, output: Path, master: str, conf: list[str] | None, spark_log: str, *, quick: bool
 ) -> Iterator[tuple["SparkSession", "Show"]]:
     """Prepare the folder and start Spark, with a live line until the end of the block."""

@@ -1,11 +1,10 @@
-"""Delivers record batches: idempotent (KIP-98), one request in flight per broker, tried again until acknowledged.
+"""Delivers record batches: idempotent (KIP-98), one request in flight per broker, retried until acknowledged.
 
-While a request is in flight the caller encodes the next batches; once it is answered the next one leaves. At most one
-batch of a partition is under way, so order holds; the sequence in each batch lets the broker recognise what it already
-has when an answer was lost.
+While a request is in flight the caller encodes the next batches. At most one batch of a partition is in flight, so the
+order holds. Each batch has a sequence number, so that a broker recognises a batch whose acknowledgement was lost.
 
-Within a transaction the records count when it is committed, which others do. Without, delivery is at least once: a
-Spark task that fails and runs again writes its rows again, under another identity.
+Within a transaction the records count once the driver commits it. Without one, delivery is at least once: a Spark task
+that fails and runs again writes its rows again, under another identity.
 """
 
 from collections import deque
@@ -56,7 +55,7 @@ class BatchProducer:
         self._in_flight: dict[BrokerConnection, list[_QueuedBatch]] = {}  # the heads of queues
 
     def send(self, records: EncodedRecords) -> None:
-        """Take a batch for delivery. Raises what kept an earlier batch from being delivered."""
+        """Queue a batch for delivery. Raises the error of an earlier batch that could not be delivered."""
         if self._identity is None:
             self._identity = self._cluster.new_producer()
         sequence = self._next_sequence.get(records.partition, 0)
@@ -67,6 +66,7 @@ class BatchProducer:
         self._queued_bytes += len(content)
         while self._queued_bytes > QUEUED_BYTES_MAX or self._is_answered:
             self._cluster.retrying(self._exchange)
+        # With nothing in flight the brokers would wait for us, so the heads of the queues leave at once.
         if not self._in_flight:
             self._send_quietly()
 

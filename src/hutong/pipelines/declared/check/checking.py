@@ -5,14 +5,13 @@ Each check collects problems and continues, so that a user sees all of them at o
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.declared.check.option_names import WRITING, check_names
-from hutong.pipelines.declared.check.options import is_streaming, reader_options, writer_options
+from hutong.pipelines.declared.check.options import KAFKA_PREFIX, is_streaming, reader_options, writer_options
 from hutong.pipelines.declared.declare.definition import (
     AT_LEAST_ONCE,
     AVAILABLE_NOW,
@@ -43,6 +42,7 @@ from hutong.pipelines.source.options import schema_of, source_options
 SINK_NAME_LENGTH_MAX = 100
 VIEW_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 INTERVAL = re.compile(r"\s*[0-9]+\s+(millisecond|second|minute|hour|day|week)s?\s*")
+WRITING_OPTIONS = ("topic", "delivery", "includeHeaders", "checkpointLocation", "queryName")
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
 
 
@@ -217,7 +217,7 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
         if value in ("json", "avro") and getattr(source, schema_key) is None and schema_key not in source.options:
             problems.add(f"{where}.{schema_key}", f'is missing: {key} = "{value}" needs to know the fields')
     # Spark passes unknown options on without a word, so a misspelt one would have no effect.
-    check_names(where, source.options, READING_OPTIONS, problems)
+    _check_names(where, source.options, READING_OPTIONS, problems)
     try:
         options = reader_options(pipeline, source)
         # The readers' own checks, so that both give the same sentences.
@@ -240,7 +240,7 @@ def _check_sink(pipeline: Pipeline, name: str, sink: Sink, problems: Problems) -
     _is_one_of(f"{where}.value_format", sink.value_format, SINK_FORMATS, problems)
     if sink.kind == TOPIC:
         _refuse(where, sink, ("path", "partition_by"), problems)
-        check_names(where, sink.options, WRITING, problems)
+        _check_names(where, sink.options, WRITING_OPTIONS, problems)
         # PySpark's Python data sources have no update mode (Spark 4).
         if sink.output_mode == "update" and pipeline.trigger != BATCH:
             advice = "Spark gives sinks written in Python none; take append, complete, or a sink of the kind console"
@@ -289,6 +289,20 @@ def _check_files(where: str, path: str | None, kind: str, problems: Problems) ->
     # `find_spec` finds the package without importing it, and with it Spark.
     if kind == DELTA and not find_spec("delta"):
         problems.add(f"{where}.kind", "is delta, and the package delta-spark is not installed: install it first")
+
+
+def _check_names(where: str, options: Mapping[str, str], known: tuple[str, ...], problems: Problems) -> None:
+    """Note names of options that are like a known one, and mildly all others: a later version may know them."""
+    folded = {name.lower() for name in known}
+    for name in options:
+        # Under `kafka.` any setting of Kafka's clients is allowed; most of them mean nothing here.
+        if name.lower() in folded or name.lower().startswith(KAFKA_PREFIX):
+            continue
+        near = suggestion(name, known)
+        if near.startswith("; did you mean"):
+            problems.add(f"{where}.options.{name}", f"is no option of a topic{near}")
+        else:
+            problems.add(f"{where}.options.{name}", "is no option of a topic: it has no effect", mild=True)
 
 
 def _refuse(where: str, table: Source | Sink, keys: Iterable[str], problems: Problems) -> None:

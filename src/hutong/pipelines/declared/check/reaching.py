@@ -15,7 +15,7 @@ ANSWER_MS_MAX = 5_000
 NAMES_SHOWN_MAX = 10
 
 
-class Reached:
+class ClusterTopics:
     """The topics of each cluster, asked for once; the sentence of what went wrong where it cannot be asked."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Reached:
 
 def check_topics(pipeline: Pipeline, problems: Problems) -> None:
     """Note brokers that do not answer and topics that do not exist. To be called when `checking` found nothing."""
-    reached = Reached()
+    reached = ClusterTopics()
     for name, source in pipeline.sources.items():
         if source.kind == TOPIC:
             _check(f"sources.{name}", reached, reader_options(pipeline, source), topics_of(source), problems)
@@ -42,7 +42,12 @@ def check_topics(pipeline: Pipeline, problems: Problems) -> None:
 
 
 def _check(
-    where: str, reached: Reached, options: Mapping[str, str], wanted: list[str], problems: Problems, made: bool = False
+    where: str,
+    reached: ClusterTopics,
+    options: Mapping[str, str],
+    wanted: list[str],
+    problems: Problems,
+    made: bool = False,
 ) -> None:
     try:
         topics = reached.topics(options)

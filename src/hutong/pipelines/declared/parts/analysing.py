@@ -11,7 +11,7 @@ from hutong.foundation.errors import UsageError
 from hutong.pipelines.declared.check.checking import runs_by_itself
 from hutong.pipelines.declared.declare.definition import Pipeline
 from hutong.pipelines.declared.declare.problems import Problems
-from hutong.pipelines.declared.parts.building import Misbuilt, frames_of, output_of, transformed
+from hutong.pipelines.declared.parts.building import BuildError, frames_of, output_of, transformed
 from hutong.pipelines.engine.failures import analysis_sentence
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def analyse(session: "SparkSession", pipeline: Pipeline, problems: Problems) -> 
         if runs_by_itself(pipeline.transform):
             return {}
         outputs = transformed(session, pipeline, frames)
-    except Misbuilt as error:
+    except BuildError as error:
         problems.add(error.where, error.what)
         return {}
     ready = {}
@@ -36,7 +36,7 @@ def analyse(session: "SparkSession", pipeline: Pipeline, problems: Problems) -> 
         try:
             ready[name] = output_of(name, sink, outputs)
             _check_streaming(session, ready[name], sink.output_mode)
-        except Misbuilt as error:
+        except BuildError as error:
             problems.add(error.where, error.what)
         except UsageError as error:
             problems.add(f"sinks.{name}", str(error))

@@ -29,7 +29,7 @@ RECORD_TIME = "timestamp"
 """Kept where `value` is a column. A JSON value has all columns in it, and its record the time of writing."""
 
 
-class Misbuilt(UsageError):
+class BuildError(UsageError):
     """A part of a declaration that Spark refuses. `where` is its place."""
 
     def __init__(self, where: str, message: str) -> None:
@@ -81,7 +81,7 @@ def output_of(name: str, sink: Sink, outputs: "Mapping[str, DataFrame]") -> "Dat
         wanted = name if name in outputs or len(outputs) != 1 else next(iter(outputs))
     if wanted not in outputs:
         given = ", ".join(outputs)
-        raise Misbuilt(f"sinks.{name}.from", f"there is no output {wanted}: the transform gives {given or 'none'}")
+        raise BuildError(f"sinks.{name}.from", f"there is no output {wanted}: the transform gives {given or 'none'}")
     with place(f"sinks.{name}"):
         return _shaped(name, sink, outputs[wanted])
 
@@ -146,7 +146,7 @@ def _named(where: str, outputs: Any) -> "dict[str, DataFrame]":
         return {RESULT: outputs}
     if isinstance(outputs, Mapping) and all(isinstance(one, DataFrame) for one in outputs.values()):
         return dict(outputs)
-    raise Misbuilt(where, f"must return a DataFrame or several by name, not {type(outputs).__name__}")
+    raise BuildError(where, f"must return a DataFrame or several by name, not {type(outputs).__name__}")
 
 
 def _shaped(name: str, sink: Sink, frame: "DataFrame") -> "DataFrame":
@@ -173,33 +173,33 @@ def _shaped(name: str, sink: Sink, frame: "DataFrame") -> "DataFrame":
         kept |= {column: columns[column] for column in ("value", RECORD_TIME) if column in columns}
     else:
         advice = 'write value_format = "json" to make one of all columns, or name one value'
-        raise Misbuilt(where, f"a topic needs a column value, and there are {', '.join(frame.columns)}: {advice}")
+        raise BuildError(where, f"a topic needs a column value, and there are {', '.join(frame.columns)}: {advice}")
     # As in Spark's own Kafka sink: an option names the topic, or a column does for each row.
     if sink.topic is None and "topic" not in columns and "topic" not in sink.options:
-        raise Misbuilt(where, 'no topic is given: add topic = "...", or a column named topic')
+        raise BuildError(where, 'no topic is given: add topic = "...", or a column named topic')
     return frame.select(*(column.alias(name) for name, column in kept.items()))
 
 
 def _require(where: str, key: str, wanted: "list[str] | tuple[str, ...]", frame: "DataFrame") -> None:
     for column in wanted:
         if column not in frame.columns:
-            raise Misbuilt(f"{where}.{key}", f"there is no column {column}{suggestion(column, frame.columns)}")
+            raise BuildError(f"{where}.{key}", f"there is no column {column}{suggestion(column, frame.columns)}")
 
 
 @contextmanager
 def place(where: str) -> Iterator[None]:
-    """Turn Spark's analysis errors into a Misbuilt that names the place. Errors that may pass stay as they are."""
+    """Turn Spark's analysis errors into a BuildError that names the place. Errors that may pass stay as they are."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except UsageError as error:
         # An inner place is more precise; an unavailable broker is no fault of the declaration.
-        if isinstance(error, Misbuilt) or error.exit_code == ExitCode.UNAVAILABLE:
+        if isinstance(error, BuildError) or error.exit_code == ExitCode.UNAVAILABLE:
             raise
-        raise Misbuilt(where, str(error)) from error
+        raise BuildError(where, str(error)) from error
     except PySparkException as error:
         reported = translate(error)
         if isinstance(reported, UsageError) and reported.exit_code == ExitCode.UNAVAILABLE:
             raise reported from error
-        raise Misbuilt(where, analysis_sentence(error)) from error
+        raise BuildError(where, analysis_sentence(error)) from error

@@ -62,7 +62,7 @@ def drive(
             problems.raise_grave(pipeline.name)
             pipeline = as_asked(pipeline, request)
             groups = GroupOffsets(pipeline)
-            log = ProgressLog(request.run_folder, groups.hear)
+            log = ProgressLog(request.run_folder, groups.commit_progress)
             with closing(groups):
                 summary = _run(pipeline, request, keeper, log, stop, clock, prepare)
     except UsageError as error:

@@ -23,7 +23,7 @@ COMMIT_MS_MAX = 5_000
 
 
 class GroupOffsets:
-    """Hears of the progress of a pipeline's queries, from one thread, and commits it."""
+    """Commits the progress of a pipeline's queries; called from one thread."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
@@ -32,8 +32,8 @@ class GroupOffsets:
         """By query."""
         self._committed: dict[TopicPartition, int] = {}
 
-    def hear(self, document: Mapping[str, Any]) -> None:
-        """One progress of a query."""
+    def commit_progress(self, document: Mapping[str, Any]) -> None:
+        """Commit the offsets that one progress of a query reached, if they are the slowest of its topic."""
         reached = self._reached.setdefault(str(document.get("id")), {})
         for topic, partitions in offsets_of(document).items():
             reached |= {TopicPartition(topic, int(partition)): offset for partition, offset in partitions.items()}

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 END_S_MAX = 10.0
 """The time for the last events of ended queries to arrive."""
-Heard = Callable[[Mapping[str, Any]], None]
+OnProgress = Callable[[Mapping[str, Any]], None]
 
 
 class ProgressLog:
-    """Collects the progress of all queries of a session. `heard` gets each document after it was written."""
+    """Collects the progress of all queries of a session. `on_progress` gets each document after it was written."""
 
-    def __init__(self, run: RunFolder, heard: Heard = lambda document: None) -> None:
+    def __init__(self, run: RunFolder, on_progress: OnProgress = lambda document: None) -> None:
         self._run = run
-        self._heard = heard
+        self._on_progress = on_progress
         self._changed = threading.Condition()
         self._recent: dict[str, list[Mapping[str, Any]]] = {}
         self._done: dict[str, int] = {}
@@ -84,7 +84,7 @@ class ProgressLog:
                 self._done[query_id] = self._done.get(query_id, 0) + 1
             self.row_count += document.get("numInputRows") or 0
             self._changed.notify_all()
-        self._heard(document)
+        self._on_progress(document)
 
     def note_end(self, query_id: str) -> None:
         with self._changed:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.jobs.events import SOURCE, Frames, Parameters, choice, only_frame
 from hutong.pipelines.jobs.job import Job, JobParameter
-from hutong.pipelines.jobs.pagerank.keeping import LEVELS, Keeping
+from hutong.pipelines.jobs.pagerank.keeping import LEVELS, CachePolicy
 from hutong.pipelines.jobs.pagerank.links import Link, link_rows
 from hutong.pipelines.jobs.pagerank.tuples import page_rank
 from hutong.pipelines.jobs.parameters import whole_number
@@ -75,14 +75,16 @@ def transform(frames: Frames, parameters: Parameters) -> "DataFrame":
         raise UsageError('ranks are of a whole topic, not of a stream: set trigger = "batch"')
     links = records.select("source", "target") if {"source", "target"} <= set(records.columns) else link_rows(records)
     folder = given["checkpoint"].strip()
-    keeping = Keeping(choice(given, "persist", LEVELS), whole_number(given, "checkpoint_every"), reliable=bool(folder))
+    keeping = CachePolicy(
+        choice(given, "persist", LEVELS), whole_number(given, "checkpoint_every"), reliable=bool(folder)
+    )
     if folder:
         links.sparkSession.sparkContext.setCheckpointDir(folder)
     iterations = whole_number(given, "iterations", least=1)
     return ranks_of(links, choice(given, "way", WAYS), iterations, keeping)
 
 
-def ranks_of(links: "DataFrame", way: str, iterations: int, keeping: Keeping) -> "DataFrame":
+def ranks_of(links: "DataFrame", way: str, iterations: int, keeping: CachePolicy) -> "DataFrame":
     """`page` and `rank` from rows of `source` and `target`, by one of `WAYS`."""
     from hutong.pipelines.jobs.pagerank import blocks, frames
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from hutong.pipelines.jobs.pagerank.keeping import Keeping
+from hutong.pipelines.jobs.pagerank.keeping import CachePolicy
 from hutong.pipelines.jobs.pagerank.links import BASE_RANK, DAMPING, FIRST_RANK
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ PIECE_LINKS_MAX = 1 << 22
 BLOCK_LINKS_MAX = 1 << 24
 """Links that a block is meant to hold at most."""
 PIECE_SCHEMA = "names binary, links binary"
-KEPT = Keeping()
+KEPT = CachePolicy()
 
 Numbers = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
@@ -66,14 +66,14 @@ class Ranges:
         return pages.astype(np.int64) * self.count // self.page_count
 
 
-def page_rank(links: "DataFrame", iterations: int, keeping: Keeping = KEPT) -> "DataFrame":
+def page_rank(links: "DataFrame", iterations: int, keeping: CachePolicy = KEPT) -> "DataFrame":
     """`page` and `rank` after `iterations`, from rows of `source` and `target`. Runs at once."""
     import pyarrow as pa
 
     session = links.sparkSession
     context = session.sparkContext
     # Cached regardless of `keeping`: the input is read for the names and again for the links.
-    pieces = Keeping().kept_rdd(links.mapInArrow(_pieces, PIECE_SCHEMA).rdd.map(tuple))
+    pieces = CachePolicy().kept_rdd(links.mapInArrow(_pieces, PIECE_SCHEMA).rdd.map(tuple))
     names, link_count = _names(pieces)
     ranks = np.zeros(0)
     if len(names):

@@ -6,16 +6,16 @@ ranks come out of the sum, so that contributions alone are shuffled.
 
 from typing import TYPE_CHECKING
 
-from hutong.pipelines.jobs.pagerank.keeping import Keeping
+from hutong.pipelines.jobs.pagerank.keeping import CachePolicy
 from hutong.pipelines.jobs.pagerank.links import BASE_RANK, DAMPING, FIRST_RANK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-CUT_EVERY = Keeping(checkpoint_every=5)
+CUT_EVERY = CachePolicy(checkpoint_every=5)
 
 
-def page_rank(links: "DataFrame", iterations: int, keeping: Keeping = CUT_EVERY) -> "DataFrame":
+def page_rank(links: "DataFrame", iterations: int, keeping: CachePolicy = CUT_EVERY) -> "DataFrame":
     """`page` and `rank` after `iterations`, from rows of `source` and `target`."""
     from pyspark.sql import functions as f
 

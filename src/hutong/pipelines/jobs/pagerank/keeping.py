@@ -16,7 +16,7 @@ LEVELS = ("memory and disk", "memory", "disk", "none")
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class CachePolicy:
     level: str = LEVELS[0]
     """The storage of the links between rounds, one of `LEVELS`; `none` computes them again for every round."""
     checkpoint_every: int = 0

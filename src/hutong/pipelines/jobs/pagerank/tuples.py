@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from hutong.pipelines.jobs.pagerank.keeping import Keeping
+from hutong.pipelines.jobs.pagerank.keeping import CachePolicy
 from hutong.pipelines.jobs.pagerank.links import BASE_RANK, DAMPING, FIRST_RANK, Link, Rank
 
 if TYPE_CHECKING:
     from pyspark.rdd import RDD
 
-IN_MEMORY = Keeping("memory")
+IN_MEMORY = CachePolicy("memory")
 
 
-def page_rank(links: "RDD[Link]", iterations: int, keeping: Keeping = IN_MEMORY) -> "RDD[tuple[str, float]]":
+def page_rank(links: "RDD[Link]", iterations: int, keeping: CachePolicy = IN_MEMORY) -> "RDD[tuple[str, float]]":
     """Page and rank after `iterations`. Lazy: nothing runs until the result is asked for or a checkpoint is due."""
     # One partitioning for all, so that each join finds both its sides where they are and only contributions travel.
     partition_count = links.context.defaultParallelism

@@ -41,7 +41,7 @@ def run_of_folder(path: Path, run_id: str | None = None) -> SparkRun:
     if (path / "runs").is_dir():
         return _run_of_pipeline(PipelineFolder(path), run_id)
     if (path / "run.json").is_file() or (path / "progress.jsonl").is_file():
-        return _gathered(RunFolder(path))
+        return _collected(RunFolder(path))
     raise UsageError(f"{path} is no folder of a pipeline: it has no runs in it", ExitCode.NOINPUT)
 
 
@@ -58,7 +58,7 @@ def _run_of_pipeline(folder: PipelineFolder, run_id: str | None) -> SparkRun:
         chosen = next((run for run in reversed(runs) if run.progress.is_file() or has_event_log(run.events)), None)
         if chosen is None:
             raise UsageError(f"no run of pipeline {folder.path.name} has reported anything yet", ExitCode.NOINPUT)
-    gathered = _gathered(chosen)
+    gathered = _collected(chosen)
     records = [record for run in runs if (record := _record(run)) is not None]
     gathered.siblings = [
         Sibling(record.run_id, _state(record), record.started_ms, record.attempt, record.error) for record in records
@@ -66,7 +66,7 @@ def _run_of_pipeline(folder: PipelineFolder, run_id: str | None) -> SparkRun:
     return gathered
 
 
-def _gathered(folder: RunFolder) -> SparkRun:
+def _collected(folder: RunFolder) -> SparkRun:
     run, record = SparkRun(name=folder.path.name, run_id=folder.path.name), _record(folder)
     if has_event_log(folder.events):
         try:
