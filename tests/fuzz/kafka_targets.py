@@ -1,6 +1,7 @@
 """Targets for what Kafka clients send: requests of every API and version, record batches, codecs, members' metadata."""
 
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -9,7 +10,7 @@ from tests.fuzz.target import MEBIBYTE, Target
 from tests.unit.wire.messages import fill
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, Refused
-from hutong.wire.kafka import transaction_log
+from hutong.wire.kafka import transaction_log, version_prefixed
 from hutong.wire.kafka.batch.compression import Compression, compress, decompress
 from hutong.wire.kafka.batch.control_records import build_marker, parse_marker
 from hutong.wire.kafka.batch.record_contents import examine_batch
@@ -149,9 +150,9 @@ def member_metadata() -> Iterator[bytes]:
 
 
 def transaction_records() -> Iterator[bytes]:
-    yield transaction_log.encode_key("orders-1")
+    yield version_prefixed.encode(transaction_log.TransactionLogKey("orders-1"), 0)
     partitions = [transaction_log.PartitionsSchema("orders", [0, 1])]
-    for version_word in (0, 1):
+    for version in (0, 1):
         value = transaction_log.TransactionLogValue(
             producer_id=7,
             producer_epoch=1,
@@ -161,7 +162,7 @@ def transaction_records() -> Iterator[bytes]:
             transaction_last_update_timestamp_ms=5,
             transaction_start_timestamp_ms=4,
         )
-        yield version_word.to_bytes(2, "big") + transaction_log.encode_value(value)[2:]
+        yield version_prefixed.encode(value, version)
 
 
 def read_both_ways(*decoders: object) -> object:
@@ -201,7 +202,10 @@ TARGETS = [
     Target("member-metadata", read_both_ways(decode_subscription, decode_assignment), member_metadata),  # type: ignore[arg-type]
     Target(
         "transaction-log",
-        read_both_ways(transaction_log.decode_key, transaction_log.decode_value),  # type: ignore[arg-type]
+        read_both_ways(  # type: ignore[arg-type]
+            partial(version_prefixed.decode, transaction_log.TransactionLogKey),
+            partial(version_prefixed.decode, transaction_log.TransactionLogValue),
+        ),
         transaction_records,
     ),
 ]

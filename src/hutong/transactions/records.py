@@ -9,25 +9,31 @@ from operator import itemgetter
 from hutong.foundation.errors import CorruptData, ProtocolError
 from hutong.transactions.messages import TransactionRecord
 from hutong.transactions.states import TransactionState
-from hutong.wire.kafka import transaction_log
-from hutong.wire.kafka.transaction_log import PartitionsSchema, TransactionLogValue
+from hutong.wire.kafka.transaction_log import (
+    KEY_VERSION,
+    VALUE_VERSION,
+    PartitionsSchema,
+    TransactionLogKey,
+    TransactionLogValue,
+)
+from hutong.wire.kafka.version_prefixed import decode, encode
 
 
 def encode_key(transactional_id: str) -> bytes:
-    return transaction_log.encode_key(transactional_id)
+    return encode(TransactionLogKey(transactional_id), KEY_VERSION)
 
 
 def decode_key(data: bytes) -> str:
     """Raises CorruptData."""
     try:
-        return transaction_log.decode_key(data)
+        return decode(TransactionLogKey, data).transactional_id
     except ProtocolError as error:
         raise CorruptData(str(error)) from error
 
 
 def encode_record(record: TransactionRecord) -> bytes:
     is_empty = record.state is TransactionState.EMPTY
-    return transaction_log.encode_value(
+    return encode(
         TransactionLogValue(
             producer_id=record.producer_id,
             previous_producer_id=record.previous_producer_id,
@@ -39,14 +45,15 @@ def encode_record(record: TransactionRecord) -> bytes:
             transaction_last_update_timestamp_ms=record.updated_at_ms,
             transaction_start_timestamp_ms=record.started_at_ms,
             client_transaction_version=record.client_version,
-        )
+        ),
+        VALUE_VERSION,
     )
 
 
 def decode_record(data: bytes) -> TransactionRecord:
     """Raises CorruptData."""
     try:
-        value = transaction_log.decode_value(data)
+        value = decode(TransactionLogValue, data)
         state = TransactionState(value.transaction_status)
     except (ProtocolError, ValueError) as error:
         raise CorruptData(str(error)) from error

@@ -1,12 +1,11 @@
 """Keys and values of `__transaction_state`, in Kafka's own layout, so that tools that read that topic read ours.
 
 Values of versions 0 and 1; from 1 on newer fields are tagged (KIP-915). What newer versions add is skipped.
+`version_prefixed` encodes and decodes them.
 """
 
 from typing import Final
 
-from hutong.wire.buffer import Buffer
-from hutong.wire.kafka import version_prefixed
 from hutong.wire.kafka.schema import INT32, array, int8, int16, int32, int64, message, string
 from hutong.wire.kafka.schema import struct as table
 
@@ -38,21 +37,3 @@ class TransactionLogValue:
     transaction_last_update_timestamp_ms: int = int64()
     transaction_start_timestamp_ms: int = int64()
     client_transaction_version: int = int16("1+", tag=2)
-
-
-def encode_key(transactional_id: str) -> bytes:
-    return version_prefixed.encode(TransactionLogKey(transactional_id), KEY_VERSION)
-
-
-def decode_key(data: Buffer) -> str:
-    """Raises ProtocolError."""
-    return version_prefixed.decode(TransactionLogKey, data).transactional_id
-
-
-def encode_value(value: TransactionLogValue) -> bytes:
-    return version_prefixed.encode(value, VALUE_VERSION)
-
-
-def decode_value(data: Buffer) -> TransactionLogValue:
-    """Raises ProtocolError."""
-    return version_prefixed.decode(TransactionLogValue, data)
