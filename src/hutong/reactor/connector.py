@@ -76,6 +76,7 @@ class Connector:
         timer = self._wheel.add(self._clock.monotonic_ms() + timeout_ms, partial(self._give_up, protocol))
         try:
             await asyncio.wait((attempt,))
+        # The caller has gone: a connection that opens all the same has no owner, and is cut off.
         except asyncio.CancelledError:
             attempt.add_done_callback(lambda _: self._abort(protocol))
             self._give_up(protocol)
@@ -84,9 +85,11 @@ class Connector:
             timer.cancel()
         if self._open.is_draining:
             raise OwnerGone("the connector is closed")
+        # Only `_give_up` cancels an attempt, and here that was the timer.
         if attempt.cancelled():
             raise Expired(f"no connection to {host}:{port} within {timeout_ms} ms")
         attempt.result()
+        # Opened and lost between two loop iterations: its peer must not be returned.
         if protocol not in self._open:
             raise ConnectionResetError(f"{host}:{port} closed the connection at once")
         return protocol.peer

@@ -109,8 +109,10 @@ class Deployments:
         self, make: Callable[[], Verticle], options: DeploymentOptions, parent: Deployment | None
     ) -> Deployment:
         """Start all instances; if one fails, end them all and raise what it raised."""
+        # Its children end first, so one that came now would outlive it.
         if parent is not None and parent.state in (DeploymentState.ENDING, DeploymentState.ENDED):
             raise RuntimeError(f"{parent.id} is being undeployed: it takes no more children")
+        # All are made before any starts: a constructor that fails leaves nothing to undo.
         verticles = [_checked(make()) for _ in range(options.instances)]
         name = options.name or type(verticles[0]).__name__
         deployment = Deployment(f"{name}-{next(self._numbers)}", name, options, parent)
@@ -128,6 +130,7 @@ class Deployments:
             failures = [outcome for outcome in outcomes if outcome is not None]
             if failures:
                 raise failures[0]
+        # BaseException: a cancelled deploy must stop what has started as well.
         except BaseException:
             await self._ended(deployment)
             raise
@@ -170,10 +173,12 @@ class Deployments:
 
     async def _end(self, deployment: Deployment) -> list[Exception]:
         errors: list[Exception] = []
+        # Children may use what their parent provides, so they end before it.
         while deployment.children:
             errors += await self._ended(deployment.children[-1])
         for verticle in reversed(deployment._started):
             try:
+                # A blocked handler would keep the whole undeploy waiting for ever.
                 if not await verticle.context.answers():
                     raise RuntimeError(f"{verticle.context.name} is blocked by a handler: its stop is not called")
                 await verticle.context.call(verticle.stop)

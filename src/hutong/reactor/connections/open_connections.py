@@ -39,6 +39,7 @@ class OpenConnections:
 
     def discard(self, connection: ConnectionProtocol) -> None:
         self._connections.discard(connection)
+        # Before the drain an empty set is the usual idle state, and nobody waits.
         if self.is_draining and not self._connections:
             self._drained.resume_all("drained", None)
 
@@ -65,6 +66,7 @@ class OpenConnections:
             if self._connections:
                 await self._drained.wait("drained", deadline_ms=deadline_ms)
         except Expired:
+            # A copy: an abort may remove its connection at once.
             for connection in list(self._connections):
                 connection.abort(CloseReason.DRAINED)
             if self._connections:

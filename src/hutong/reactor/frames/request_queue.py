@@ -39,6 +39,7 @@ class RequestQueue:
 
     def change(self, requests: int, size: int, now_ms: int | None = None) -> None:
         """Add to the kept requests and bytes; negative to subtract. Without a time only the end is recorded."""
+        # Callers have clocks read at different moments; time must not run backwards here.
         if now_ms is not None and now_ms > self._now_ms:
             self._now_ms = now_ms
         self.requests += requests
@@ -57,6 +58,7 @@ class RequestQueue:
                 self._let_in.clear()
                 for wake in waiting:
                     wake()
+        # One reader for each request that left, longest waiting first: fair among connections while it is full.
         elif is_full and requests < 0 and self._waiting and not is_depleted:
             for wake in list(islice(self._waiting, -requests)):
                 del self._waiting[wake]

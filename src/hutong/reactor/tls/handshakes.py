@@ -54,6 +54,7 @@ class Handshakes:
         if failure in _QUIET:
             return
         now_ms = self._clock.monotonic_ms()
+        # A peer chooses how often it fails, and must not fill the disk with log lines.
         if self._logged_at_ms is not None and now_ms < self._logged_at_ms + LOG_INTERVAL_MS:
             self._unlogged += 1
             return

@@ -59,6 +59,7 @@ class ContextTimer:
         return True
 
     def _take(self) -> Callable[[], object] | None:
+        # `list.pop` is atomic: of a call and a cancel in two threads exactly one gets the handler.
         try:
             handler = self._handlers.pop()
         except IndexError:
@@ -68,12 +69,14 @@ class ContextTimer:
 
     def _on_loop(self, step: Callable[[], None]) -> None:
         home = self._context.home
+        # The wheel is touched on its own thread only, without a lock.
         if threading.get_ident() == home.thread_id:
             step()
         elif not home.loop.is_closed():
             home.loop.call_soon_threadsafe(step)
 
     def _arm(self) -> None:
+        # Cancelled before the step reached the loop.
         if self._handlers:
             self._timer = self._context.home.wheel.add(self._due_ms, self._due)
 
@@ -95,6 +98,7 @@ class ContextTimer:
         if not handlers:
             return None
         now_ms = self._clock.monotonic_ms()
+        # Whole intervals are skipped, so that a blocked context is not flooded afterwards and the phase stays.
         missed = max(0, now_ms - self._due_ms) // self._interval_ms
         self._due_ms += (1 + missed) * self._interval_ms
         self._on_loop(self._arm)

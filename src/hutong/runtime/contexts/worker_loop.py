@@ -55,6 +55,7 @@ class WorkerLoop(asyncio.AbstractEventLoop):
         self, when: float, callback: Callback, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
+        # Real time is the loop's: timers of asyncio are for its own thread alone.
         self._context.loop.call_soon_threadsafe(self._arm, handle)
         return handle
 
@@ -77,6 +78,7 @@ class WorkerLoop(asyncio.AbstractEventLoop):
         self, executor: Executor | None, func: Callable[..., T], *args: Any
     ) -> "asyncio.Future[T]":
         work = partial(func, *args)
+        # A given executor has threads of its own; the default one is the context's pool.
         if executor is not None:
             return asyncio.wrap_future(executor.submit(work), loop=self)
         return self.create_task(self._context.execute_blocking(work, ordered=False))
@@ -108,6 +110,7 @@ class WorkerLoop(asyncio.AbstractEventLoop):
 
     def _take_step(self, handle: asyncio.Handle) -> None:
         """On a thread of the pool. Only a coroutine's steps see this loop: a plain handler is free to run one."""
+        # It was queued before it was cancelled.
         if handle.cancelled():
             return
         asyncio._set_running_loop(self)
@@ -117,6 +120,7 @@ class WorkerLoop(asyncio.AbstractEventLoop):
             asyncio._set_running_loop(None)
 
     def _arm(self, handle: asyncio.TimerHandle) -> None:
+        # A short timer may be cancelled before the loop has seen it.
         if not handle.cancelled():
             self._timed[id(handle)] = self._context.loop.call_at(handle.when(), self._due, handle)
 

@@ -68,6 +68,7 @@ class WorkerPool:
         if is_bounded and self._tasks.qsize() >= self._pending_max:
             raise LimitExceeded("pending_work_max", self._pending_max)
         with self._lock:
+            # Work under way may still need the pool to finish: refusing it would lose what was accepted.
             if self._closed and threading.current_thread() not in self._threads:
                 raise RuntimeError(f"the worker pool {self.name} is closed")
             if self._unfinished >= len(self._threads) < self.size:
@@ -81,6 +82,7 @@ class WorkerPool:
             if self._closed:
                 return
             self._closed = True
+            # Idle threads wait at the queue; busy ones end the pool with their last task.
             if not self._unfinished:
                 self._end_threads()
 
@@ -108,6 +110,7 @@ class WorkerPool:
             if clock is not None:
                 begun_us[ident] = clock.monotonic_us()
             task()
+            # Popped by default: the task itself may have set or removed its mark.
             begun_us.pop(ident, None)
             del task  # an idle worker holds no buffers of its last task
             with self._lock:

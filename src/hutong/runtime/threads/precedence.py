@@ -64,10 +64,12 @@ class Precedence:
         return queue
 
     def _may_begin(self, queue: "_Behind", since_ms: int, now_ms: int) -> bool:
+        # A stalled queue keeps its own bound, or it would use up the threads.
         if len(queue.begun_at_ms) >= self._side_by_side_max:
             return False
         in_flight = sum(queue.working(now_ms) for queue in self._queues)
         if self._first_in_flight:
+            # From the last piece begun, too: else each impatient piece would let the next follow at once.
             waited_ms = now_ms - max(since_ms, self._begun_at_ms)
             is_impatient = not in_flight and waited_ms >= self._patience_ms
             self.impatient_total += is_impatient
@@ -147,6 +149,7 @@ class _Behind:
             raise LimitExceeded("pending_work_max", PENDING_WORK_MAX)
         precedence = self._precedence
         now_ms = precedence._clock.monotonic_ms()
+        # With something waiting it must not overtake: it goes to the end of its queue.
         if not precedence.waiting and precedence._may_begin(self, now_ms, now_ms):
             self.begin(work, then)
         else:

@@ -68,6 +68,7 @@ class ScramExchange:
             return Rejected(SaslFault.MALFORMED, str(error))
 
     def _begin(self, first: ClientFirst) -> Step:
+        # Kafka allows no impersonation by SASL either; delegation tokens are the way, and this node gives none.
         if first.authorization_id not in ("", first.user):
             self._is_over = True
             return Rejected(SaslFault.PRINCIPAL, NOT_FOR_ANOTHER)
@@ -84,16 +85,19 @@ class ScramExchange:
     def _finish(self, first: ClientFirst, final: ClientFinal) -> Accepted | Rejected:
         kept, hash_name = self._kept, self._mechanism.hash_name
         assert kept is not None, "a credential is looked up with the first message"
+        # RFC 5802, section 5.1: `c=` repeats the GS2 header, so that nobody has changed it on the way.
         if final.channel_binding != first.header.encode():
             return Rejected(SaslFault.MALFORMED, "the second message is not bound to the first")
         if not hmac.compare_digest(final.nonce, self._nonce):
             return Rejected(SaslFault.MALFORMED, "the nonce did not come back as it was given")
         signed = f"{first.bare},{self._server_first},{final.without_proof}".encode()
         signature = hmac.digest(kept.stored_key, signed, hash_name)
+        # The strict `zip` below would raise ValueError.
         if len(final.proof) != len(signature):
             return Rejected(SaslFault.MALFORMED, "a proof of another mechanism's size")
         client_key = bytes(one ^ other for one, other in zip(final.proof, signature, strict=True))
         is_proven = hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), kept.stored_key)
+        # Both are computed always, so that the time reveals nothing about the user.
         if not (is_proven and self._is_known):
             return Rejected(SaslFault.CREDENTIALS, "unknown user or wrong password")
         return Accepted(first.user, server_final(hmac.digest(kept.server_key, signed, hash_name)).encode())
