@@ -33,12 +33,12 @@ PACKAGES: Final = {
     "groups": Allowed(0, 0, 5.8),
     "journal": Allowed(0, 3, 5.8),
     "pipelines": Allowed(0, 7, 2.3),
-    "reactor": Allowed(0, 2, 3.4),
-    "remoting": Allowed(0, 0, 3.4),
+    "reactor": Allowed(0, 2, 6.2),
+    "remoting": Allowed(0, 0, 5.0),
     "rpc": Allowed(0, 1, 3.9),
-    "runtime": Allowed(0, 0, 3.5),
-    "scheduler": Allowed(0, 0, 8.0),
-    "security": Allowed(0, 0, 2.8),
+    "runtime": Allowed(0, 0, 5.1),
+    "scheduler": Allowed(0, 0, 8.3),
+    "security": Allowed(0, 0, 5.3),
     "server": Allowed(0, 1, 1.0),
     "testing": Allowed(0, 0, 3.5),
     "tracing": Allowed(0, 0, 2.3),
@@ -50,7 +50,7 @@ PACKAGES: Final = {
 # waits for a name of its own. Schemas of Kafka's requests are left out: their nested classes have Kafka's names.
 TWINS: Final = frozenset(
     """
-    Delivery Fault Finished Phase Record Topic TopicPartition
+    Delivery Record Topic TopicPartition
     """.split()  # noqa: SIM905
 )
 
