@@ -7,9 +7,11 @@ which transactions are open in it, so it is asked for the first batch only (KIP-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from hutong.wire.kafka.error_codes import ErrorCode
+
+_FENCED_FROM: Final = 2  # of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn (KIP-588)
 
 TopicPartition = tuple[str, int]
 Verdicts = Mapping[TopicPartition, ErrorCode]
@@ -33,3 +35,10 @@ class TransactionGateway(Protocol):
         With `may_add` those that are not are added to it first, durably (KIP-890: Produce from version 12).
         """
         ...
+
+
+def for_client(error: ErrorCode, api_version: int) -> ErrorCode:
+    """The error for a client of this version, in the requests of a transaction after InitProducerId."""
+    if error is ErrorCode.PRODUCER_FENCED and api_version < _FENCED_FROM:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return error

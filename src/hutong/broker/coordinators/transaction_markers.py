@@ -45,12 +45,23 @@ class TransactionMarkers:
         coordinator_epoch: int,
     ) -> None:
         """Write the markers; `then` gets the partitions for which that has failed and may be tried again."""
-        gathered = _Gathered(len(partitions), then)
-        for partition in partitions:
-            written = partial(self._written, partition, gathered)
-            self.write_one(producer, partition, written, is_commit=is_commit, coordinator_epoch=coordinator_epoch)
         if not partitions:
             then(frozenset())
+            return
+        failed: list[TopicPartition] = []
+        outstanding = len(partitions)
+
+        def written(partition: TopicPartition, error: HutongError | None) -> None:
+            nonlocal outstanding
+            if not self._is_over(partition, error):
+                failed.append(partition)
+            outstanding -= 1
+            if not outstanding:
+                then(frozenset(failed))
+
+        for partition in partitions:
+            settle = partial(written, partition)
+            self.write_one(producer, partition, settle, is_commit=is_commit, coordinator_epoch=coordinator_epoch)
 
     def write_one(
         self,
@@ -66,8 +77,10 @@ class TransactionMarkers:
         found = self._topics.partition(name, index)
         if found is None:
             then(Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such partition."))
+        # Offsets of a transaction are kept apart until its end, in the log of all groups (KIP-447).
         elif name == OFFSETS_TOPIC:
             self._offsets.end(producer.producer_id, then, is_commit=is_commit)
+        # Only offsets can be part of a transaction among the node's own topics.
         elif found.is_internal:
             then(Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "No transaction writes to this topic."))
         else:
@@ -79,27 +92,11 @@ class TransactionMarkers:
                 then=then,
             )
 
-    def _written(self, partition: TopicPartition, gathered: _Gathered, error: HutongError | None) -> None:
-        is_over = error is None or self._topics.partition(*partition) is None
+    def _is_over(self, partition: TopicPartition, error: HutongError | None) -> bool:
+        """True unless a marker that failed should be written again."""
+        # A late marker is refused for good: its transaction has ended (KIP-890), or has another coordinator.
         if isinstance(error, Refused) and error.code in _ENDED:
             _log.warning("a marker was not written to %s-%d: %s", *partition, error)
-            is_over = True
-        gathered.settle(None if is_over else partition)
-
-
-class _Gathered:
-    """A count of the markers that are not durable yet."""
-
-    __slots__ = ("_count", "_remaining", "_then")
-
-    def __init__(self, count: int, then: Callable[[frozenset[TopicPartition]], None]) -> None:
-        self._count = count
-        self._remaining: list[TopicPartition] = []
-        self._then = then
-
-    def settle(self, failed: TopicPartition | None) -> None:
-        if failed is not None:
-            self._remaining.append(failed)
-        self._count -= 1
-        if not self._count:
-            self._then(frozenset(self._remaining))
+            return True
+        # A partition that was deleted needs no marker.
+        return error is None or self._topics.partition(*partition) is None

@@ -49,10 +49,12 @@ def _reader_of(table: type[Any]) -> ErrorReader | None:
             readers.append(_error_code)
         elif name in _OTHER_NAMES:
             readers.append(_named(name))
+        # Codes of topics and partitions are in lists of tables, at any depth.
         elif isinstance(row.wire_type, Array) and isinstance(row.wire_type.element, Struct):
             reader = _reader_of(row.wire_type.element.table)
             if reader is not None:
                 readers.append(_codes_of(name) if reader is _error_code else _each(name, reader))
+    # Most answers have one place for codes: their reader is called without a loop around it.
     if len(readers) < 2:
         return readers[0] if readers else None
     return _together(readers)

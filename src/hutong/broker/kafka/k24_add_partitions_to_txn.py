@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hutong.broker.coordinators.parts import TransactionParts
-from hutong.broker.coordinators.transaction_errors import for_client
+from hutong.broker.coordinators.transaction_gateway import for_client
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.responses import PendingInParts
 from hutong.broker.rights.authorization import may, may_in_cluster, permitted
@@ -42,6 +42,7 @@ def handle(
     request: AddPartitionsToTxnRequest, context: RequestContext[TransactionParts]
 ) -> AddPartitionsToTxnResponse | Pending[AddPartitionsToTxnResponse]:
     pending = PendingInParts(AddPartitionsToTxnResponse())
+    # KIP-890: from version 4 on brokers ask for many transactions at once; clients keep to version 3.
     if context.api_version >= _MANY_FROM and not may_in_cluster(context, Operation.CLUSTER_ACTION):
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if context.api_version < _MANY_FROM:
@@ -80,6 +81,7 @@ def _take(
     wanted = frozenset((topic.name, index) for topic in asked.topics for index in topic.partitions)
     producer = ProducerIdentity(asked.producer_id, asked.producer_epoch)
     problems = _problems(asked.transactional_id, wanted, context)
+    # All or nothing, as in Kafka: the partitions that could have been added are OPERATION_NOT_ATTEMPTED.
     if problems:
         idle = ErrorCode.OPERATION_NOT_ATTEMPTED
         settle({partition: problems.get(partition, idle) for partition in wanted})

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from hutong.broker.coordinators.parts import TransactionParts
-from hutong.broker.coordinators.transaction_errors import for_client
+from hutong.broker.coordinators.transaction_gateway import for_client
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may
 from hutong.foundation.waiting.pending import Pending

@@ -63,6 +63,7 @@ def _write(
             result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         pending.settle_part()
 
+    # No producer has these, so the marker would end a transaction that cannot exist.
     if marker.producer_id < 0 or marker.producer_epoch < 0:
         result.error_code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
         return

@@ -50,6 +50,7 @@ class Mutations:
         if not wait_ms:
             return
         self._wait_ms = max(self._wait_ms, wait_ms)
+        # KIP-599: newer clients retry a refused change; older ones would take the error for final, so they only wait.
         if self._is_strict:
             raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
 
@@ -82,7 +83,7 @@ class Meter:
         self._waiting = muted
         self._buckets = Buckets(window_ms)
         self._muted: dict[int, int] = {}  # ids of peers, and until when
-        book.on_change = self._look
+        book.on_change = self._update
 
     def is_muted(self, session: ClientSession) -> bool:
         return session.id in self._muted
@@ -98,16 +99,13 @@ class Meter:
     ) -> int:
         """Note what a request used; returns for how long its client is to wait, in milliseconds."""
         name = client_id or ""
+        # KIP-124: request_percentage counts the time of threads; the loop is the one thread here.
         wait_ms = self._use(REQUEST, user, name, spent_us / _US_PER_PERCENT_S)
         if api_key == _PRODUCE_KEY:
             wait_ms = max(wait_ms, self._use(PRODUCE, user, name, received_bytes))
         elif api_key == _FETCH_KEY:
             wait_ms = max(wait_ms, self._use(FETCH, user, name, sent_bytes))
         return wait_ms
-
-    def mutations(self, user: str, client_id: str | None, *, is_strict: bool) -> Mutations:
-        """The quota of a request that creates and deletes partitions (KIP-599)."""
-        return Mutations(self, user, client_id or "", is_strict)
 
     def use_mutations(self, user: str, client_id: str, partitions: int, is_strict: bool) -> int:
         """Note them, a strict one only where nothing is to be waited for; returns for how many ms to wait."""
@@ -131,14 +129,14 @@ class Meter:
         def is_over(_outcome: HutongError | None) -> None:
             if session.owner.has_ended or self._clock.monotonic_ms() >= self._muted[session.id]:
                 del self._muted[session.id]
-                self._look()
+                self._update()
                 session.release()
             else:
                 self._park(session)  # requests that were in flight together made it longer
 
         self._waiting.park(session.id, is_over, deadline_ms=self._muted[session.id], owner=session.owner)
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         self.is_on = self._book.is_in_force or bool(self._muted)
 
     def _use(self, key: str, user: str, client_id: str, amount: float) -> int:
@@ -150,6 +148,6 @@ class Meter:
 
 
 def mutations_of(context: RequestContext[MeteredParts], strict_from_version: int) -> Mutations:
-    """The changes of a request, which is strict from a version of its API on."""
+    """The changes of a request that creates or deletes partitions, strict from a version of its API on (KIP-599)."""
     is_strict = context.api_version >= strict_from_version
-    return context.broker.meter.mutations(context.principal.name, context.client_id, is_strict=is_strict)
+    return Mutations(context.broker.meter, context.principal.name, context.client_id or "", is_strict)

@@ -59,11 +59,6 @@ class Authorizer:
         self._clock = clock
         self._log_limit = LogLimit()
 
-    @property
-    def version(self) -> int:
-        """Rises whenever an answer may have changed."""
-        return self.decisions.version
-
     def allows(
         self,
         context: RequestContext[object],
@@ -80,6 +75,7 @@ class Authorizer:
         if self.decisions.allows(principal, host, operation, kind, name):
             self.allowed_total += 1
             return True
+        # A check of one right among several alternatives is no refusal yet.
         if not quietly:
             self._refused(principal, host, operation, kind, name)
         return False

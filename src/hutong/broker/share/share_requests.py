@@ -47,6 +47,7 @@ def check_caller(group_id: str | None, member_id: str | None) -> tuple[str, str]
     """The group and the member. Raises Refused."""
     if not group_id:
         raise Refused(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+    # Members make their own ids, UUIDs of 36 characters in Java's client.
     if not member_id or len(member_id) > MEMBER_ID_CHARS_MAX:
         raise Refused(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
     return group_id, member_id
@@ -64,6 +65,7 @@ def problem_of(key: PartitionKey, context: RequestContext[ShareParts]) -> ErrorC
     """The error of a partition of a request; for a group without members it is Kafka's."""
     broker = context.broker
     topic = broker.topics.by_id(key.topic_id)
+    # The right comes first: a client without it must not learn what became of the topic.
     if topic is not None and not may(context, Operation.READ, ResourceType.TOPIC, topic.name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if broker.share_groups.get(key.group_id) is None:

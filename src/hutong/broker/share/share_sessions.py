@@ -69,10 +69,12 @@ class ShareSessions:
     ) -> ShareSession:
         """A new session, in place of the member's old one if there is one. Raises Refused."""
         old = self._sessions.get((group_id, member_id))
+        # The client has lost its session, or starts over: epoch 0 always begins a new one (KIP-932).
         if old is not None:
             if old.ticket is not None:
                 old.ticket.abandon()
             self._remove(old)
+        # KIP-932 bounds sessions for each node; a share for each client keeps one from taking them all.
         if not self._slots.may_take(holder):
             raise Refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         session = ShareSession(group_id, member_id, holder)
@@ -100,6 +102,7 @@ class ShareSessions:
     ) -> ShareSession:
         """Advance the session that is at `epoch`. Raises Refused."""
         session = self.find(group_id, member_id)
+        # A request was lost or repeated, so both sides may differ on the list of partitions.
         if session.epoch != epoch:
             raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1

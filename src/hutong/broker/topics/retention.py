@@ -29,10 +29,13 @@ if TYPE_CHECKING:
 def retention_policy(config: TopicConfig) -> RetentionPolicy:
     """The retention policy that a topic's settings ask for."""
     roll_ms = config.segment_ms
+    # max.compaction.lag.ms bounds how long a record stays uncleaned, and an open segment is never cleaned (KIP-354).
     if config.compacted:
         roll_ms = min(roll_ms, config.max_compaction_lag_ms)
+    # cleanup.policy=compact, or none: age and size delete nothing (KIP-1161).
     if not config.deletes:
         return RetentionPolicy(roll_ms=roll_ms, roll_bytes=config.segment_bytes)
+    # A record in an open segment cannot be deleted, so the segment is closed no later than its records expire.
     if config.retention_ms >= 0:
         roll_ms = min(roll_ms, config.retention_ms)
     return RetentionPolicy(config.retention_ms, config.retention_bytes, roll_ms, config.segment_bytes)
@@ -150,6 +153,7 @@ class Compaction(_PeriodicCheck):
         if cleaner.last_error is not None:
             sentences.append(f"partition group {group} could not be cleaned: {cleaner.last_error}")
         for sentence in sentences:
+            # Each check finds the same obstacle again; the log gets it once.
             if sentence not in self._reported:
                 self._reported.add(sentence)
                 self._report(sentence)

@@ -44,7 +44,7 @@ class SegmentRoller:
     def start(self) -> None:
         """Look, and again when something is due."""
         self._topics.on_change.append(self._topic_changed)
-        self._look()
+        self._check()
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -65,7 +65,7 @@ class SegmentRoller:
             if roll_ms >= 0:
                 self._look_in(max(LOOK_INTERVAL_MS, roll_ms - (self._journals[topic.group].active_age_ms or 0)))
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
         self._refresh()
         for group, shortest_ms in self._shortest_ms.items():
@@ -83,10 +83,11 @@ class SegmentRoller:
                 return
             self._timer.cancel()
         self._timer_at_ms = at_ms
-        self._timer = self._wheel.add(at_ms, self._look)
+        self._timer = self._wheel.add(at_ms, self._check)
 
     def _refresh(self) -> None:
         """Work the topics' wishes out anew, if some topic has changed."""
+        # No topic has changed since, so the limits are those of the last time.
         if self._version == self._topics.version:
             return
         self._version = self._topics.version

@@ -80,10 +80,7 @@ def _replicas(text: str) -> bool:
     return text in ("", "*") or all(re.fullmatch(r"\d{1,9}:\d{1,9}", item.strip()) for item in text.split(","))
 
 
-def _key(name: str, kind: ConfigType, default: str, accepts: Callable[[str], bool], documentation: str) -> ConfigKey:
-    return ConfigKey(name, kind, default, accepts, documentation)
-
-
+_key = ConfigKey
 _BOOLEAN = _one_of("true", "false")
 _STORED_AS_SENT = "Accepted without effect: batches are stored as the producer compressed them."
 _NO_FOLLOWERS = "Accepted without effect: no records go to followers."
