@@ -290,30 +290,29 @@ class ParkedCallers:
         It gets `otherwise` if no reply comes: at `deadline_ms`, at the end of `owner`, after a failure, or at once if
         there is no room for one more caller of `holder`. In the last case None is returned, and no event shall be fed.
         """
-
-        def settle(reply: Any) -> None:
-            then(otherwise if isinstance(reply, HutongError) else reply)
-
-        return self.park_with_errors(settle, owner=owner, holder=holder, deadline_ms=deadline_ms)
-
-    def park_with_errors(
-        self,
-        then: Callable[[Any], None],
-        *,
-        owner: Owner | None = None,
-        holder: str = NOBODY,
-        deadline_ms: int | None = None,
-    ) -> int | None:
-        """Park a caller like `park`, but pass it the error that ends its wait: LimitExceeded if there is no room."""
         # Asked before the table is: one client with many waits must not fill it for all others.
         if not self._shares.may_take(holder):
-            then(LimitExceeded(self._shares.name, self._shares.maximum))
+            then(otherwise)
             return None
 
         def settle(reply: Any) -> None:
             self._shares.release(holder)
+            then(otherwise if isinstance(reply, HutongError) else reply)
+
+        return self._park(settle, holder, owner, deadline_ms)
+
+    def park_with_errors(self, then: Callable[[Any], None], deadline_ms: int | None = None) -> int | None:
+        """Park a caller like `park`, but pass it the error that ends its wait: LimitExceeded if there is no room."""
+
+        def settle(reply: Any) -> None:
+            self._shares.release(NOBODY)
             then(reply)
 
+        return self._park(settle, NOBODY, None, deadline_ms)
+
+    def _park(
+        self, settle: Callable[[Any], None], holder: str, owner: Owner | None, deadline_ms: int | None
+    ) -> int | None:
         ticket = next(self._tickets)
         self._shares.take(holder)
         try:
