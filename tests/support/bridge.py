@@ -43,12 +43,14 @@ class BridgedBus:
         clock = SystemClock()
         self.runtime = Runtime(clock, exception_handler=lambda context, error: self.errors.append(error))
         self.bus = EventBus(self.runtime)
-        verticle = TcpBridgeVerticle(self._settings, self.bus, clock, hooks=self._hooks)
+        address = self._settings.tcp_bridge.listen
+        assert address is not None
+        verticle = TcpBridgeVerticle(self._settings, address, self.bus, clock, hooks=self._hooks)
         await self.runtime.deploy(lambda: verticle)
         self.port = verticle.listens_at.port
         self.bridge: Bridge = verticle.bridge
-        for address, handler in HANDLERS.items():
-            self.bus.consumer(address, handler)
+        for name, handler in HANDLERS.items():
+            self.bus.consumer(name, handler)
         self.bus.consumer("count", lambda message: self.counted.append(message.body))
 
     async def _stop(self) -> None:

@@ -26,7 +26,7 @@ WITH_HANDLERS = [
     (kind, name)
     for kind in public_classes()
     for name, member in vars(kind).items()
-    if name.endswith("handler") and inspect.isfunction(member)
+    if name.endswith("handler") and not name.startswith("_") and inspect.isfunction(member)
 ]
 
 

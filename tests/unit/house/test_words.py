@@ -26,7 +26,7 @@ class Allowed(NamedTuple):
 PACKAGES: Final = {
     "hutong": Allowed(0, 0, 0),
     "broker": Allowed(0, 0, 2.0),
-    "bus": Allowed(0, 0, 2.6),
+    "bus": Allowed(0, 0, 5.8),
     "cli": Allowed(0, 1, 2.3),
     "examples": Allowed(0, 0, 1.1),
     "foundation": Allowed(0, 0, 5.4),
@@ -39,7 +39,7 @@ PACKAGES: Final = {
     "runtime": Allowed(0, 0, 5.1),
     "scheduler": Allowed(0, 0, 8.3),
     "security": Allowed(0, 0, 5.3),
-    "server": Allowed(0, 1, 1.0),
+    "server": Allowed(0, 0, 1.8),
     "testing": Allowed(0, 0, 3.5),
     "tracing": Allowed(0, 0, 2.3),
     "transactions": Allowed(0, 0, 6.9),

@@ -30,13 +30,15 @@ class BridgePart(NodePart):
         check_bridges(self._settings)
 
     async def open(self, node: ComposedNode) -> None:
-        if self._settings.tcp_bridge.listen is not None:
-            node.addresses.tcp_bridge = await self._open_bridge(node, "tcp-bridge", TcpBridgeVerticle)
-        if self._settings.sockjs.listen is not None:
-            node.addresses.sockjs = await self._open_bridge(node, "sockjs-bridge", SockJSBridgeVerticle)
+        if (tcp := self._settings.tcp_bridge.listen) is not None:
+            node.addresses.tcp_bridge = await self._open_bridge(node, "tcp-bridge", TcpBridgeVerticle, tcp)
+        if (sockjs := self._settings.sockjs.listen) is not None:
+            node.addresses.sockjs = await self._open_bridge(node, "sockjs-bridge", SockJSBridgeVerticle, sockjs)
 
-    async def _open_bridge(self, node: ComposedNode, name: str, kind: type[BridgeVerticle]) -> Address:
-        verticle = kind(self._settings, node.bus, node.runtime.clock, self._hooks)
+    async def _open_bridge(
+        self, node: ComposedNode, name: str, kind: type[BridgeVerticle], address: Address
+    ) -> Address:
+        verticle = kind(self._settings, address, node.bus, node.runtime.clock, self._hooks)
         if self._broker is not None:
             verticle.on_open = self._broker.show_bridge
         await node.deploy(name, verticle)

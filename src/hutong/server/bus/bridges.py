@@ -38,17 +38,18 @@ class BridgeVerticle(Verticle):
     bridge: Bridge
     on_open: Callable[[Bridge], None] | None = None  # called before anybody can connect
 
-    def __init__(self, settings: Settings, bus: EventBus, clock: Clock, hooks: BridgeHooks | None = None) -> None:
+    def __init__(
+        self, settings: Settings, address: Address, bus: EventBus, clock: Clock, hooks: BridgeHooks | None = None
+    ) -> None:
         self._settings = settings
+        self._address = address
         self._bus = bus
         self._clock = clock
         self._hooks = hooks
         self._certificates: Certificates | None = None
 
     async def start(self) -> None:
-        settings, wheel = self._settings, self.context.home.wheel
-        address = self._address()
-        assert address is not None, "deployed only where there is an address"
+        settings, address, wheel = self._settings, self._address, self.context.home.wheel
         self.bridge = bridge_of(settings, self.dialect, self._bus, self.context, self._clock, wheel, self._hooks)
         if self.on_open is not None:
             self.on_open(self.bridge)
@@ -68,25 +69,18 @@ class BridgeVerticle(Verticle):
         """Call it once, with the next bytes that a client's connection reads."""
         raise NotImplementedError
 
-    def _address(self) -> Address | None:
-        """The address in the settings."""
-        raise NotImplementedError
-
     async def _listen(self, address: Address, wheel: TimerWheel, tls: TlsSource | None) -> tuple[str, int]:
         """Accept clients of `bridge`; returns the address and the port that were bound. Raises OSError."""
         raise NotImplementedError
 
 
 class TcpBridgeVerticle(BridgeVerticle):
-    """Listens at `tcp_bridge.listen`."""
+    """The bridge at `tcp_bridge.listen`."""
 
     name = "TCP"
     flag = "--tcp-bridge"
     dialect = Dialect.TCP
     _acceptor: Acceptor | None = None
-
-    def _address(self) -> Address | None:
-        return self._settings.tcp_bridge.listen
 
     async def _listen(self, address: Address, wheel: TimerWheel, tls: TlsSource | None) -> tuple[str, int]:
         limits = connection_limits_of(self._settings)

@@ -21,15 +21,12 @@ FRAMES_OF_A_MESSAGE = 4
 
 
 class SockJSBridgeVerticle(BridgeVerticle):
-    """Listens at `sockjs.listen`."""
+    """The bridge at `sockjs.listen`."""
 
     name = "SockJS"
     flag = "--sockjs"
     dialect = Dialect.SOCKJS
     _server: SockJSServer | None = None
-
-    def _address(self) -> Address | None:
-        return self._settings.sockjs.listen
 
     async def _listen(self, address: Address, wheel: TimerWheel, tls: TlsSource | None) -> tuple[str, int]:
         self._server = SockJSServer(
