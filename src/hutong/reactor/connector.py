@@ -3,7 +3,7 @@
 Strategy: both sides of an open connection are the same, so this module only opens connections: one
 deadline over look-up, connect and TLS handshake together, and no orphaned connection, whichever side gives up.
 
-Knows nothing of frames, and does not connect again: who wants that asks again.
+Knows nothing of frames, and does not connect again by itself.
 """
 
 import asyncio

@@ -73,7 +73,7 @@ class Runtime:
         self._ending: list[WorkerPool] = []
         self._is_closed = False
         self._deployments = Deployments(self)
-        self._under_way: set[object] = set()  # what nobody who waits for it can stop
+        self._under_way: set[object] = set()  # changes that no waiter can stop
         self._end: asyncio.Task[None] | None = None
 
     @property
@@ -245,7 +245,7 @@ def _log_failure(context: Context, error: BaseException) -> None:
 
 def _log_unheard(future: "asyncio.Future[Any] | concurrent.futures.Future[Any]") -> None:
     if not future.cancelled() and (error := future.exception()) is not None:
-        _log.error("who asked for it has gone, and it failed: %s", error, exc_info=error)
+        _log.error("the caller has gone, and what it asked for failed: %s", error, exc_info=error)
 
 
 def _heard(future: "asyncio.Future[Any]") -> None:

@@ -220,7 +220,6 @@ class Scheduler:
             is_over = processed.ends_turn or self._turn_used_us >= self._quota_us
             if not is_over and self._may_continue(actor):
                 return [self._process_first(actor)]
-        # A resume without a suspend in the same turn counts for nothing afterwards.
         self._running = None
         # A resume whose suspend never came is used up with the turn.
         actor.suspends = max(0, actor.suspends)

@@ -3,7 +3,7 @@
 Strategy: the certificate is walked as DER (X.690), one level at a time, to its subject; only what that takes is
 understood. It comes from OpenSSL, which has verified it, and still every length is checked and every loop bounded.
 
-Knows nothing of TLS or of who is trusted.
+Knows nothing of TLS or of trust.
 """
 
 from collections.abc import Iterator

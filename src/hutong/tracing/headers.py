@@ -28,7 +28,7 @@ AnyHeaders = Mapping[str, HeaderValue] | Iterable[tuple[str, HeaderValue]] | Non
 def inject(headers: AnyHeaders = None, *, context: Context | None = None) -> RecordHeaders:
     """The headers of a record, for confluent-kafka, aiokafka or kafka-python, with the trace of the current span.
 
-    What `headers` tell of another trace is left out; text becomes UTF-8.
+    Another trace in `headers` is left out; text becomes UTF-8.
     """
     return list(with_trace(headers, context))
 
@@ -44,13 +44,13 @@ def with_trace(headers: AnyHeaders, context: Context | None) -> Iterator[tuple[s
 
 
 def extract(headers: AnyHeaders) -> Context:
-    """The context that headers tell of: a parent for spans. Empty where they tell of none."""
+    """The context in headers: a parent for spans. Empty without one."""
     found = span_context_of(headers)
     return Context() if found is None else remote_parent(found)
 
 
 def span_context_of(headers: AnyHeaders) -> SpanContext | None:
-    """The span that headers tell of, for a link."""
+    """The span in headers, for a link."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
     found = read_trace(pairs)
     # Absent or malformed: a new trace begins, as the specification demands.
@@ -61,7 +61,7 @@ def span_context_of(headers: AnyHeaders) -> SpanContext | None:
 
 
 def parent_of_send(headers: AnyHeaders) -> Context | None:
-    """The parent of what is sent: the current span (None), else what the headers that were given tell of."""
+    """The parent of what is sent: the current span (None), else the one in the given headers."""
     return None if get_current_span().get_span_context().is_valid else extract(headers)
 
 
@@ -70,7 +70,7 @@ def remote_parent(parent: SpanContext) -> Context:
 
 
 def headers_of(span: SpanContext) -> Pairs:
-    """The headers that tell of a span; none where there is none."""
+    """The headers of a span; none where there is none."""
     if span is INVALID_SPAN_CONTEXT or not span.is_valid:
         return ()
     return TraceContext(span.trace_id, span.span_id, span.trace_flags, tuple(span.trace_state.items())).headers()

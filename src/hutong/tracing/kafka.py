@@ -45,7 +45,7 @@ def processing(messaging: Messaging, message: Any, group: str | None) -> Iterato
 
 @contextmanager
 def processing_batch(messaging: Messaging, messages: Sequence[Any], group: str | None) -> Iterator[Span]:
-    # An empty batch has no destination, and its span would tell nothing.
+    # An empty batch has no destination, and its span would say nothing.
     if not messages:
         raise UsageError("a batch has at least one message.")
     topics = {str(_read(message, "topic")) for message in messages}

@@ -26,7 +26,7 @@ class Messaging:
         self._shown = BoundedNames()
 
     def sending(self, system: str, name: str, destination: str, headers: AnyHeaders) -> TracedOperation:
-        """Part of the current trace, else of the one that `headers` tell of."""
+        """Part of the current trace, else of the one in `headers`."""
         attributes = {
             names.SYSTEM: system,
             names.OPERATION_NAME: name,

@@ -32,7 +32,7 @@ REQUEST: Final = "request"
 PUBLISH: Final = "publish"
 PROCESS: Final = "process"
 OTHER: Final = "_OTHER"
-NAMES_MAX: Final = 1_000  # destinations, and methods, that metrics tell apart
+NAMES_MAX: Final = 1_000  # destinations, and methods, that metrics distinguish
 
 
 class BoundedNames:

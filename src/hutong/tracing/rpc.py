@@ -35,7 +35,7 @@ class CallTracing:
         return TracedTransport(self, transport, service)
 
     def calling(self, service: str, action: str, headers: HeaderPairs) -> TracedOperation:
-        """A call begins at its caller: part of the current trace, else of the one that the headers tell of."""
+        """A call begins at its caller: part of the current trace, else of the one in the headers."""
         parent = parent_of_send(headers)
         return self._operation(SpanKind.CLIENT, f"{service}/{action}", self._instruments.client_call_s, parent)
 

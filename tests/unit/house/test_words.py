@@ -37,7 +37,7 @@ PACKAGES: Final = {
     "remoting": Allowed(0, 0, 5.0),
     "rpc": Allowed(0, 1, 3.9),
     "runtime": Allowed(0, 0, 5.1),
-    "scheduler": Allowed(0, 0, 8.3),
+    "scheduler": Allowed(0, 0, 8.1),
     "security": Allowed(0, 0, 5.3),
     "server": Allowed(0, 0, 1.8),
     "testing": Allowed(0, 0, 3.5),

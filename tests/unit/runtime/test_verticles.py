@@ -245,7 +245,7 @@ async def test_what_fails_when_nobody_waits_any_more_is_logged(kind: ContextKind
             await runtime.undeploy(deployment)
     gc.collect()
     assert [record.getMessage() for record in caplog.records] == [
-        "who asked for it has gone, and it failed: cannot stop"
+        "the caller has gone, and what it asked for failed: cannot stop"
     ]
 
 

@@ -1,6 +1,6 @@
 """Accepts connections within the limits, and ends them all when the node stops.
 
-Strategy: who comes is taken by an `intake`, under quotas that several acceptors may share: then a connection too many
+Strategy: an `intake` takes connections, under quotas that several acceptors may share: then a connection too many
 in total waits in the kernel's queue. An acceptor with bounds of its own closes it at once, so that the peer learns it.
 Open connections are kept in `open_connections`.
 
@@ -110,7 +110,9 @@ class Acceptor:
                 # Else `::` would take IPv4's port as well, and binding 0.0.0.0 next would fail.
                 if family == socket.AF_INET6:
                     listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                if self.limits.receive_buffer_bytes is not None:  # before the handshake of TCP, which tells its size
+                if (
+                    self.limits.receive_buffer_bytes is not None
+                ):  # before the handshake of TCP, which announces its size
                     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
                 listener.setblocking(False)
                 # The port that the first address got, so that port 0 gives one port for all.

@@ -75,7 +75,7 @@ class ConnectionQuotas:
         self._address_rates = Buckets(window_ms)
 
     def set_limits(self, limits: ConnectionLimits) -> None:
-        """Connections that are open stay, even beyond the new bounds: who closes them is the acceptors' affair."""
+        """Open connections stay, even beyond the new bounds: closing them is the acceptors' affair."""
         self.limits = limits
         self._notify_room()
 

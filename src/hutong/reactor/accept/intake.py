@@ -1,7 +1,7 @@
 """Intake of an acceptor: accepts connections while there is room, at the allowed rate.
 
-Strategy: `connection_quotas` decides, this carries out. Without room the listening sockets are left alone, so that who
-comes waits in the kernel's queue, until a connection goes or the pace allows another. A connection that is refused for
+Strategy: `connection_quotas` decides, this carries out. Without room the listening sockets are left alone, so that
+new connections wait in the kernel's queue, until one goes or the pace allows another. A connection that is refused for
 its address is closed at once, or, where it came too fast, after the time that its address has to wait. A connection
 counts from here on, through its handshake, to its end.
 

@@ -5,7 +5,7 @@ loops' own servers accept every connection. Here connections without room stay i
 bounded too, as in Kafka's acceptor. A connection that would take the process's last descriptors is closed: those are
 for files. The kernel assigns the lowest free descriptor, so the number of a new one shows how many are in use.
 
-Knows nothing of limits, TLS or who is served.
+Knows nothing of limits, TLS or clients.
 """
 
 import asyncio

@@ -38,7 +38,7 @@ class _State(Enum):
 
 _UNTIL_RELEASED = 1 << 62
 _OPEN, _DRAINING, _CLOSED = _State  # looking a member up costs more than the rest of a test
-_BY_HANDLER, _FOR_MEMORY = 1, 2  # who said "not now"
+_BY_HANDLER, _FOR_MEMORY = 1, 2  # the reasons of a hold: bits of `_holds`
 
 
 def _no_time() -> int:
@@ -121,14 +121,14 @@ class Connection:
         self._queued = (0, 0)  # what of it counts in figures.queue: requests, bytes
         self._queued_at_ms = 0  # when the backlog came; what the handler held does not count as queued
         self._state = _OPEN
-        self._is_reading = True  # what `wants_to_read` said last
+        self._is_reading = True  # the last answer of `wants_to_read`
         self._sending_is_paused = False
-        self._holds = 0  # who said "not now", and has not released the peer since
+        self._holds = 0  # the holds that are not released yet
         peer.release = self._release
         peer.push = peer.send = self._push
         peer.close = self._close_for_handler
         self.active_at_ms = now_ms
-        self._frame_begun_at_ms: int | None = None  # None between frames, and while we are the ones who do not read
+        self._frame_begun_at_ms: int | None = None  # None between frames, and while this side does not read
         self._frame_grew_at_ms = now_ms  # when the unfinished frame had its last byte
         self.bytes_held = 0  # of an unfinished frame: our part of figures.receiving_bytes
 
@@ -327,7 +327,7 @@ class Connection:
             return False
         self._is_reading = wants
         self._figures.reading_pauses_total += not wants
-        # The peer's time for a frame does not run while it is us who do not read.
+        # The peer's time for a frame does not run while this side does not read.
         self._frame_begun_at_ms = now_ms if wants and self.bytes_held else None
         self._frame_grew_at_ms = now_ms
         return wants

@@ -85,7 +85,7 @@ class Peer:
 
     @property
     def frame_limit(self) -> int:
-        """Largest frame taken from this peer, in bytes: small before it has shown who it is."""
+        """Largest frame taken from this peer, in bytes: small before it has authenticated."""
         return self._framing.frame_bytes_max
 
     @frame_limit.setter
@@ -118,7 +118,7 @@ RequestBatch = tuple[int, int, list[Buffer] | PendingResponse]
 
 
 class Express(Protocol):
-    """Takes requests that arrived together without cutting them up first, for a handler that can tell them by bytes."""
+    """Takes requests that arrived together, for a handler that recognises them by their bytes, uncut."""
 
     def take_requests(self, data: Buffer, requests_max: int) -> RequestBatch | None:
         """Begin the requests at the beginning of `data`, which is only lent and begins with a frame.

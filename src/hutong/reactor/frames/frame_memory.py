@@ -13,7 +13,7 @@ KEPT_BYTES_MAX = 16 * 1024 * 1024
 
 
 class FrameMemory:
-    """Keeps at most `kept_bytes_max`; what it lets go of lives on by the views held of it.
+    """Keeps at most `kept_bytes_max`; a buffer that it drops lives on by the views held of it.
 
     Figures: `reused_total`, `kept_bytes`.
     """

@@ -1,11 +1,12 @@
 """Request queue: the bytes received and not begun, over all connections, with a bound on reading.
 
 Strategy: a request is begun in the step that received it, unless its connection has too many under way already. Only
-what waits for nothing but the processor counts as queued: who does not read his answers, or is held, must not keep
-others from being read. Bytes count all the same, as memory does, with those of requests that have not arrived whole. At
-a bound no connection is read but those in the middle of a request, so that each that was begun can end, and for each
-request that leaves the queue the one that has waited longest, once: the one that fills the queue must not keep the
-others out until all of its own is done. Below the bound all continue.
+requests that wait for the processor count as queued: a peer that does not read its answers, or is held, must not stop
+the reading of others. Bytes always count, as memory does, with those of requests that have not arrived whole.
+
+At a bound only connections in the middle of a request are read, so that each request that began can end. For each
+request that leaves the queue, the connection that has waited longest is read once: the one that fills the queue must
+not keep the others out until all of its own is done. Below the bound all continue.
 
 Knows nothing of connections or clocks: times are given with what happens.
 """
@@ -35,7 +36,7 @@ class RequestQueue:
         self._depleted_at_ms: int | None = None
         self._now_ms = 0
         self._waiting: dict[Callable[[], None], None] = {}
-        self._let_in: set[Callable[[], None]] = set()  # who may be read once although it is full
+        self._let_in: set[Callable[[], None]] = set()  # connections that may be read once although it is full
 
     def change(self, requests: int, size: int, now_ms: int | None = None) -> None:
         """Add to the kept requests and bytes; negative to subtract. Without a time only the end is recorded."""

@@ -22,7 +22,7 @@ from typing import Final, Generic, TypeVar
 
 HOLD_FROM_BYTES: Final = 64 * 1024  # less is nobody's fault, and thousands of it are little
 STALLED_MS: Final = 100  # of not reading anything of what was sent
-STALLED_WEIGHT: Final = 4  # how much more a byte counts of one who does not read
+STALLED_WEIGHT: Final = 4  # how much more a byte counts of a peer that does not read
 STILL_MS: Final = 10_000  # of being held without change; a common long poll takes half a second
 STEP_BYTES_MIN: Final = 1024 * 1024
 
@@ -86,7 +86,7 @@ class MemoryBudget(Generic[HolderT]):
         return max(STEP_BYTES_MIN, (self.bytes_max - self.held_bytes) // 2)
 
     def judge(self, holdings: Iterable[Holding[HolderT]], now_ms: int) -> MemoryVerdict[HolderT]:
-        """All who hold anything, as they were found now."""
+        """Decide on all holders, as they were found now."""
         # Most connections of an idle node hold nothing and need no verdict.
         seen = [holding for holding in holdings if holding.memory_bytes]
         self.held_bytes = sum(holding.memory_bytes for holding in seen)

@@ -18,7 +18,7 @@ class ClientAuth(StrEnum):
     """The demand for client certificates (ssl.client.auth)."""
 
     NONE = "none"
-    REQUESTED = "requested"  # who shows none comes in without
+    REQUESTED = "requested"  # a client without one is admitted
     REQUIRED = "required"
 
 

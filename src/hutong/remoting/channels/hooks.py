@@ -3,7 +3,7 @@
 Strategy: while there are none, a request costs nothing for them. `before` may change the command (its ext fields, to
 sign it), or refuse it with `AbortProcess`, whose code the server answers and the client raises. They run on the loop's
 thread, in the order they were added, and see what goes by the general ways alone: `Channel.begin` and `Channel.answer`
-are for who cannot pay for them.
+are for callers that cannot pay for them.
 
 Knows no connections.
 """

@@ -1,4 +1,4 @@
-"""The queue of an executor: who may begin, who waits, who is refused, and who has waited too long.
+"""The queue of an executor: jobs that begin, wait, are refused, or have waited too long.
 
 Strategy: jobs begin in the order of arrival, a bounded number at a time. Others wait in one queue with rising
 deadlines, so that only its head is checked. A job that has waited longer than `wait_ms_max` leaves it unserved: its

@@ -92,7 +92,7 @@ class Context(ABC):
     `loop` is the event loop that the context was dealt to: the one its handlers run on, or, for workers, the one that
     keeps its timers. `exception_handler` is called with what its handlers raise.
 
-    `queue` and `is_scheduled` are open for who cannot pay for a call. `context.run(handler, argument)` is the same as
+    `queue` and `is_scheduled` are public, for callers that count nanoseconds. `context.run(handler, argument)` equals
 
         context.queue.append((handler, argument))
         if not context.is_scheduled:
@@ -289,7 +289,7 @@ class Context(ABC):
             self._services.forget(self)
 
     async def close(self) -> None:
-        """Run the close hooks, cancel timers and coroutines, and let go of the pool. A second call does nothing.
+        """Run the close hooks, cancel timers and coroutines, and release the pool. A second call does nothing.
 
         Must not be awaited by a coroutine of the same context, which would be cancelled: `Runtime.undeploy` may.
         """
@@ -355,6 +355,6 @@ def _set_all(variables: contextvars.Context) -> None:
 def _block(
     context: Context, work: Callable[[], T], future: "asyncio.Future[T]", loop: asyncio.AbstractEventLoop
 ) -> None:
-    """On a thread of the pool: do the work, unless nobody waits for it any more. `context` is for who reads stacks."""
+    """On a thread of the pool: do the work, unless nobody waits for it any more. `context` is for readers of stacks."""
     if not future.cancelled():
         perform(work, partial(settle, future), loop)

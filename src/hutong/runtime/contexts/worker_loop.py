@@ -129,7 +129,7 @@ class WorkerLoop(asyncio.AbstractEventLoop):
         self._queue(handle)
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """asyncio's handle tells its loop so."""
+        """Called by asyncio's handle."""
         self._context.loop.call_soon_threadsafe(self._disarm, handle)
 
     def _disarm(self, handle: asyncio.TimerHandle) -> None:

@@ -2,7 +2,7 @@
 
 Strategy: nearly everything is freed by its last reference; the collector is there for the rare cycle. So what start-up
 made is frozen (moved where no collection looks), a collection begins only after enough new objects to be worth a
-millisecond, and what has survived two looks is frozen as well: the oldest generation is always empty, and no collection
+millisecond, and what has survived two is frozen as well. So the oldest generation is always empty, and no collection
 ever costs more than the few objects made since the last. With the interpreter's own thresholds a thousand busy
 partitions spend a tenth of the processor here, in pauses of up to 50 ms (`bench stalls`).
 

@@ -1,6 +1,6 @@
 """The checker of blocked threads: says which handler holds up a loop or a worker, while it does.
 
-Strategy: a thread looks every second. It asks each loop for a sign of life, and a loop that has not answered is
+Strategy: a thread checks every second. It asks each loop for a sign of life, and a loop that has not answered is
 blocked, by a handler or by anything else; so handlers pay nothing, and no handler can be forgotten. What a worker
 does now began when its pool says so. Only when something is late is the thread's stack read, and the handler found on
 it (`stacks`). A loop that is blocked may seem so for up to a second less than it is.
@@ -63,7 +63,7 @@ class BlockedThreads:
         loops: Sequence[EventLoop],
         pools: Callable[[], Iterable[WorkerPool]],
         limits: BlockedLimits,
-        tell: Callable[[str], None] = _log.warning,
+        report: Callable[[str], None] = _log.warning,
     ) -> None:
         self.warnings_total = 0
         self._clock = clock
@@ -71,7 +71,7 @@ class BlockedThreads:
         self._pools = pools
         self._workers: dict[int, _Watch] = {}  # thread id -> those seen at work
         self.limits = limits
-        self._report = tell
+        self._report = report
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 

@@ -4,7 +4,7 @@ Strategy: the seam between this package and the server: the classes that make a 
 node that is killed loses its connections and its disk at once; then its threads and timers end, which nothing outside
 can notice any more.
 
-Knows nothing of tests, of threads that wait, or of who keeps the data.
+Knows nothing of tests, of threads that wait, or of the owner of the data.
 """
 
 from collections.abc import Callable, Mapping
