@@ -25,7 +25,7 @@ class Allowed(NamedTuple):
 
 PACKAGES: Final = {
     "hutong": Allowed(0, 0, 0),
-    "broker": Allowed(0, 0, 2.0),
+    "broker": Allowed(0, 0, 4.1),
     "bus": Allowed(0, 0, 5.8),
     "cli": Allowed(0, 1, 2.3),
     "examples": Allowed(0, 0, 1.1),

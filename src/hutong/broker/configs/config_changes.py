@@ -50,6 +50,7 @@ def alter_single(
     if kind == GROUP:
         _put(*_keeper_of(kind, name, broker), _changed_group(name, changes, broker), validate_only, then)
         return
+    # A null would be stored as an empty text: the default comes back by DELETE.
     if any(operation == SET and value is None for _, operation, value in changes):
         raise Refused(ErrorCode.INVALID_REQUEST, "A setting is set to something.")
     if kind == TOPIC:
@@ -178,6 +179,7 @@ def _changed_group(name: str, changes: Iterable[Change], broker: AdminParts) -> 
     configs = broker.group_configs
     overrides: dict[str, str | None] = dict(configs.of(name))
     for key, operation, value in changes:
+        # Checked before the operation, so that even the deletion of an unknown setting is refused.
         if key not in configs.keys:
             raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {key[:100]}")
         if operation == SET:

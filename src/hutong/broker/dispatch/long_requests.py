@@ -146,6 +146,7 @@ class LongRequests:
 
         try:
             self._workers.submit(work, done)
+        # Too much waits for workers: encoding here takes the loop's time, but the answer is not lost.
         except LimitExceeded:
             then(work())
 
@@ -166,6 +167,7 @@ class LongRequests:
             if outcome is None:
                 return  # the handler of the part, which is held, releases the session
             if isinstance(outcome, HutongError) and not isinstance(outcome, ProtocolError):
+                # The connection ends, since only the request's handler knows an answer with an error in it.
                 outcome = ProtocolError(f"a long request cannot be answered now: {outcome}")  # clients come again
             kept.outcome = outcome
             session.release()

@@ -47,6 +47,7 @@ def parts_of(request: Any, api_version: int) -> list[Any]:
     field = _questions_of(request, division)
     questions = getattr(request, field)
     cuts = _cut(questions, division) if division.inner else _cut_list(questions, division)
+    # Copies share everything but the list, so a part has the request's other fields, such as a timeout.
     return [_with(request, **{field: cut}) for cut in cuts]
 
 

@@ -104,6 +104,7 @@ class FetchPass:
         self._in_memory: list[tuple[PartitionLog, int]] = []  # how many bytes of each log the answer takes along
         self._disk_bytes = 0
         self._disk_bytes_max = broker.disk_reads.bytes_max  # of one partition
+        # Answers of slow readers stay in memory until they are sent: smaller ones let all readers go on.
         fetch_max_bytes = TIGHT_BYTES if broker.memory.is_tight else broker.settings.fetch_max_bytes
         self._bytes_left = min(request.max_bytes, fetch_max_bytes)
 
@@ -223,6 +224,7 @@ class FetchPass:
         """The partition asked for. Raises Refused with Kafka's code for what is wrong with it."""
         topics = self._context.broker.topics
         if self._context.api_version >= IDS_FROM_VERSION:
+            # KIP-516: an id does not outlive its topic, so a reader never gets the records of a new topic of the name.
             known = topics.by_id(topic.topic_id)
             if known is None:
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)

@@ -172,6 +172,7 @@ class IncrementalFetch:
         entries = iter(self._read_entries)
         for topic in response.responses:
             news = [data for data in topic.partitions if self._is_news(next(entries)[0], data)]
+            # KIP-227: partitions without news are left out, which is what a session saves.
             if news:
                 topic.partitions = news
                 changed.append(topic)
@@ -199,6 +200,7 @@ class IncrementalFetch:
         topics = self._context.broker.topics
         topic = topics.by_id(entry.topic) if isinstance(entry.topic, bytes) else topics.get(entry.topic)
         partition = topic.partition(entry.asked.partition) if topic is not None else None
+        # There is no log to watch, so the entry stays due and each pass answers its error.
         if partition is None:
             return None
         entry.name = partition.topic_name

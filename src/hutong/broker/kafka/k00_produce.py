@@ -179,6 +179,7 @@ def _submitted(
 
 def _denied_topics(request: ProduceRequest, context: RequestContext[ProduceParts]) -> frozenset[str]:
     """The names of topics that the client may not write to, whether there are such topics or not."""
+    # A topic that is named by an unknown id has no name to be denied by, and is answered UNKNOWN_TOPIC_ID.
     names = {_name(topic_data, context) for topic_data in request.topic_data} - {""}
     return frozenset(names - permitted(context, _WRITE, ResourceType.TOPIC, names))
 

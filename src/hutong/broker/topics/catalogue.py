@@ -370,6 +370,7 @@ class Topics:
         topic_id = bytes.fromhex(record["id"])
         # Deleted and made again: the name is the same, the logs are not.
         if topic is None or topic.topic_id != topic_id:
+            # KIP-516: the id changes with each creation, so clients notice that the records are others.
             topic = Topic(name, topic_id, group, [], overrides, config, is_internal=False)
             self._by_name[name] = topic
             self._by_id[topic_id] = topic
@@ -411,5 +412,6 @@ class Topics:
     def _announce(self, topic: Topic, exists: bool) -> None:
         # Caches of routes and fast paths compare this number instead of being called.
         self.version += 1
+        # After the change is applied: a listener asks the catalogue, and must find the new state.
         for listener in self.on_change:
             listener(topic, exists)

@@ -1,9 +1,9 @@
 """Segments are closed soon after they have grown old for a topic that writes to them (`segment.ms`).
 
-Strategy: Kafka looks at each append. Here appends are too many and segments too few for that: a timer is set to the
+Strategy: Kafka checks at each append. Here appends are too many and segments too few for that: a timer is set to the
 moment when the active segment of a partition group can first be too old for any of its topics. Before that nothing can
-be due. From then on, as long as the segment goes on without records of such a topic, there is a look every
-`LOOK_INTERVAL_MS`. With the usual settings, a week, the timer is days ahead, so an idle node sleeps.
+be due. From then on, while the segment continues without records of such a topic, there is a check every
+`CHECK_INTERVAL_MS`. With the usual settings, a week, the timer is days ahead, so an idle node sleeps.
 
 Decides nothing of what is removed: that is `retention`'s.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hutong.journal.clean.retention import RetentionPolicy
     from hutong.journal.journal import Journal
 
-LOOK_INTERVAL_MS: Final = 5_000
+CHECK_INTERVAL_MS: Final = 5_000
 
 
 class SegmentRoller:
@@ -42,7 +42,7 @@ class SegmentRoller:
         self._timer_at_ms = 0
 
     def start(self) -> None:
-        """Look, and again when something is due."""
+        """Check now, and again when something is due."""
         self._topics.on_change.append(self._topic_changed)
         self._check()
 
@@ -63,7 +63,7 @@ class SegmentRoller:
         if exists and not topic.is_internal:
             roll_ms = retention_policy(topic.config).roll_ms
             if roll_ms >= 0:
-                self._look_in(max(LOOK_INTERVAL_MS, roll_ms - (self._journals[topic.group].active_age_ms or 0)))
+                self._check_in(max(CHECK_INTERVAL_MS, roll_ms - (self._journals[topic.group].active_age_ms or 0)))
 
     def _check(self) -> None:
         self._timer = None
@@ -73,10 +73,10 @@ class SegmentRoller:
             age_ms = journal.active_age_ms
             if age_ms is not None and age_ms >= shortest_ms:
                 journal.roll_if_full(self._policies[group])
-            self._look_in(max(LOOK_INTERVAL_MS, shortest_ms - (journal.active_age_ms or 0)))
+            self._check_in(max(CHECK_INTERVAL_MS, shortest_ms - (journal.active_age_ms or 0)))
 
-    def _look_in(self, delay_ms: int) -> None:
-        """Look after so long, or earlier if that is planned already."""
+    def _check_in(self, delay_ms: int) -> None:
+        """Check after this time, or earlier if that is planned already."""
         at_ms = self._clock.monotonic_ms() + delay_ms
         if self._timer is not None:
             if self._timer_at_ms <= at_ms:
@@ -86,7 +86,7 @@ class SegmentRoller:
         self._timer = self._wheel.add(at_ms, self._check)
 
     def _refresh(self) -> None:
-        """Work the topics' wishes out anew, if some topic has changed."""
+        """Compute the limits of all topics again if any topic has changed."""
         # No topic has changed since, so the limits are those of the last time.
         if self._version == self._topics.version:
             return

@@ -9,7 +9,7 @@ from tests.unit.journal.stage import Stage
 from hutong.broker.topics.catalogue import Topics
 from hutong.broker.topics.partition import Topic
 from hutong.broker.topics.retention import Compaction, Retention, compaction_policy, retention_policy
-from hutong.broker.topics.segment_roller import LOOK_INTERVAL_MS, SegmentRoller
+from hutong.broker.topics.segment_roller import CHECK_INTERVAL_MS, SegmentRoller
 from hutong.broker.topics.topic_config import INT64_MAX, effective
 from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.append.log_tail import ROLL_BYTES_MIN
@@ -148,15 +148,15 @@ def test_a_setting_that_is_made_shorter_counts_within_seconds() -> None:
     put(stage, 1, (b"k", b"v"))
     stage.settle()
     topics.replay(b"topic/t", topic_record({"segment.ms": "100"}))
-    assert roller.due_in_ms == LOOK_INTERVAL_MS
-    stage.advance(LOOK_INTERVAL_MS)
+    assert roller.due_in_ms == CHECK_INTERVAL_MS
+    stage.advance(CHECK_INTERVAL_MS)
     stage.settle()
     assert stage.journal.active_age_ms is None
     for _ in range(3):  # records that come later wait no longer
         put(stage, 1, (b"k", b"v"))
         stage.settle()
         assert stage.journal.active_age_ms is not None
-        stage.advance(2 * LOOK_INTERVAL_MS)
+        stage.advance(2 * CHECK_INTERVAL_MS)
         stage.settle()
         assert stage.journal.active_age_ms is None
 
@@ -169,12 +169,12 @@ def test_a_segment_without_records_of_the_topic_is_left_open() -> None:
     put(stage, 2, (b"k", b"v"))  # of a log that wishes nothing
     stage.settle()
     for _ in range(3):
-        stage.advance(LOOK_INTERVAL_MS)
+        stage.advance(CHECK_INTERVAL_MS)
         stage.settle()
-    assert stage.journal.active_age_ms == 3 * LOOK_INTERVAL_MS
+    assert stage.journal.active_age_ms == 3 * CHECK_INTERVAL_MS
     put(stage, 1, (b"k", b"v"))
     stage.settle()
-    stage.advance(LOOK_INTERVAL_MS)
+    stage.advance(CHECK_INTERVAL_MS)
     stage.settle()
     assert stage.journal.active_age_ms is None
 
