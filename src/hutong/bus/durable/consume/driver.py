@@ -330,11 +330,11 @@ class DurableConsumer:
             return None
         # Its slot stays taken until it ends: a coroutine that awaits is still at work on the message.
         if asyncio.iscoroutine(result):
-            return self._await_handler(entry, message, result)
+            return self._await_coroutine(entry, message, result)
         self.post_outcome(entry, message.failure, message)
         return None
 
-    async def _await_handler(
+    async def _await_coroutine(
         self, entry: RecordEntry, message: DurableMessage, coroutine: Coroutine[Any, Any, object]
     ) -> None:
         try:
