@@ -27,7 +27,6 @@ from hutong.remoting.channels.channel import Channel, RequestAdmission
 from hutong.remoting.channels.events import ChannelEventKind, ChannelEvents, Listener
 from hutong.remoting.channels.hooks import Hook
 from hutong.remoting.errors import AbortProcess
-from hutong.remoting.figures import RemotingFigures
 from hutong.remoting.limits import RemotingLimits
 from hutong.remoting.work.driver import Executor
 from hutong.remoting.work.processors import Process, ProcessorTable, Registration
@@ -39,6 +38,16 @@ _EVENT_OF: Final = {
     CloseReason.PROTOCOL_ERROR: ChannelEventKind.EXCEPTION,
     CloseReason.FAULT: ChannelEventKind.EXCEPTION,
 }
+
+
+class RemotingFigures:
+    """Totals since the start, as plain integers; the reactor has its own."""
+
+    __slots__ = ("overloads_total", "unasked_total")
+
+    def __init__(self) -> None:
+        self.overloads_total = 0  # requests that found no room
+        self.unasked_total = 0  # answers that nobody awaited (any more)
 
 
 class Endpoint:
