@@ -63,7 +63,7 @@ class PendingFetch:
         self._is_reading = False  # in stretches
 
     def begin(self) -> FetchResponse | Pending[FetchResponse]:
-        """The answer, if one pass is enough; else `later`, which is completed with it."""
+        """The answer, if one pass is enough; else `pending`, which is completed with it."""
         if self._is_wide():
             self.pending = Pending()
             self.pending.is_large = True
@@ -249,7 +249,7 @@ class PendingFetch:
         self._answer(found.answer())
 
     def _answer(self, answer: FetchResponse | Pending[FetchResponse]) -> None:
-        """Complete `later`, with what the session makes of the answer."""
+        """Complete `pending`, with what the session makes of the answer."""
         if isinstance(answer, Pending):
             answer.then(self._answer)
         else:
