@@ -18,7 +18,14 @@ from itertools import islice
 
 from hutong.foundation.errors import ProtocolError
 from hutong.reactor.connections.channel import HELD, PendingResponse, RequestChannel, Response
-from hutong.reactor.connections.handler import Handler, Peer
+from hutong.reactor.connections.handler import (
+    Handler,
+    Peer,
+    do_nothing,
+    drop_buffers,
+    ignore_change,
+    nothing_unsent,
+)
 from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.frames.framing import Framing, direct_of
 from hutong.reactor.limits import ReactorLimits
@@ -44,23 +51,6 @@ _BY_HANDLER, _FOR_MEMORY = 1, 2  # the reasons of a hold: bits of `_holds`
 def _no_time() -> int:
     """The clock of an engine that has none."""
     return 0
-
-
-def _nobody() -> None:
-    """Drop a notice: the driver has left."""
-
-
-def _push_to_nobody(buffers: list[Buffer]) -> None:
-    """Drop buffers, after the driver has left."""
-
-
-def _nothing_unsent() -> int:
-    """Nothing is unsent after the driver has left."""
-    return 0
-
-
-def _tell_nobody(is_paused: bool) -> None:
-    """Replace the listener for pauses, so that it is released."""
 
 
 def _bytes_in(frames: Iterable[object]) -> int:
@@ -253,10 +243,10 @@ class Connection:
         """The driver's last call: the socket is gone."""
         self.close(CloseReason.PEER)
         # A handler may keep its peer for long. Without these it would keep the driver and its buffers, too.
-        self._wake = self.peer.release = self.peer.close = _nobody
-        self.peer.push = self.peer.send = _push_to_nobody
-        self.peer.sending_changed = _tell_nobody
-        self.peer.unsent_bytes = _nothing_unsent
+        self._wake = self.peer.release = self.peer.close = do_nothing
+        self.peer.push = self.peer.send = drop_buffers
+        self.peer.sending_changed = ignore_change
+        self.peer.unsent_bytes = nothing_unsent
         self._handler.connection_closed(self.peer)
 
     # What the driver asks.

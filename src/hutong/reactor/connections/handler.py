@@ -66,16 +66,16 @@ class Peer:
         self.certificate: Mapping[str, Any] | None = None
         self.certificate_der: bytes | None = None
         self.close_reason: CloseReason | None = None
-        self.unsent_bytes: Callable[[], int] = _none
+        self.unsent_bytes: Callable[[], int] = nothing_unsent
         self.express: Express | None = None
         self.session: Any = None
         self.is_duplex = False
         self.queued_ms = 0
-        self.release: Callable[[], None] = _nothing
-        self.close: Callable[[], None] = _nothing
-        self.push: Callable[[list[Buffer]], None] = _no_push
-        self.send: Callable[[list[Buffer]], None] = _no_push
-        self.sending_changed: Callable[[bool], None] = _no_change
+        self.release: Callable[[], None] = do_nothing
+        self.close: Callable[[], None] = do_nothing
+        self.push: Callable[[list[Buffer]], None] = drop_buffers
+        self.send: Callable[[list[Buffer]], None] = drop_buffers
+        self.sending_changed: Callable[[bool], None] = ignore_change
         self._framing = framing
 
     @property
@@ -96,21 +96,24 @@ class Peer:
         return f"peer {self.id} at {self.address}:{self.port}"
 
 
-def _nothing() -> None:
-    """Ignore a release: no connection listens yet or any more."""
+# The functions of a peer without a connection: not opened yet, or gone.
 
 
-def _none() -> int:
-    """Report no unsent bytes: there is no connection."""
+def do_nothing() -> None:
+    """Ignore a call."""
+
+
+def nothing_unsent() -> int:
+    """Report no unsent bytes."""
     return 0
 
 
-def _no_push(buffers: list[Buffer]) -> None:
-    """Drop buffers: there is no connection."""
+def drop_buffers(buffers: list[Buffer]) -> None:
+    """Send nothing."""
 
 
-def _no_change(is_paused: bool) -> None:
-    """Default of `Peer.sending_changed`: ignore the change. A handler that sends unasked data replaces it."""
+def ignore_change(is_paused: bool) -> None:
+    """Ignore a pause or its end: also the default of a handler that pushes nothing."""
 
 
 RequestBatch = tuple[int, int, list[Buffer] | PendingResponse]
