@@ -8,7 +8,7 @@ Knows no machine; chooses the settings of the client library.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
@@ -85,7 +85,7 @@ class KafkaLog:
             **self._settings,
         }
         self.publisher = Publisher(self._publisher_settings, publish_in_flight_max)
-        self._consumers: dict[DurableConsumer, None] = {}
+        self._consumers: dict[Hashable, DurableConsumer] = {}
         self._made_topics: set[str] = set()
         self._admin: AdminClient | None = None
 
@@ -122,7 +122,7 @@ class KafkaLog:
     ) -> DurableConsumer:
         """Join a group. Raises UsageError for options that cannot be."""
         consumer = DurableConsumer(self, state, context, address, checked(address, asked, buffered_max))
-        self._consumers[consumer] = None
+        self._consumers[consumer] = consumer
         state.consumers[consumer] = None
         if handler is not None:
             consumer.handler(handler)
@@ -133,13 +133,13 @@ class KafkaLog:
         name = checked_topic(topic, f"The table {shown(topic)}")
         return CompactedTable(name, {**self._shared, **self._settings}, self._publisher_settings)
 
-    def forget_consumer(self, consumer: DurableConsumer) -> None:
+    def forget_consumer(self, consumer: Hashable) -> None:
         """The consumer has left its group: nothing of it is closed with the log any more."""
         self._consumers.pop(consumer, None)
 
     async def close(self) -> None:
         """Unregister every consumer in order, wait for what is being published, at most CLOSE_S_MAX."""
-        for leaving in [consumer.unregister() for consumer in list(self._consumers)]:
+        for leaving in [consumer.unregister() for consumer in list(self._consumers.values())]:
             await leaving
         await asyncio.get_running_loop().run_in_executor(None, self.publisher.close, CLOSE_S_MAX)
         self._admin = None

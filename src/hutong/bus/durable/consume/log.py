@@ -1,6 +1,6 @@
 """The log, as its consumers see it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hutong.bus.durable.options import ConsumerOptions
@@ -8,7 +8,6 @@ from hutong.bus.durable.records import OutgoingRecord
 from hutong.foundation.clock import Clock
 
 if TYPE_CHECKING:
-    from hutong.bus.durable.consume.driver import DurableConsumer
     from hutong.bus.durable.publishing import Settle
 
 
@@ -27,5 +26,5 @@ class ConsumerLog(Protocol):
     def make_dead_letter_topic(self, name: str, then: Callable[[], None]) -> None:
         """Create the topic unless it exists; `then` is called on any thread, also after a failure."""
 
-    def forget_consumer(self, consumer: "DurableConsumer") -> None:
+    def forget_consumer(self, consumer: Hashable) -> None:
         """The consumer has left its group."""
