@@ -141,6 +141,7 @@ class Meeting(asyncio.Protocol):
         self._may_ask = asyncio.Event()
         self._ended: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._last_answers = b""
+        self._is_finished = False
         self._begun = 0.0
 
     async def hold(self) -> float:
@@ -198,8 +199,10 @@ class Meeting(asyncio.Protocol):
             self._end(None)
 
     def _finish_if_done(self) -> None:
-        if not (self._side.has_heard_all and self._side.has_asked_all) or self._transport.is_closing():
+        # Both the last read and the end of `hold` come here, and after `write_eof` a second write would be an error.
+        if self._is_finished or not (self._side.has_heard_all and self._side.has_asked_all):
             return
+        self._is_finished = True
         if self._side.part.leaves_last:
             self._transport.write(self._last_answers)
             self._transport.write_eof()  # the peer's own end ends the connection

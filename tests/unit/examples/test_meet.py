@@ -165,6 +165,21 @@ def test_a_peer_that_resets_the_connection_ends_the_program_with_1(capsys: pytes
     assert "the peer left before it had said every line" in capsys.readouterr().err
 
 
+def test_a_side_that_hears_everything_at_once_ends_its_connection_once() -> None:
+    async def meet_a_hasty_peer() -> float:
+        ours, peers = socket.socketpair()
+        words = Side(LI, 2)
+        peers.sendall(words.ask(2) + words.receive_data(Side(ZHANG, 2).ask(2)))
+        peers.shutdown(socket.SHUT_WR)
+        with peers:
+            _, meeting = await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: meet.Meeting(Side(ZHANG, 2)), ours
+            )
+            return await meeting.hold()
+
+    assert asyncio.run(meet_a_hasty_peer()) > 0
+
+
 def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
     listener, host, port = listening()
     listener.close()
