@@ -167,7 +167,7 @@ def test_an_end_that_is_asked_for_again_is_well(topic: str, worker: TransactionC
 
 def test_what_was_taken_over_is_aborted(broker: str, topic: str, worker: TransactionClient, driver: Committer) -> None:
     one = write(worker, topic, "a", topic, ["1"])
-    worker.begin(one.identity.transactional_id, TIMEOUT_MS)
+    worker.init_producer(one.identity.transactional_id, TIMEOUT_MS)
     assert worker.outcomes([one.identity]) == {one.identity.transactional_id: TransactionOutcome.ABORTED}
     with pytest.raises(HalfDone, match="batch 0 is not committed"):
         driver.commit(batch(topic, topic, 0, one))
@@ -180,9 +180,9 @@ def test_a_record_of_many_tasks_is_read_as_it_was_written(
     one = write(worker, topic, "a", topic, ["1"])
     ids = [one.identity._replace(transactional_id=transactional_id(topic, f"w-{task}")) for task in range(100)]
     many = batch(topic, topic, 7, *(TaskTransaction(0, identity, 2**40) for identity in ids))
-    owner = worker.begin(transactional_id(topic, "driver"), TIMEOUT_MS)
+    owner = worker.init_producer(transactional_id(topic, "driver"), TIMEOUT_MS)
     driver._record(owner, many, many.written, None)
-    worker.begin(owner.transactional_id, TIMEOUT_MS)  # as the next driver does: it waits for what is on its way
+    worker.init_producer(owner.transactional_id, TIMEOUT_MS)  # as the next driver does: it waits for what is on its way
     found = driver.recorded(topic)
     assert found is not None
     assert found.decision == many.written
@@ -191,8 +191,8 @@ def test_a_record_of_many_tasks_is_read_as_it_was_written(
 
 def test_an_older_driver_cannot_record(topic: str, worker: TransactionClient, driver: Committer) -> None:
     one = batch(topic, topic, 0, write(worker, topic, "a", topic, ["1"]))
-    older = worker.begin(transactional_id(topic, "driver"), TIMEOUT_MS)
-    worker.begin(transactional_id(topic, "driver"), TIMEOUT_MS)
+    older = worker.init_producer(transactional_id(topic, "driver"), TIMEOUT_MS)
+    worker.init_producer(transactional_id(topic, "driver"), TIMEOUT_MS)
     with pytest.raises(TakenOver, match=f"another driver has taken over the query {topic}"):
         driver._record(older, one, one.written, None)
     assert driver.recorded(topic) is None
@@ -214,9 +214,9 @@ class DyingTransactions(TransactionClient):
             raise Killed
         self.left -= 1
 
-    def begin(self, transactional_id: str, timeout_ms: int) -> Identity:
+    def init_producer(self, transactional_id: str, timeout_ms: int) -> Identity:
         self._step()
-        identity = super().begin(transactional_id, timeout_ms)
+        identity = super().init_producer(transactional_id, timeout_ms)
         self._step()
         return identity
 
@@ -260,7 +260,7 @@ def test_a_version_counts_once_wherever_its_driver_dies(
 
 def test_a_broker_refuses_a_transaction_that_may_last_too_long(topic: str, worker: TransactionClient) -> None:
     with pytest.raises(Refused, match="INVALID_TRANSACTION_TIMEOUT"):
-        worker.begin(transactional_id(topic, "a"), 2**31 - 1)
+        worker.init_producer(transactional_id(topic, "a"), 2**31 - 1)
 
 
 def test_offsets_of_a_group_without_members(cluster: Cluster, topic: str) -> None:

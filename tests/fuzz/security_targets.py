@@ -69,7 +69,7 @@ MECHANISMS: Final = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", ""]
 def log_in(data: bytes) -> object:
     """One byte for the mechanism, then a message for each zero-separated pair of bytes FF 00; nobody may get in."""
     login = Login(RULES)
-    login.begin(MECHANISMS[data[0] % len(MECHANISMS)] if data else "", is_raw=False, now_ms=0)
+    login.begin_exchange(MECHANISMS[data[0] % len(MECHANISMS)] if data else "", is_raw=False, now_ms=0)
     for message in data[1:].split(b"\xff\x00"):
         step = login.respond(message)
         if isinstance(step, CheckPassword):

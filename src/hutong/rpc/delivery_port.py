@@ -30,7 +30,7 @@ class Memory(Protocol):
     async def open(self) -> None:
         """Get ready, before the first call. Raises what keeps it from that."""
 
-    def begin(self, call: IncomingCall, execute: Execute, done: Done) -> None:
+    def begin_call(self, call: IncomingCall, execute: Execute, done: Done) -> None:
         """Execute the call (at most once), or tell `done` the outcome of earlier. `done` is called once in any case.
 
         `execute(then)` runs the implementation and tells `then` the outcome, in the binding's context.

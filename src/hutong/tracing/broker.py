@@ -28,7 +28,7 @@ class BrokerTracing:
         self._tracer = tracer
         self._errors_in = {api_key: errors_in(api_key) for api_key in _OPERATIONS}
 
-    def begin(self, api_key: int, request: Any, context: RequestContext[Any]) -> Ended:
+    def begin_request(self, api_key: int, request: Any, context: RequestContext[Any]) -> Ended:
         operation, kind = _OPERATIONS[api_key]
         topic, partition = _destination(api_key, request, context)
         attributes = {names.SYSTEM: names.KAFKA, names.OPERATION_NAME: operation, names.OPERATION_TYPE: kind}

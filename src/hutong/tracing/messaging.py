@@ -35,7 +35,7 @@ class Messaging:
         }
         measured = {**attributes, names.DESTINATION: self._shown(destination)}
         self._instruments.sent(1, measured)
-        return self._operations.begin(
+        return self._operations.begin_operation(
             SpanKind.PRODUCER,
             f"{name} {destination}",
             attributes,
@@ -68,7 +68,7 @@ class Messaging:
             attributes[names.DESTINATION] = destination
             measured[names.DESTINATION] = self._shown(destination)
         self._instruments.consumed(count, measured)
-        return self._operations.begin(
+        return self._operations.begin_operation(
             SpanKind.CONSUMER,
             f"{names.PROCESS} {destination}".rstrip(),
             {**attributes, **(more or {})},

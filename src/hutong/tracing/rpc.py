@@ -66,7 +66,7 @@ class CallTracing:
     ) -> TracedOperation:
         attributes = {names.RPC_SYSTEM: names.BUS, names.RPC_METHOD: method}
         measured = {**attributes, names.RPC_METHOD: self._shown(method)}
-        return self._operations.begin(kind, method, attributes, measure, measured, parent=parent)
+        return self._operations.begin_operation(kind, method, attributes, measure, measured, parent=parent)
 
 
 class TracedTransport:
@@ -77,7 +77,7 @@ class TracedTransport:
         self._transport = transport
         self._service = service
 
-    def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
+    def begin_call(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
         operation = self._tracing.calling(self._service, call.action, call.site.headers)
 
         def ended(outcome: Outcome | HutongError) -> None:
@@ -88,7 +88,7 @@ class TracedTransport:
         if without_trace(call.site.headers) == call.site.headers:  # else the proxy's own headers say whose trace it is
             headers = (*without_trace(headers), *headers_of(operation.span.get_span_context()))
         try:
-            abandon = self._transport.begin(OutgoingCall(call.site, call.arguments, headers), timeout_ms, ended)
+            abandon = self._transport.begin_call(OutgoingCall(call.site, call.arguments, headers), timeout_ms, ended)
         except BaseException as error:
             operation.end(error)
             raise

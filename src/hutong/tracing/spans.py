@@ -93,7 +93,7 @@ class TracedOperations:
         self._tracer = tracer
         self._now_us = clock.monotonic_us
 
-    def begin(
+    def begin_operation(
         self,
         kind: SpanKind,
         name: str,

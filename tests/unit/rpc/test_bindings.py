@@ -234,7 +234,7 @@ class Forgetful:
     async def open(self) -> None:
         self.calls.append("open")
 
-    def begin(self, call: IncomingCall, execute: Execute, done: Done) -> None:
+    def begin_call(self, call: IncomingCall, execute: Execute, done: Done) -> None:
         self.calls.append(call.action)
         execute(done)
 

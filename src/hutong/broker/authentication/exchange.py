@@ -175,7 +175,7 @@ class Authentication:
             return self._dispatch.request_received(frame, peer)
         request = sasl_frames.decode(header, frame, body_at)
         self._dispatch.requests_total[HANDSHAKE] += 1
-        rejected = login.begin(request.mechanism, is_raw=header.api_version == 0, now_ms=now_ms)
+        rejected = login.begin_exchange(request.mechanism, is_raw=header.api_version == 0, now_ms=now_ms)
         code = ErrorCode.NONE if rejected is None else ErrorCode.UNSUPPORTED_SASL_MECHANISM
         answer = sasl_frames.handshake(header, self._rules.exchanges, code)
         # The answer lists the mechanisms that are offered, so that the user finds the mistake (KIP-43).

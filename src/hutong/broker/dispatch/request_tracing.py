@@ -22,7 +22,7 @@ Ended = Callable[[Any], None]
 class RequestTracer(Protocol):
     """Begins the span of one request. A request whose client leaves has no answer, and its span no end."""
 
-    def begin(self, api_key: int, request: Any, context: RequestContext[Any]) -> Ended: ...
+    def begin_request(self, api_key: int, request: Any, context: RequestContext[Any]) -> Ended: ...
 
 
 def traced(
@@ -31,7 +31,7 @@ def traced(
     """The handler, with a span around each request."""
 
     def handled(request: Any, context: RequestContext[Any]) -> Any:
-        ended = tracer.begin(api_key, request, context)
+        ended = tracer.begin_request(api_key, request, context)
         answer = handle(request, context)
         if isinstance(answer, Held):  # it is handled anew later, with a span of its own
             return answer

@@ -39,7 +39,7 @@ def begin_session_fetch(
     if request.session_epoch in (FIRST_EPOCH, NO_SESSION_EPOCH):
         sessions.close(request.session_id)
         return FullFetch(request, context) if request.session_epoch == FIRST_EPOCH else None
-    session = sessions.begin(
+    session = sessions.begin_session_fetch(
         request.session_id,
         request.session_epoch,
         request.topics,

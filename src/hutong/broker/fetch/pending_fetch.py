@@ -62,7 +62,7 @@ class PendingFetch:
         self._has_woken = False
         self._is_reading = False  # in stretches
 
-    def begin(self) -> FetchResponse | Pending[FetchResponse]:
+    def begin_fetch(self) -> FetchResponse | Pending[FetchResponse]:
         """The answer, if one pass is enough; else `pending`, which is completed with it."""
         if self._is_wide():
             self.pending = Pending()

@@ -269,7 +269,7 @@ class FetchSessions:
         if session is not None:
             self._drop(session)
 
-    def begin(
+    def begin_session_fetch(
         self,
         session_id: int,
         epoch: int,

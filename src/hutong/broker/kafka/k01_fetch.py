@@ -38,10 +38,10 @@ API_KEY = 1
 
 def handle(request: FetchRequest, context: RequestContext[FetchParts]) -> FetchResponse | Pending[FetchResponse]:
     if request.session_epoch == NO_SESSION_EPOCH and request.session_id == NO_SESSION_ID:
-        return PendingFetch(request, context, None).begin()
+        return PendingFetch(request, context, None).begin_fetch()
     session_fetch = incremental_fetch.begin_session_fetch(request, context)
     return (
         session_fetch
         if isinstance(session_fetch, FetchResponse)
-        else PendingFetch(request, context, session_fetch).begin()
+        else PendingFetch(request, context, session_fetch).begin_fetch()
     )

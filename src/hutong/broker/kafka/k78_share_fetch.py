@@ -88,7 +88,7 @@ def _session(
     # A new session has acquired nothing yet, so there is nothing to acknowledge.
     if any(batches for _, batches in wanted):
         raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-    return sessions.begin(group_id, member_id, keys, context.session, holder_of(context))
+    return sessions.begin_session_fetch(group_id, member_id, keys, context.session, holder_of(context))
 
 
 class _Answer:

@@ -111,7 +111,7 @@ class ShareFetches:
         then: Callable[[dict[PartitionKey, FoundRecords]], None],
     ) -> None:
         """Get records of some of these partitions; `then` is called once, never when the client has gone."""
-        ShareFetch(self, wish, keys, session, then).begin()
+        ShareFetch(self, wish, keys, session, then).begin_fetch()
 
     def offered(self, key: PartitionKey) -> None:
         """Serve this share partition soon: it may have records for a fetch."""
@@ -227,7 +227,7 @@ class ShareFetch:
         is_first = self._records_left == self._wish.records_max
         return self._records_left <= 0 or (self._bytes_left <= 0 and not is_first)
 
-    def begin(self) -> None:
+    def begin_fetch(self) -> None:
         self._reads += 1
         for key in self._keys:
             # Fetches that wait already come first: overtaking them would starve a member.

@@ -64,7 +64,7 @@ class ShareSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def begin(
+    def begin_session_fetch(
         self, group_id: str, member_id: str, wanted: Iterable[PartitionKey], client: ClientSession, holder: str = NOBODY
     ) -> ShareSession:
         """A new session, in place of the member's old one if there is one. Raises Refused."""

@@ -278,7 +278,7 @@ class SockJSHandler:
         callback = route.callback or ""
         # The callback's name is the client's, so no browser may guess another type for the answer.
         nosniff = ("X-Content-Type-Options", "nosniff")
-        connection.http.begin(
+        connection.http.begin_response(
             200, [("Content-Type", transport.content_type), NO_STORE, nosniff, *self._session_fields(request)]
         )
         prelude = transport.prelude(callback)

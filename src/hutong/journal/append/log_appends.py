@@ -239,4 +239,4 @@ class LogAppends(LogTail):
             assert self.producers is not None, "a transaction begins with an admitted batch"
             transactions = self.transactions = LogTransactions()
             self.producers.in_transaction = transactions.open
-        transactions.begin(producer_id, self.end_offset)
+        transactions.begin_transaction(producer_id, self.end_offset)

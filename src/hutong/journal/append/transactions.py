@@ -113,7 +113,7 @@ class LogTransactions:
         # marker of a transaction that began earlier bounds readers lower, and longer, so it replaces the entry before.
         self._ended: deque[tuple[int, int]] = deque()
 
-    def begin(self, producer_id: int, offset: int) -> None:
+    def begin_transaction(self, producer_id: int, offset: int) -> None:
         """Open the producer's transaction with its batch at `offset`, unless it is open already."""
         self.open.setdefault(producer_id, offset)
 

@@ -33,7 +33,7 @@ class RecoveredLog:
         count = batch.last_offset_delta + 1
         self.producers.remember(producer_id, epoch, batch.base_sequence, count, batch.base_offset, seen_at_ms)
         if batch.is_transactional and not batch.is_control:
-            self.begin_transactions().begin(producer_id, batch.base_offset)
+            self.begin_transactions().begin_transaction(producer_id, batch.base_offset)
 
     def begin_transactions(self) -> LogTransactions:
         if self.transactions is None:

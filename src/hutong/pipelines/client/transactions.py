@@ -83,7 +83,7 @@ class TransactionClient:
             self._produce_version = cluster.retrying(lambda: _produce_version(cluster.any_connection()))
         return self._produce_version
 
-    def begin(self, transactional_id: str, timeout_ms: int) -> Identity:
+    def init_producer(self, transactional_id: str, timeout_ms: int) -> Identity:
         """Take an id over: what its last owner left open is aborted, and its owner shut out."""
         request = InitProducerIdRequest(transactional_id, timeout_ms)
 
@@ -214,7 +214,7 @@ class OpenTransaction:
         self._transactions = transactions
         self._added: set[TopicPartition] = set()
         self.produce_version = transactions.produce_version()
-        self.identity = transactions.begin(transactional_id, timeout_ms)
+        self.identity = transactions.init_producer(transactional_id, timeout_ms)
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         """To be called before records of these partitions are sent; cheap for those added before."""

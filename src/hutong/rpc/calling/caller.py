@@ -106,7 +106,7 @@ class Caller:
             except HutongError as error:
                 future.set_exception(error)
 
-        abandon = transport.begin(call, timeout_ms, done)
+        abandon = transport.begin_call(call, timeout_ms, done)
         future.add_done_callback(lambda ended: abandon() if ended.cancelled() else None)
         return future
 

@@ -29,7 +29,7 @@ Settle = Callable[[Outcome], Any]
 async def ended(transport: Transport, call: OutgoingCall, timeout_ms: int) -> Outcome | HutongError:
     """Make a call, and wait for its outcome. Cancelling the wait abandons the call."""
     future: asyncio.Future[Outcome | HutongError] = get_running_loop().create_future()
-    abandon = transport.begin(call, timeout_ms, partial(_settle, future))
+    abandon = transport.begin_call(call, timeout_ms, partial(_settle, future))
     try:
         return await future
     except asyncio.CancelledError:
@@ -159,12 +159,12 @@ def _method(bound: Bound) -> Callable[..., Any]:
 
 def _awaited_method(bound: Bound) -> Callable[..., Any]:
     """The method itself. It repeats `ended` in place, since every call pays for it."""
-    make, site, timeout_ms, begin = bound.make, bound.site, bound.timeout_ms, bound.transport.begin
+    make, site, timeout_ms, begin_call = bound.make, bound.site, bound.timeout_ms, bound.transport.begin_call
     is_unary = bound.method.kind is ResultKind.UNARY
 
     async def call(*arguments: Any, **named: Any) -> Any:
         future: asyncio.Future[Outcome | HutongError] = get_running_loop().create_future()
-        abandon = begin(OutgoingCall(site, make(*arguments, **named)), timeout_ms, partial(_settle, future))
+        abandon = begin_call(OutgoingCall(site, make(*arguments, **named)), timeout_ms, partial(_settle, future))
         try:
             outcome = await future
         except asyncio.CancelledError:

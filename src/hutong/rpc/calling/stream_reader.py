@@ -82,7 +82,7 @@ class _Asking:
                 future.set_result(outcome)
 
         self._future = future
-        self._abandon = self._transport.begin(OutgoingCall(self._next, self._arguments), self._timeout_ms, done)
+        self._abandon = self._transport.begin_call(OutgoingCall(self._next, self._arguments), self._timeout_ms, done)
 
     async def answer(self) -> Outcome:
         assert self._future is not None
@@ -97,7 +97,7 @@ class _Asking:
         if self._abandon is not None:
             self._abandon()
         if not is_over:
-            self._transport.begin(OutgoingCall(self._cancel, {}), self._timeout_ms, _ignore)
+            self._transport.begin_call(OutgoingCall(self._cancel, {}), self._timeout_ms, _ignore)
 
 
 def _ignore(_: Outcome | HutongError) -> None:

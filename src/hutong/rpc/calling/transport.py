@@ -72,6 +72,6 @@ Abandon = Callable[[], object]
 class Transport(Protocol):
     """Carries calls. On one event loop; `done` is called there, never before `begin` has returned."""
 
-    def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
+    def begin_call(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
         """Carry the call once. Raises TypeError or ValueError for arguments that cannot be encoded."""
         ...

@@ -130,7 +130,7 @@ class CallMemory:
             raise
         self._feed(Loaded(self._clock.wall_ms()))
 
-    def begin(self, call: IncomingCall, execute: ExecuteHere, done: Done) -> None:
+    def begin_call(self, call: IncomingCall, execute: ExecuteHere, done: Done) -> None:
         headers = call.headers
         request_id = headers.get(REQUEST_ID)
         if request_id is None:

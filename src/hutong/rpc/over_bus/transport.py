@@ -32,7 +32,7 @@ class BusTransport:
     def __init__(self, bus: EventBus) -> None:
         self._bus = bus
 
-    def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
+    def begin_call(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
         site = call.site
         options: DeliveryOptions | None = site.cache
         if call.headers or options is None or options.timeout_ms != timeout_ms:

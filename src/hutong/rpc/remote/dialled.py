@@ -18,7 +18,7 @@ from hutong.foundation.waiting.table import ParkedWait, WaitTable
 from hutong.remoting.channels.channel import Channel
 from hutong.rpc.calling.transport import Abandon, Ended, OutgoingCall
 from hutong.rpc.errors import CallFailed, NotConnected
-from hutong.rpc.remote.outgoing import AwaitedAnswer, Preparations, begin
+from hutong.rpc.remote.outgoing import AwaitedAnswer, Preparations, begin_on_channel
 
 CALLS_WAITING_MAX: Final = 65_536
 """Calls that wait for the connection at a time."""
@@ -47,7 +47,7 @@ class DialledTransport:
         channel = self._channel
         return None if channel is None or channel.owner.has_ended else channel
 
-    def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
+    def begin_call(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
         """See Transport. Raises ValueError for arguments or headers that cannot be sent."""
         prepared, block, body = self._preparations.ready(call, timeout_ms)
         answer = AwaitedAnswer(prepared, done)
@@ -56,7 +56,7 @@ class DialledTransport:
             held = _Held(answer, block, body, self._now_ms() + timeout_ms, self._now_ms)
             held.parked = self._park(held)
             return held.abandon
-        begin(channel, answer, block, body, timeout_ms)
+        begin_on_channel(channel, answer, block, body, timeout_ms)
         return answer.abandon
 
     async def connect(self) -> Channel:
@@ -134,7 +134,7 @@ class _Held:
         self._is_sent = True
         # The wait for the connection counts; the deadline may pass in this very loop iteration.
         left_ms = max(1, self.deadline_ms - self._now_ms())
-        begin(outcome, self._answer, self._block, self._body, left_ms)
+        begin_on_channel(outcome, self._answer, self._block, self._body, left_ms)
 
     def abandon(self) -> None:
         self._is_abandoned = True

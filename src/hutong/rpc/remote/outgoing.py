@@ -148,15 +148,15 @@ class ChannelTransport:
         self._channel = channel
         self._preparations = Preparations()
 
-    def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
+    def begin_call(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
         """See Transport. Raises ValueError for arguments or headers that cannot be sent."""
         prepared, block, body = self._preparations.ready(call, timeout_ms)
         answer = AwaitedAnswer(prepared, done)
-        begin(self._channel, answer, block, body, timeout_ms)
+        begin_on_channel(self._channel, answer, block, body, timeout_ms)
         return answer.abandon
 
 
-def begin(channel: Channel, answer: AwaitedAnswer, block: bytes, body: bytes, timeout_ms: int) -> None:
+def begin_on_channel(channel: Channel, answer: AwaitedAnswer, block: bytes, body: bytes, timeout_ms: int) -> None:
     """Send a call. If it cannot be sent, the answer fails soon."""
     error: CallFailed
     if channel.owner.has_ended:

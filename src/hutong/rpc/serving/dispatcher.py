@@ -122,7 +122,7 @@ class Dispatcher:
         if served.chain:
             self._stepper.run(_pass(served.chain, call), execution.variables, execution.passed)
         else:
-            execution.begin()
+            execution.begin_execution()
 
     def close(self) -> None:
         """Refuse calls from now on."""
@@ -189,13 +189,13 @@ class Execution(Struct, eq=False):
                 failure = Failure(DISPATCH_CODE, failure.message, failure.debug_info)
             self.finish(Outcome(failure=failure))
         else:
-            self.begin()
+            self.begin_execution()
 
-    def begin(self) -> None:
+    def begin_execution(self) -> None:
         """Execute it, unless it is remembered."""
         memory, call = self.dispatcher._memory, self.call
         if memory is not None:
-            memory.begin(call, self.execute, self.finish)
+            memory.begin_call(call, self.execute, self.finish)
         # A call that must not run twice is refused where it would not be remembered.
         elif call.header_pairs and NEEDS_MEMORY in call.headers:
             text = f"the service at {call.address!r} remembers no calls; bind it with deduplicate=Deduplication()"

@@ -150,7 +150,7 @@ class MultiWorkerContext(Context):
     def drive(self, coroutine: Coroutine[Any, Any, object]) -> None:
         strand = _Strand(self)
         self._strands.add(strand)  # before it begins, for it may end at once, on another thread
-        strand.queue.append((strand.begin, coroutine))
+        strand.queue.append((strand.begin_coroutine, coroutine))
         strand.schedule()  # not `run`: a pool that is closing still finishes what it has
 
     def schedule(self) -> None:
@@ -200,7 +200,7 @@ class _Strand(WorkerContext):
         if owner._is_last:
             self._coroutines.close()
 
-    async def begin(self, coroutine: Coroutine[Any, Any, object]) -> None:
+    async def begin_coroutine(self, coroutine: Coroutine[Any, Any, object]) -> None:
         try:
             await coroutine
         finally:

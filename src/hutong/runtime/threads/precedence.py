@@ -84,7 +84,7 @@ class Precedence:
             work, then, _ = queue.waiting.popleft()
             self.waiting -= 1
             try:
-                queue.begin(work, then)
+                queue.begin_work(work, then)
             except LimitExceeded as error:
                 then(error)
         self._remind()
@@ -151,7 +151,7 @@ class _Behind:
         now_ms = precedence._clock.monotonic_ms()
         # With something waiting it must not overtake: it goes to the end of its queue.
         if not precedence.waiting and precedence._may_begin(self, now_ms, now_ms):
-            self.begin(work, then)
+            self.begin_work(work, then)
         else:
             self.waiting.append((work, then, now_ms))
             precedence.waiting += 1
@@ -161,7 +161,7 @@ class _Behind:
         """The number of pieces in flight that have not stalled."""
         return sum(now_ms - begun_at_ms < STALLED_MS for begun_at_ms in self.begun_at_ms.values())
 
-    def begin(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
+    def begin_work(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
         precedence, piece = self._precedence, object()
 
         def ended(outcome: T | BaseException) -> None:

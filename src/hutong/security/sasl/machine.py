@@ -78,7 +78,7 @@ class Login:
         self.phase = SaslPhase.HANDSHAKE
         self.user: str | None = None
 
-    def begin(self, mechanism: str, *, is_raw: bool, now_ms: int) -> Rejected | None:
+    def begin_exchange(self, mechanism: str, *, is_raw: bool, now_ms: int) -> Rejected | None:
         """Start the mechanism that the client has chosen. Return None if its messages may come now."""
         again = self.phase is SaslPhase.AUTHENTICATED
         # A second SaslHandshake inside an exchange could swap the mechanism under a half-checked password.

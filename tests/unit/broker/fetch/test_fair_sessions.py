@@ -38,10 +38,10 @@ def test_a_session_that_grows_over_its_share_ends() -> None:
     session = sessions.open(wanted(50), uses_ids=False, is_follower=False, now_ms=0, holder="flood")
     assert session is not None
     more = [FetchTopic("u", partitions=[FetchPartition(partition=index) for index in range(45)])]
-    answer = sessions.begin(session.id, 1, more, (), uses_ids=False, now_ms=0)
+    answer = sessions.begin_session_fetch(session.id, 1, more, (), uses_ids=False, now_ms=0)
     assert answer == 0 or not isinstance(answer, ErrorCode)
     more = [FetchTopic("v", partitions=[FetchPartition(partition=index) for index in range(5)])]
-    answer = sessions.begin(session.id, 2, more, (), uses_ids=False, now_ms=0)
+    answer = sessions.begin_session_fetch(session.id, 2, more, (), uses_ids=False, now_ms=0)
     assert answer == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert sessions.partitions == 0
     sessions.check_invariants()
@@ -58,7 +58,7 @@ class Sharers:
         self.owners.append(client.owner)
         keys = [PartitionKey("g", b"t" * 16, index) for index in range(count)]
         try:
-            self.sessions.begin("g", member_id, keys, client, holder)
+            self.sessions.begin_session_fetch("g", member_id, keys, client, holder)
         except Refused as refused:
             return refused.code
         return 0

@@ -29,7 +29,7 @@ def opened(sessions: FetchSessions, size: int, *, is_follower: bool = False, now
 
 
 def begun(sessions: FetchSessions, session: FetchSession, now_ms: int) -> FetchSession | ErrorCode:
-    return sessions.begin(session.id, session.epoch, NOTHING, (), uses_ids=False, now_ms=now_ms)
+    return sessions.begin_session_fetch(session.id, session.epoch, NOTHING, (), uses_ids=False, now_ms=now_ms)
 
 
 def test_epochs_go_round_without_that_of_a_new_session() -> None:
@@ -42,7 +42,7 @@ def test_a_request_must_know_the_id_the_epoch_and_how_topics_are_named() -> None
     assert session is not None
 
     def begin(session_id: int, epoch: int, *, uses_ids: bool = False) -> FetchSession | ErrorCode:
-        return sessions.begin(session_id, epoch, NOTHING, (), uses_ids=uses_ids, now_ms=0)
+        return sessions.begin_session_fetch(session_id, epoch, NOTHING, (), uses_ids=uses_ids, now_ms=0)
 
     assert begin(session.id + 1, 1) == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert begin(session.id, 2) == ErrorCode.INVALID_FETCH_SESSION_EPOCH
@@ -59,7 +59,7 @@ def test_a_session_without_partitions_is_dropped() -> None:
     session = opened(sessions, 2)
     assert session is not None
     forgotten = [ForgottenTopic(topic="t", partitions=[0, 1])]
-    assert sessions.begin(session.id, 1, NOTHING, forgotten, uses_ids=False, now_ms=0) is session
+    assert sessions.begin_session_fetch(session.id, 1, NOTHING, forgotten, uses_ids=False, now_ms=0) is session
     assert session.is_dropped
     assert (len(sessions), sessions.partitions) == (0, 0)
 
@@ -71,7 +71,7 @@ def test_partitions_of_all_sessions_have_a_bound() -> None:
     assert session is not None
     assert opened(sessions, 2) is None
     more = [FetchTopic(topic="u", partitions=[FetchPartition(partition=index) for index in range(2)])]
-    answer = sessions.begin(session.id, 1, more, (), uses_ids=False, now_ms=0)
+    answer = sessions.begin_session_fetch(session.id, 1, more, (), uses_ids=False, now_ms=0)
     assert answer == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert (len(sessions), sessions.partitions) == (0, 0)
 

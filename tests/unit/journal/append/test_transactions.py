@@ -246,7 +246,7 @@ def test_readers_are_told_what_a_plain_account_says(steps: list[tuple[int, str]]
     for producer_id, step in steps:
         running = [number for number, entry in enumerate(history) if entry[0] == producer_id and entry[2] is None]
         if step == "write":
-            transactions.begin(producer_id, end_offset)
+            transactions.begin_transaction(producer_id, end_offset)
             if not running:
                 history.append((producer_id, end_offset, None, False))
         elif step == "flush":

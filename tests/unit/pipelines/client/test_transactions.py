@@ -89,28 +89,28 @@ def coordinating() -> Coordinating:
 
 
 def test_a_coordinator_is_looked_for_once(coordinating: Coordinating) -> None:
-    assert coordinating.transactions.begin("a", 1000) == Identity("a", Producer(5, 6))
-    assert coordinating.transactions.begin("a", 1000).producer == (5, 6)
+    assert coordinating.transactions.init_producer("a", 1000) == Identity("a", Producer(5, 6))
+    assert coordinating.transactions.init_producer("a", 1000).producer == (5, 6)
     assert coordinating.lookups == 1
 
 
 def test_a_coordinator_that_moved_is_followed(coordinating: Coordinating) -> None:
-    coordinating.transactions.begin("a", 1000)
+    coordinating.transactions.init_producer("a", 1000)
     coordinating.of["a"] = 2
-    coordinating.transactions.begin("a", 1000)
+    coordinating.transactions.init_producer("a", 1000)
     assert coordinating.lookups == 2
 
 
 def test_who_is_busy_is_asked_again(coordinating: Coordinating) -> None:
     coordinating.faults = [ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
-    coordinating.transactions.begin("a", 1000)
+    coordinating.transactions.init_producer("a", 1000)
     assert len(coordinating.brokers.slept_s) == 2
 
 
 def test_what_will_not_pass_is_raised(coordinating: Coordinating) -> None:
     coordinating.faults = [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
     with pytest.raises(Refused, match="no transaction can be begun for a: TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
-        coordinating.transactions.begin("a", 1000)
+        coordinating.transactions.init_producer("a", 1000)
 
 
 def test_several_are_ended_at_their_coordinators(coordinating: Coordinating) -> None:

@@ -43,7 +43,7 @@ class Brokers:
         self.counted: list[Row] = []
         self.offsets: dict[tuple[str, TopicPartition], OffsetAndMetadata] = {}
 
-    def begin(self, name: str) -> Identity:
+    def init_producer(self, name: str) -> Identity:
         known = self.ids.get(name)
         if known is not None and known.outcome is TransactionOutcome.OPEN:
             self._abort(known)
@@ -93,9 +93,9 @@ class ModelTransactions:
         self._brokers = brokers
         self._before = before
 
-    def begin(self, name: str, timeout_ms: int) -> Identity:
+    def init_producer(self, name: str, timeout_ms: int) -> Identity:
         self._before()
-        identity = self._brokers.begin(name)
+        identity = self._brokers.init_producer(name)
         self._before()
         return identity
 

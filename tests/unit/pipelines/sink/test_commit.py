@@ -44,7 +44,7 @@ class Query:
             for _ in range(self.chance.choice([1, 1, 2])):
                 self._attempts += 1
                 name = transactional_id(QUERY, f"w-{self._attempts}")
-                owner = self.brokers.begin(name)
+                owner = self.brokers.init_producer(name)
                 self.brokers.write(owner, rows_of(batch_id, task))
                 if expire and self.chance.random() < 0.1:
                     self.brokers.expire(name)
@@ -136,7 +136,7 @@ def test_of_two_drivers_of_one_query_one_is_shut_out(seed: int) -> None:
 
 
 def identity(name: str) -> Identity:
-    return Brokers().begin(name)
+    return Brokers().init_producer(name)
 
 
 def decision(batch_id: int, *names: str, tasks: int = 2, rows: int = 1) -> BatchDecision:

@@ -53,7 +53,7 @@ class Application:
     def tasks(self, version: int, count: int = TASKS) -> WrittenBatch:
         written = []
         for task in range(count):
-            owner = self.brokers.begin(transactional_id(QUERY, self.ids.take_id(QUERY, version)))
+            owner = self.brokers.init_producer(transactional_id(QUERY, self.ids.take_id(QUERY, version)))
             self.brokers.write(owner, [row for row in rows_of(version) if row[1] == task])
             written.append(TaskTransaction(task, owner, task + 1))
         return WrittenBatch(QUERY, "r", BatchDecision(version, TASKS, tuple(written)), frozenset({"t"}), False)

@@ -36,7 +36,7 @@ class Scene:
         self.running: list[Callable[[Outcome], object]] = []
 
     def ask(self, deadline_ms: int | None = None) -> None:
-        self.memory.begin(call(deadline_ms), self.running.append, self.outcomes.append)
+        self.memory.begin_call(call(deadline_ms), self.running.append, self.outcomes.append)
 
     def pass_time(self, milliseconds: int) -> None:
         self.clock.advance(milliseconds)

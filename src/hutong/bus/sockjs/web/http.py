@@ -141,7 +141,7 @@ class HttpConnection:
         # RFC 9110, section 8.6: no Content-Length with 204, and with 304 only that of the real answer.
         if status not in (204, 304):
             headers = [*headers, ("Content-Length", str(len(body)))]
-        self.begin(status, headers)
+        self.begin_response(status, headers)
         if body:
             self.send(body)
         self.end()
@@ -153,7 +153,7 @@ class HttpConnection:
             self.respond(status, [_TEXT, ("Connection", "close"), *headers], text.encode())
         self.is_finished = True
 
-    def begin(self, status: int, headers: Fields) -> None:
+    def begin_response(self, status: int, headers: Fields) -> None:
         """The head of an answer whose body follows."""
         fields = [
             (name.encode(), value.encode("latin-1")) for name, value in headers

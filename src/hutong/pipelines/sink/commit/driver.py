@@ -78,7 +78,7 @@ class Committer:
         """Return once the batch counts. Raises TakenOver, HalfDone, or what the brokers refuse."""
         if not batch.written.transactions and not self._is_recorded(batch):
             return
-        owner = self._transactions.begin(owner_id(batch.query_id), OWNER_TIMEOUT_MS)
+        owner = self._transactions.init_producer(owner_id(batch.query_id), OWNER_TIMEOUT_MS)
         found = self.recorded(batch.query_id)
         self._finish(owner, batch, found)
         # The first batch of a run: the previous driver may have died between tasks and commit.
@@ -95,7 +95,7 @@ class Committer:
         A committed version is recorded without its transactions, because later tasks may reuse their ids. Of two jobs
         with one id the later one fences the other. Raises Outdated, HalfDone, TakenOver, or the brokers' refusal.
         """
-        owner = self._transactions.begin(owner_id(query_id), OWNER_TIMEOUT_MS)
+        owner = self._transactions.init_producer(owner_id(query_id), OWNER_TIMEOUT_MS)
         found = self.recorded(query_id)
         recorded = found.decision if found is not None else None
         outcomes = self._transactions.outcomes(_identities(recorded.transactions)) if recorded is not None else {}
@@ -129,7 +129,7 @@ class Committer:
         """
         if not batch.written.transactions and not self._is_recorded(batch):
             return True
-        owner = self._transactions.begin(owner_id(batch.query_id), OWNER_TIMEOUT_MS)
+        owner = self._transactions.init_producer(owner_id(batch.query_id), OWNER_TIMEOUT_MS)
         found = self.recorded(batch.query_id)
         if found is not None:
             # Another job with this txnAppId may have recorded a later version since `settle`.
@@ -258,7 +258,7 @@ class Committer:
             for one in self._transactions.open_ids(id_prefix(query_id)):
                 if one != owner_id(query_id) and one not in wanted:
                     # InitProducerId aborts the id's open transaction and fences its writer.
-                    self._transactions.begin(one, OWNER_TIMEOUT_MS)
+                    self._transactions.init_producer(one, OWNER_TIMEOUT_MS)
         except PeerError:
             return  # their time will be up
 

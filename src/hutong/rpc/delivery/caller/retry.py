@@ -127,7 +127,7 @@ class ReliableTransport:
             except HutongError as error:
                 raise UsageError(f"request_id: {error}; make one with hutong.rpc.new_request_id().") from None
 
-    def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
+    def begin_call(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
         """Raises TypeError or ValueError for arguments that cannot be encoded."""
         reliability = self._reliability
         loop = _get_running_loop()
@@ -153,7 +153,7 @@ class ReliableTransport:
 
     def _begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
         attempts = _Attempts(self._reliability, self._transport, call, timeout_ms, done)
-        attempts.begin(self._retries, self._own_id, needs_memory=self._needs_memory)
+        attempts.begin_attempts(self._retries, self._own_id, needs_memory=self._needs_memory)
         return attempts.abandon
 
 
@@ -197,13 +197,13 @@ class _Attempts:
         self._doubt: HutongError | None = None  # of an earlier attempt: it may have had its effect
         self._refusal: Outcome | HutongError | None = None  # of the latest attempt that certainly had none
 
-    def begin(self, retries: int, own_id: CallId | None, *, needs_memory: bool) -> None:
+    def begin_attempts(self, retries: int, own_id: CallId | None, *, needs_memory: bool) -> None:
         reliability = self._reliability
         self._retries_left = retries
         # An application's own id belongs to no session of ours, so nothing is acknowledged with it.
         self._session = None if own_id else reliability.session(self._call.address)
         now_ms = reliability.clock.monotonic_ms()
-        self._id = own_id or self._session.begin(now_ms)  # type: ignore[union-attr]  # one of both
+        self._id = own_id or self._session.next_call_id(now_ms)  # type: ignore[union-attr]  # one of both
         self._headers = (*self._call.headers, (REQUEST_ID, str(self._id)))
         # A service without a call memory must refuse the call instead of executing it again on a repeat.
         if needs_memory:
@@ -230,7 +230,7 @@ class _Attempts:
         attempt = OutgoingCall(self._call.site, self._call.arguments, headers)
         # Each attempt has the rest of the call's time, not its own timeout.
         left_ms = max(1, self._deadline_ms - now_ms)
-        self._abandons[number] = self._transport.begin(attempt, left_ms, partial(self._ended, number))
+        self._abandons[number] = self._transport.begin_call(attempt, left_ms, partial(self._ended, number))
         if self._retries_left:
             # A hedge: another attempt follows if this one stays silent. Both count.
             self._park_next_attempt(is_silent=True)

@@ -27,7 +27,7 @@ class CallerSession:
     def is_idle(self) -> bool:
         return not self._open
 
-    def begin(self, now_ms: int) -> CallId:
+    def next_call_id(self, now_ms: int) -> CallId:
         """A new call; `end` follows."""
         is_stale = now_ms - self._used_ms > IDLE_MS_MAX
         if not self._session or is_stale or self._next > SEQUENCE_MAX:

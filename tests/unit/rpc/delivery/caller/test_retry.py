@@ -58,7 +58,7 @@ class Stage:
         self.raises: Exception | None = None
         self.reliability = Reliability(self.clock, self.wheel, pace=PACE, chance=lambda: 0.0, random_bits=lambda _: 1)
 
-    def begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
+    def begin_call(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
         if self.raises is not None:
             raise self.raises
         carried = Carried(call, timeout_ms, done)
@@ -71,7 +71,7 @@ class Stage:
 
     def call(self, timeout_ms: int = 30_000, **options: Any) -> Abandon:
         given = CallOptions(**{"delivery": Delivery.DEDUPLICATED, **options})
-        return self.reliability(self, given).begin(OutgoingCall(SITE, {}), timeout_ms, self.results.append)
+        return self.reliability(self, given).begin_call(OutgoingCall(SITE, {}), timeout_ms, self.results.append)
 
     def pass_ms(self, milliseconds: int) -> None:
         self.clock.advance(milliseconds)
@@ -316,9 +316,9 @@ async def test_who_gives_up_is_told_nothing_and_nothing_waits(stage: Stage) -> N
 def test_a_session_that_was_idle_is_left() -> None:
     names = iter("abc")
     session = CallerSession(lambda: next(names))
-    first = session.begin(0)
-    assert session.begin(IDLE_MS_MAX).session == "a"
-    later = session.begin(IDLE_MS_MAX * 2 + 1)
+    first = session.next_call_id(0)
+    assert session.next_call_id(IDLE_MS_MAX).session == "a"
+    later = session.next_call_id(IDLE_MS_MAX * 2 + 1)
     assert (later.session, later.sequence) == ("b", 0)
     assert session.acked_below(first) == 0, "it keeps its id, and acknowledges nothing any more"
     session.end(first)

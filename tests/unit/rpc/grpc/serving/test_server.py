@@ -385,7 +385,7 @@ class Remembering:
 
     async def close(self) -> None: ...
 
-    def begin(self, call: IncomingCall, execute: Callable[[Done], None], done: Done) -> None:
+    def begin_call(self, call: IncomingCall, execute: Callable[[Done], None], done: Done) -> None:
         number = call.headers.get("request-id") or ""
         kept = self.kept.get(number)
         if kept is not None:
