@@ -8,7 +8,6 @@ Knows no network: other nodes and bridges are made of consumers and sends.
 """
 
 import asyncio
-import logging
 from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
@@ -16,7 +15,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 from hutong.bus.delivery.addresses import check_address, check_not_durable, check_registration
 from hutong.bus.delivery.consumer import BUFFERED_MESSAGES_MAX, DONE, Consumer, Handler
+from hutong.bus.delivery.interception import InterceptedBus
 from hutong.bus.delivery.producer import WRITE_QUEUE_MAX, MessageProducer
+from hutong.bus.delivery.publication import deliver_copies
 from hutong.bus.delivery.registrations import Registrations
 from hutong.bus.delivery.replies import awaited_reply, deliver_reply
 from hutong.bus.durable.addresses import PREFIX, is_durable
@@ -24,15 +25,13 @@ from hutong.bus.durable.outcomes import Stored
 from hutong.bus.durable.port import DurableLog, log_for
 from hutong.bus.envelope.bodies import IMMUTABLE, WITHOUT_CODEC, copied
 from hutong.bus.envelope.codecs import Codecs, MessageCodec
-from hutong.bus.envelope.interceptors import Delivery, Interceptor, chain_with, chain_without
 from hutong.bus.envelope.message import REPLY_PREFIX, FullMessage, Message, TrackedMessage
 from hutong.bus.envelope.reply import LoopReply, Reply, reply_to
 from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, ReplyError
-from hutong.bus.options import DEFAULT, DeliveryOptions
-from hutong.bus.tracing import BusTracer
+from hutong.bus.options import DEFAULT, DeliveryOptions, GivenHeaders, given_options
 from hutong.bus.waiting.context_state import ContextState
 from hutong.bus.waiting.context_states import ContextStates
-from hutong.foundation.errors import LimitExceeded, UsageError
+from hutong.foundation.errors import LimitExceeded
 from hutong.runtime.contexts.contexts import QUEUED_MAX, Context, carried_variables, current_context
 from hutong.runtime.runtime import Runtime
 
@@ -44,32 +43,31 @@ if TYPE_CHECKING:
     from hutong.bus.durable.options import DurableOptions
     from hutong.bus.durable.table import CompactedTable
 
-_log = logging.getLogger("hutong.bus")
 
-
-class EventBus:
+class EventBus(InterceptedBus):
     """Sends, publishes and requests by address. Made on a running event loop, which keeps its timers.
 
     `send`, `publish` and `request` may be called from any thread, inside a context or outside. They raise BusClosed
     after `close`, TypeError and ValueError for what cannot be sent, and LimitExceeded when a recipient's context has
     QUEUED_MAX messages waiting or the requester awaits REPLIES_MAX replies.
+
+    Their options are keywords (`headers={...}`, `codec="NAME"`, and `timeout=SECONDS` of a request) or one object
+    `DeliveryOptions(...)`, which may be used again. Raises UsageError for both at once and for a wrong keyword.
     """
 
+    # The keywords are plain parameters: one that Python's syntax makes keyword-only costs a look-up of its default in
+    # a dict, which was 4 % of a send. Given by position they raise, since `options` comes before them.
+
     def __init__(self, runtime: Runtime, *, log: DurableLog | None = None) -> None:
-        self.is_plain = True  # without interceptors and tracer
-        self.tracer: BusTracer | None = None
-        self.inbound_chain: tuple[Interceptor, ...] = ()
-        self.outbound_chain: tuple[Interceptor, ...] = ()
         self._runtime = runtime
         self._log = log
         self._registrations = Registrations()
+        super().__init__(self._registrations)
         self._rounds = self._registrations.rounds
-        self._consumers = self._registrations.by_address
         self._codecs = Codecs()
         self._loop = asyncio.get_running_loop()
         self._contexts = ContextStates(self, runtime.clock, self.on_home_loop)
         self._states = self._contexts.by_key  # for `request`, which cannot pay for a call
-        self._lock = self._registrations.lock  # also over chains, codecs and the end of the bus
         self._close_hooks: list[Callable[[], Awaitable[object]]] = []
         self._closed: BusClosed | None = None
 
@@ -78,7 +76,14 @@ class EventBus:
         """The one that its consumers' contexts are of."""
         return self._runtime
 
-    def send(self, address: str, body: Any = None, options: DeliveryOptions = DEFAULT) -> None:
+    def send(
+        self,
+        address: str,
+        body: Any = None,
+        options: DeliveryOptions = DEFAULT,
+        headers: GivenHeaders = None,
+        codec: str | None = None,
+    ) -> None:
         """Give the message to one consumer of the address, round robin. Without consumers it is dropped."""
         around = self._rounds.get(address)
         kind = type(body)
@@ -87,9 +92,14 @@ class EventBus:
         if (
             around is None
             or options is not DEFAULT
+            or headers is not None
+            or codec is not None
             or not self.is_plain
             or ((count := len(copy_context())) and (count > 1 or current_context() is None))
         ):
+            # Checked here, since the call of `given_options` is 4 % of a send with options.
+            if headers is not None or codec is not None or type(options) is not DeliveryOptions:
+                options = given_options(options, headers, codec)
             self._send_carefully(address, body, options)
             return
         # The sender may change a body after this call, and a copy is due only for bodies that can change.
@@ -110,12 +120,21 @@ class EventBus:
         if not context.is_scheduled:
             context.schedule()
 
-    def publish(self, address: str, body: Any = None, options: DeliveryOptions = DEFAULT) -> "Awaitable[Stored | None]":
+    def publish(
+        self,
+        address: str,
+        body: Any = None,
+        options: DeliveryOptions = DEFAULT,
+        headers: GivenHeaders = None,
+        codec: str | None = None,
+    ) -> "Awaitable[Stored | None]":
         """Give a copy of the message to every consumer of the address.
 
         A durable address (`topic:NAME`) gives a promise of where the message is stored: see docs/durable-addresses.md.
         Any other gives an awaitable of None that is done already.
         """
+        if headers is not None or codec is not None or type(options) is not DeliveryOptions:
+            options = given_options(options, headers, codec)
         if not self._knows(address):
             # The log delivers it to every group, also of other processes, so no consumer here is asked.
             if is_durable(address):
@@ -126,8 +145,19 @@ class EventBus:
         self._route(message, options, self._publish)
         return DONE
 
-    def request(self, address: str, body: Any = None, options: DeliveryOptions = DEFAULT) -> Reply:
-        """Send the message and await a reply: see Reply for how. It fails with a ReplyError."""
+    def request(
+        self,
+        address: str,
+        body: Any = None,
+        options: DeliveryOptions = DEFAULT,
+        headers: GivenHeaders = None,
+        timeout: float | None = None,
+        codec: str | None = None,
+    ) -> Reply:
+        """Send the message and await a reply, for 30 seconds or `timeout`: see Reply for how.
+
+        It fails with a ReplyError.
+        """
         loop = _get_running_loop()  # None on a worker thread, where a reply has no future of a loop
         own = current_context()
         state = self._states.get(own or loop) or self.callers_state()
@@ -138,11 +168,14 @@ class EventBus:
             loop is None
             or around is None
             or options is not DEFAULT
+            or headers is not None
+            or timeout is not None
+            or codec is not None
             or kind not in WITHOUT_CODEC
             or not self.is_plain
             or len(copy_context()) > (own is not None)  # variables to carry
         ):
-            return self._request_carefully(state, address, body, options)
+            return self._request_carefully(state, address, body, given_options(options, headers, codec, timeout))
         if kind not in IMMUTABLE:
             body = copied(body)
         deliver, context = next(around)
@@ -227,7 +260,13 @@ class EventBus:
         return consumer
 
     def sender(
-        self, address: str, options: DeliveryOptions = DEFAULT, *, write_queue_max: int = WRITE_QUEUE_MAX
+        self,
+        address: str,
+        options: DeliveryOptions = DEFAULT,
+        *,
+        headers: GivenHeaders = None,
+        codec: str | None = None,
+        write_queue_max: int = WRITE_QUEUE_MAX,
     ) -> MessageProducer:
         """A producer that sends: it is full while `write_queue_max` of its messages have not been handled.
 
@@ -235,15 +274,21 @@ class EventBus:
         """
         check_address(address)
         check_not_durable(address)
-        return MessageProducer(self, address, options, write_queue_max, is_send=True)
+        return MessageProducer(self, address, given_options(options, headers, codec), write_queue_max, is_send=True)
 
     def publisher(
-        self, address: str, options: DeliveryOptions = DEFAULT, *, write_queue_max: int = WRITE_QUEUE_MAX
+        self,
+        address: str,
+        options: DeliveryOptions = DEFAULT,
+        *,
+        headers: GivenHeaders = None,
+        codec: str | None = None,
+        write_queue_max: int = WRITE_QUEUE_MAX,
     ) -> MessageProducer:
         """A producer that publishes: as `sender`, and a message is handled when every consumer has handled it."""
         check_address(address)
         check_not_durable(address)
-        return MessageProducer(self, address, options, write_queue_max, is_send=False)
+        return MessageProducer(self, address, given_options(options, headers, codec), write_queue_max, is_send=False)
 
     def register_codec(self, codec: MessageCodec[Any, Any], *, default_for: type | None = None) -> None:
         """Let bodies be sent by a codec: by its name in the options, or by their exact type, `default_for`.
@@ -257,36 +302,6 @@ class EventBus:
         """Forget a codec; no harm if there is none. Raises ValueError for a system codec."""
         with self._lock:
             self._codecs.unregister(name)
-
-    def add_outbound_interceptor(self, interceptor: Interceptor) -> None:
-        """Let it see every message (replies too) before it is sent, in the sender, until it calls `delivery.next()`."""
-        with self._lock:
-            self._set_chains(chain_with(self.outbound_chain, interceptor), self.inbound_chain)
-
-    def remove_outbound_interceptor(self, interceptor: Interceptor) -> None:
-        with self._lock:
-            self._set_chains(chain_without(self.outbound_chain, interceptor), self.inbound_chain)
-
-    def add_inbound_interceptor(self, interceptor: Interceptor) -> None:
-        """Let it see every message (replies too) before its handler, in the handler's context."""
-        with self._lock:
-            self._set_chains(self.outbound_chain, chain_with(self.inbound_chain, interceptor))
-
-    def remove_inbound_interceptor(self, interceptor: Interceptor) -> None:
-        with self._lock:
-            self._set_chains(self.outbound_chain, chain_without(self.inbound_chain, interceptor))
-
-    def set_tracer(self, tracer: BusTracer | None) -> None:
-        """Report every message except replies to the tracer from now on. RPC calls have their own: `Rpc.set_tracer`.
-
-        Raises UsageError where there is another one already.
-        """
-        with self._lock:
-            # A second tracer would replace the trace headers of the first, so its spans would lose their children.
-            if tracer is not None and self.tracer not in (None, tracer):
-                raise UsageError("this bus is traced already.")
-            self.tracer = tracer
-            self._set_chains(self.outbound_chain, self.inbound_chain)
 
     def add_close_hook(self, hook: Callable[[], Awaitable[object]]) -> None:
         """Await `hook()` when the bus is closed, before anything of it ends: for what is built on it."""
@@ -359,14 +374,6 @@ class EventBus:
         """For producers, iterations and logs: the state of the caller's context."""
         return self._contexts.of_caller()
 
-    def report(self, error: BaseException) -> None:
-        """Report an interceptor's error: to the exception handler of the caller's context, else to the log."""
-        context = current_context()
-        if context is not None:
-            context.fail(error)
-        else:
-            _log.error("an interceptor failed: %s", error, exc_info=error)
-
     def _knows(self, address: str) -> bool:
         """True when the address leads to consumers. Raises for a bad address and for a closed bus."""
         if address in self._consumers:
@@ -417,20 +424,6 @@ class EventBus:
         self._route(message, options, self._send)
         return reply
 
-    def _route(self, message: FullMessage, options: DeliveryOptions, carry: Callable[[Message], None]) -> None:
-        """Carry the message with the caller's variables, past the tracer and the outbound interceptors."""
-        # Taken in the sender: an interceptor may continue the delivery from another thread.
-        message._variables = carried_variables()
-        if self.tracer is not None and options.is_traced:
-            self.tracer.sending(message)
-        self._intercept(message, carry)
-
-    def _intercept(self, message: FullMessage, carry: Callable[[Message], None]) -> None:
-        if self.outbound_chain:
-            Delivery(message, self.outbound_chain, carry, self.report).begin()
-        else:
-            carry(message)
-
     def _send(self, message: Message) -> None:
         address: str = message._address  # type: ignore[assignment]  # a reply has another way
         around = self._rounds.get(address) or self._registrations.round_of(address)
@@ -446,29 +439,7 @@ class EventBus:
         context.run(deliver, message)
 
     def _publish(self, message: Message) -> None:
-        consumers = self._consumers.get(message.address, ())
-        is_plain = message._credit is None and message._variables is None
-        # Bridges register thousands of clients at one address and only encode the body: one copy serves all of them.
-        shared: Any = message.body if consumers and consumers[0].shares_bodies else None
-        for consumer in consumers[1:]:
-            headers = message.header_pairs
-            body = message.body
-            # The message's own body is copied already; each further consumer may change what it gets.
-            if message._codec is not None:
-                body = message._codec.transform(body)
-            elif type(body) not in IMMUTABLE:
-                if shared is None or not consumer.shares_bodies:
-                    body, _ = self._codecs.prepare(body, None)
-                    shared = body if consumer.shares_bodies else shared
-                else:
-                    body = shared
-            more = (message._codec, message._credit, message._variables)
-            another = FullMessage(message.address, body, headers, None, False, *more)
-            consumer.context.run(consumer.deliver if is_plain else consumer.take_carefully, another)
-        # The first consumer comes last: once it has the body, its thread may change it while copies are made.
-        if consumers:
-            first = consumers[0]
-            first.context.run(first.deliver if is_plain else first.take_carefully, message)
+        deliver_copies(message, self._consumers.get(message.address, ()), self._codecs)
 
     def _answer_and_await(self, state: ContextState, reply: Reply, body: Any, options: DeliveryOptions) -> Reply:
         another = reply_to(self, state.executor, reply.address)
@@ -481,11 +452,3 @@ class EventBus:
             text = f"nobody awaits a reply at {reply.address!r} any more"
             another.fail(ReplyError(FailureType.NO_HANDLERS, BUILT_IN_CODE, text))
         return another
-
-    def _set_chains(self, outbound: tuple[Interceptor, ...], inbound: tuple[Interceptor, ...]) -> None:
-        self.outbound_chain, self.inbound_chain = outbound, inbound
-        self.is_plain = not outbound and not inbound and self.tracer is None
-        # Each consumer keeps its own flag, so that a delivery reads one attribute and not the chain and the tracer.
-        for consumers in self._consumers.values():
-            for consumer in consumers:
-                consumer.settle()

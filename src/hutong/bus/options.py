@@ -1,15 +1,22 @@
-"""Delivery options: headers, codec and timeout of a message.
+"""Delivery options: headers, codec and timeout of a message, as one object or as keywords of a call.
+
+Strategy: keywords become the same object, so that the bus has one kind of options. Their unit of time is the second, as
+asyncio has it; the object keeps whole milliseconds, as Vert.x has them.
 
 Knows no bus; a wrong option raises where the options are made.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from hutong.bus.envelope.headers import Headers
+from hutong.foundation.errors import UsageError
 
 TIMEOUT_MS_DEFAULT: Final = 30_000  # as in Vert.x
 TIMEOUT_MS_MAX: Final = (1 << 31) - 1  # 24 days
+GivenHeaders = Headers | Mapping[str, str] | Iterable[tuple[str, str]] | None
+"""The keyword `headers` of a call: a dict, pairs where names repeat, or Headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +46,46 @@ class DeliveryOptions:
 
 
 DEFAULT: Final = DeliveryOptions()
+
+
+def given_options(
+    options: DeliveryOptions, headers: GivenHeaders = None, codec: str | None = None, timeout: float | None = None
+) -> DeliveryOptions:
+    """The options of a call: those that it was given, or those that its keywords make.
+
+    Raises UsageError for both at once and for a wrong value.
+    """
+    if not isinstance(options, DeliveryOptions):
+        raise UsageError(
+            f"options are DeliveryOptions(...), not {type(options).__name__}; "
+            "keywords are shorter: headers={...}, codec='NAME', and timeout=SECONDS of a request."
+        )
+    if headers is None and codec is None and timeout is None:
+        return options
+    # Merged, it would be unclear which of two headers or timeouts counts.
+    if options is not DEFAULT:
+        raise UsageError("headers, codec and timeout are given as keywords or in DeliveryOptions(...), not in both.")
+    if codec is not None and not isinstance(codec, str):
+        raise UsageError(f"codec is the name of a registered codec, not {type(codec).__name__}.")
+    timeout_ms = TIMEOUT_MS_DEFAULT if timeout is None else _milliseconds(timeout)
+    return DeliveryOptions(timeout_ms, None if headers is None else _headers(headers), codec)
+
+
+def _milliseconds(timeout: object) -> int:
+    # A bool is an int to Python, and `timeout=True` would be one second.
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise UsageError(f"timeout is a number of seconds, such as 2.5, not {type(timeout).__name__}.")
+    if not 0 < timeout <= TIMEOUT_MS_MAX / 1000:  # NaN is not either
+        raise UsageError(f"timeout is above 0 and at most {TIMEOUT_MS_MAX // 1000} seconds, not {timeout}.")
+    # Rounded, since 1.1 * 1000 is a little more than 1100; and never 0, which the object refuses.
+    return max(1, min(round(timeout * 1000), TIMEOUT_MS_MAX))
+
+
+def _headers(headers: object) -> Headers:
+    if isinstance(headers, Headers):
+        return headers
+    try:
+        return Headers(headers)  # type: ignore[arg-type]  # anything else raises
+    except (TypeError, ValueError) as error:
+        reason = str(error) if isinstance(headers, Mapping) else f"this is {type(headers).__name__}"
+        raise UsageError(f"headers are strings by name, such as headers={{'user': 'mei'}}; {reason}.") from None

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from hutong.bus.durable.records import StoredRecord, decode_body, decode_headers
 from hutong.bus.envelope.headers import Headers
 from hutong.bus.envelope.message import Message
-from hutong.bus.options import DEFAULT, DeliveryOptions
+from hutong.bus.options import DEFAULT, DeliveryOptions, GivenHeaders
 from hutong.foundation.errors import HutongError, UsageError
 
 
@@ -78,7 +78,13 @@ class DurableMessage(Message, eq=False, gc=True):
             raise ValueError(f"a pause is between 0 and a day in milliseconds, not {delay_ms}")
         self.retry_after_ms = delay_ms
 
-    def reply(self, body: Any = None, options: DeliveryOptions = DEFAULT) -> None:
+    def reply(
+        self,
+        body: Any = None,
+        options: DeliveryOptions = DEFAULT,
+        headers: GivenHeaders = None,
+        codec: str | None = None,
+    ) -> None:
         """Raises UsageError: who published a durable message awaits no reply."""
         raise UsageError(
             f"{self.address} is durable: nobody awaits a reply. Publish the answer to an address of its own."

@@ -13,7 +13,7 @@ from msgspec import Struct
 from hutong.bus.envelope.bodies import IMMUTABLE, WITHOUT_CODEC, copied
 from hutong.bus.envelope.headers import Headers
 from hutong.bus.errors import FailureType, ReplyError
-from hutong.bus.options import DEFAULT, DeliveryOptions
+from hutong.bus.options import DEFAULT, DeliveryOptions, GivenHeaders, given_options
 
 if TYPE_CHECKING:
     from hutong.bus.envelope.reply import Reply
@@ -81,29 +81,51 @@ class Message(Struct, eq=False, gc=False):
             return "int" if -(1 << 31) <= self.body < 1 << 31 else "long"
         return _SYSTEM_NAMES[type(self.body)]
 
-    def reply(self, body: Any = None, options: DeliveryOptions = DEFAULT) -> None:
+    def reply(
+        self,
+        body: Any = None,
+        options: DeliveryOptions = DEFAULT,
+        headers: GivenHeaders = None,
+        codec: str | None = None,
+    ) -> None:
         """Answer a request; a ReplyError as body fails it. Harmless where no reply is awaited (any more).
 
-        Raises TypeError for a body that needs a codec and has none.
+        `headers` and `codec` are keywords, as those of `EventBus.send`. Raises TypeError for a body that needs a codec
+        and has none.
         """
         reply = self._reply
         if reply is None:
             return
         kind = type(body)
-        if options is not DEFAULT or kind not in WITHOUT_CODEC or not reply.bus.is_plain:
-            reply.bus.answer(reply, body, options)
+        if (
+            options is not DEFAULT
+            or headers is not None
+            or codec is not None
+            or kind not in WITHOUT_CODEC
+            or not reply.bus.is_plain
+        ):
+            reply.bus.answer(reply, body, given_options(options, headers, codec))
         elif kind in IMMUTABLE:
             reply.resume(Message(reply._number, body))
         else:
             reply.resume(TrackedMessage(reply._number, copied(body)))
 
-    def reply_and_request(self, body: Any = None, options: DeliveryOptions = DEFAULT) -> "Reply":
+    def reply_and_request(
+        self,
+        body: Any = None,
+        options: DeliveryOptions = DEFAULT,
+        *,
+        headers: GivenHeaders = None,
+        timeout: float | None = None,
+        codec: str | None = None,
+    ) -> "Reply":
         """Answer a request, and await an answer to that. Fails with NO_HANDLERS where no reply is awaited any more.
 
         Raises ValueError for a message that is no request.
         """
         if self._reply is None:
             raise ValueError(f"nobody awaits a reply to this message to {self.address!r}: it was not sent as a request")
+        options = given_options(options, headers, codec, timeout)
         return cast("Reply", self._reply.bus.answer_and_request(self._reply, body, options))
 
     def fail(self, code: int, text: str = "") -> None:
