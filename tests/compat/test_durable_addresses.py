@@ -371,3 +371,19 @@ async def test_two_members_share_the_partitions(bus: EventBus, node: Node, topic
             if one and other and not one & other:
                 break
     assert one | other == {0, 1, 2, 3}
+
+
+async def test_a_durable_consumer_is_a_decorator(bus: EventBus, topic: str) -> None:
+    handled = asyncio.Event()
+
+    consumer = bus.consumer(f"topic:{topic}", group="billing")
+
+    @consumer
+    async def bill(message: DurableMessage) -> None:
+        if message.body == "first":
+            handled.set()
+
+    await bus.publish(f"topic:{topic}", "first")
+    await asyncio.wait_for(handled.wait(), DEADLINE_S)
+    with pytest.raises(UsageError, match="has a handler already"):
+        consumer(bill)

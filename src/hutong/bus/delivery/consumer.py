@@ -16,18 +16,20 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hutong.bus.envelope.interceptors import Delivery
 from hutong.bus.envelope.message import FullMessage, Message
 from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, HandlerRaised, ReplyError, carrying_failed
 from hutong.bus.waiting.promise import Promise
+from hutong.foundation.errors import UsageError
 from hutong.runtime.contexts.contexts import Context
 
 if TYPE_CHECKING:
     from hutong.bus.waiting.context_state import ContextState
 
 Handler = Callable[[Message], object]
+HandlerT = TypeVar("HandlerT", bound=Handler)
 BUFFERED_MESSAGES_MAX: Final = 1_000
 """Messages that a consumer without demand keeps by default, as in Vert.x."""
 UNLIMITED: Final = 1 << 62
@@ -101,6 +103,20 @@ class Consumer:
         self._handler = handler  # one store, which needs no lock: `_handle` reads it once for each message
         self._hand_over_buffered()
         return self
+
+    def __call__(self, handler: HandlerT) -> HandlerT:
+        """Decorate a handler: `@bus.consumer(address)` over a function or a coroutine function, which stays itself.
+
+        Raises UsageError where there is a handler already.
+        """
+        # A decorator that replaces a handler silently would hide that two functions are meant for one consumer.
+        if self._handler is not None:
+            raise UsageError(
+                f"the consumer of {self.address!r} has a handler already; write another @bus.consumer(...) for a "
+                "second one, or consumer.handler(f) to replace the first."
+            )
+        self.handler(handler)
+        return handler
 
     def pause(self) -> "Consumer":
         """Hand over nothing more, until `resume` or `fetch`."""

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.bus.scenes import Seen, turns
 
 from hutong.bus import EventBus, FailureType, Message, ReplyError
+from hutong.foundation.errors import UsageError
 
 
 async def test_pause_resume_message_stream(bus: EventBus) -> None:
@@ -234,3 +235,48 @@ async def test_messages_of_one_sender_keep_their_order_through_pauses(bus: Event
             await asyncio.sleep(0)
     consumer.resume()
     assert await seen.wait_for(2_000) == list(range(2_000))
+
+
+async def test_a_consumer_is_a_decorator_of_functions_and_coroutines(bus: EventBus) -> None:
+    @bus.consumer("function")
+    def function(message: Message) -> str:
+        return f"function {message.body}"
+
+    @bus.consumer("coroutine")
+    async def coroutine(message: Message) -> str:
+        await asyncio.sleep(0)
+        return f"coroutine {message.body}"
+
+    assert (await bus.request("function", 1)).body == "function 1"
+    assert (await bus.request("coroutine", 2)).body == "coroutine 2"
+    assert function.__name__ == "function"  # and not a consumer
+
+
+async def test_a_decorator_takes_what_came_before_it(bus: EventBus) -> None:
+    seen = Seen()
+    consumer = bus.consumer("a")
+    bus.send("a", 1)
+    await turns()
+    assert consumer(seen) is seen
+    assert await seen.wait_for(1) == [1]
+
+
+async def test_a_consumer_decorates_one_handler(bus: EventBus) -> None:
+    consumer = bus.consumer("a")
+    consumer(print)
+    with pytest.raises(UsageError, match="has a handler already"):
+        consumer(print)
+    with pytest.raises(UsageError, match="has a handler already"):
+        bus.consumer("b", print)(print)
+
+
+async def test_a_consumer_in_a_loop_is_no_decorator(bus: EventBus) -> None:
+    consumer = bus.consumer("a")
+    aiter(consumer)
+    with pytest.raises(UsageError, match="has a handler already"):
+        consumer(print)
+
+
+async def test_only_what_can_be_called_is_decorated(bus: EventBus) -> None:
+    with pytest.raises(TypeError, match="int is not callable"):
+        bus.consumer("a")(5)  # type: ignore[type-var]

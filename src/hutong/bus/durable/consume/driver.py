@@ -12,7 +12,7 @@ import logging
 import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hutong.bus.durable.consume.call_later import CallLaterTimers
 from hutong.bus.durable.consume.commits import ConsumerCommits
@@ -48,7 +48,7 @@ from hutong.bus.durable.outcomes import ConsumerStopped, PublishFailed, Stored
 from hutong.bus.durable.records import StoredRecord, UnreadableBody
 from hutong.bus.waiting.promise import Promise, settle_all
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, LimitExceeded
+from hutong.foundation.errors import HutongError, LimitExceeded, UsageError
 from hutong.foundation.machine_host import MachineEntry, MachineHost
 from hutong.runtime.contexts.contexts import Context
 
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 GRACE_MS: Final = 5_000  # for what is in hand to be handled, when a consumer is unregistered
 
 Handler = Callable[[DurableMessage], object]
+HandlerT = TypeVar("HandlerT", bound=Handler)
 _ConsumerEntry = MachineEntry[str, DurableConsumerMachine]
 _log = logging.getLogger("hutong.bus.durable")
 
@@ -162,6 +163,13 @@ class DurableConsumer:
         # Demand is the switch: without it, records that have arrived wait in the machine, and keep their order.
         self._set_demand(None if handler is not None and not self._is_paused else 0)
         return self
+
+    def __call__(self, handler: HandlerT) -> HandlerT:
+        """Decorate a handler, as that of a `Consumer`. Raises UsageError where there is a handler or a loop already."""
+        if self._handler is not None or self._iteration is not None:
+            raise UsageError(f"the consumer of {self.address!r} has a handler already; register another consumer.")
+        self.handler(handler)
+        return handler
 
     def pause(self) -> "DurableConsumer":
         """Begin nothing more, until `resume` or `fetch`. What is in hand is finished; the group keeps its member."""
