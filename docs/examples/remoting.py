@@ -5,20 +5,10 @@ python docs/examples/remoting.py
 
 import asyncio
 
-import uvloop
-
-from hutong.foundation.clock import SystemClock
+from hutong import remoting
 from hutong.foundation.errors import HutongError
-from hutong.foundation.timers import TimerWheel
-from hutong.foundation.waiting.pending import Pending
-from hutong.remoting.channels.answers import Answer, ReadyAnswer
-from hutong.remoting.channels.channel import Channel
-from hutong.remoting.client import RemotingClient
-from hutong.remoting.server import RemotingServer
-from hutong.remoting.work.driver import Executor
-from hutong.runtime.loops.timers import LoopTimers
+from hutong.remoting import Answer, Channel, Command, Pending, ReadyAnswer
 from hutong.runtime.threads.offload import ThreadOffload
-from hutong.wire.rocketmq.command import Command
 
 SUM, WHERE, LOG, SLOW = 1_001, 1_002, 1_003, 1_004
 
@@ -55,34 +45,20 @@ def slow(command: Command, channel: Channel) -> Answer:
 
 
 async def main() -> None:
-    loop, clock = asyncio.get_running_loop(), SystemClock()
-    wheel = TimerWheel(clock.monotonic_ms())
-    timers = LoopTimers(loop, wheel, clock)
-    threads = ThreadOffload(loop, 2, "slow")
-
-    server = RemotingServer(loop, clock=clock, wheel=wheel)
-    server.register(SUM, add)
-    server.register(WHERE, where)
-    server.register(LOG, log)
-    executor = Executor("slow ones", threads, clock=clock, wheel=wheel, workers=2, queue_max=100, wait_ms_max=200)
-    server.register(SLOW, slow, executor)
-    host, port = await server.listen("127.0.0.1", 0)
-
-    client = RemotingClient(loop, clock=clock, wheel=wheel)
-    client.register(WHERE, lambda command, channel: Command(0, body=b"the lane"))
-    address = f"{host}:{port}"
-    await client.oneway(address, Command(LOG, body=b"a remark"))
-    print((await client.invoke(address, Command(SUM, fields={"numbers": "1+2+3"}), 3_000)).body)
-    print((await client.invoke(address, Command(WHERE))).body)
-    print((await client.invoke(address, Command(SLOW, body=b"drawkcab"))).body)
-    print((await client.invoke(address, Command(9_999))).remark)
-    print(await asyncio.to_thread(lambda: client.invoke_sync(address, Command(SUM, fields={"numbers": "4+5"})).body))
-
-    await client.close()
-    await server.close()
+    threads = ThreadOffload(asyncio.get_running_loop(), 2, "slow")
+    async with (
+        remoting.serve("127.0.0.1:0", {SUM: add, WHERE: where, LOG: log}) as server,
+        remoting.connect(server.address, {WHERE: lambda command, channel: Command(0, body=b"the lane")}) as client,
+    ):
+        server.register(SLOW, slow, server.executor("slow ones", threads, workers=2, queue_max=100, wait=0.2))
+        await client.oneway(Command(LOG, body=b"a remark"))
+        print((await client.invoke(Command(SUM, fields={"numbers": "1+2+3"}), timeout=3)).body)
+        print((await client.invoke(Command(WHERE))).body)
+        print((await client.invoke(Command(SLOW, body=b"drawkcab"))).body)
+        print((await client.invoke(Command(9_999))).remark)
+        client_of_all, question = client.remoting, Command(SUM, fields={"numbers": "4+5"})
+        print((await asyncio.to_thread(client_of_all.invoke_sync, server.address, question)).body)
     threads.close()
-    timers.close()
 
 
-if __name__ == "__main__":
-    uvloop.run(main())
+asyncio.run(main())

@@ -10,6 +10,7 @@ import trustme
 import uvloop
 from tests.support.maven import java_program
 
+from hutong import remoting
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Pending
@@ -137,6 +138,16 @@ def test_a_java_client(peer: list[str], form: str, tls: str, tmp_path: pathlib.P
             assert await lines_of(words) == expected(form)
             assert server.reactor_figures.connections_accepted_total >= 1
             assert server.awaited == 0
+
+    uvloop.run(scenario())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_java_client_of_a_server_of_few_lines(peer: list[str], form: str) -> None:
+    async def scenario() -> None:
+        async with remoting.serve("127.0.0.1:0", {}) as server:
+            Side().register(server.remoting)
+            assert await lines_of([*peer, "client", server.address, form]) == expected(form)
 
     uvloop.run(scenario())
 
