@@ -20,6 +20,7 @@ from hutong.bus.delivery.producer import WRITE_QUEUE_MAX, MessageProducer
 from hutong.bus.delivery.publication import deliver_copies
 from hutong.bus.delivery.registrations import Registrations
 from hutong.bus.delivery.replies import awaited_reply, deliver_reply
+from hutong.bus.delivery.unanswered import UnansweredRequests
 from hutong.bus.durable.addresses import PREFIX, is_durable
 from hutong.bus.durable.outcomes import Stored
 from hutong.bus.durable.port import DurableLog, log_for
@@ -65,6 +66,7 @@ class EventBus(InterceptedBus):
         super().__init__(self._registrations)
         self._rounds = self._registrations.rounds
         self._codecs = Codecs()
+        self._unanswered = UnansweredRequests(runtime.clock)
         self._loop = asyncio.get_running_loop()
         self._contexts = ContextStates(self, runtime.clock, self.on_home_loop)
         self._states = self._contexts.by_key  # for `request`, which cannot pay for a call
@@ -332,9 +334,18 @@ class EventBus(InterceptedBus):
         """The number of replies awaited, in all contexts together."""
         return self._contexts.count_waits()
 
+    @property
+    def unanswered_total(self) -> int:
+        """The number of requests so far that got no reply in time."""
+        return self._unanswered.total
+
     def answer(self, reply: Reply, body: Any, options: DeliveryOptions) -> None:
         """For messages: deliver the reply. Dropped if it is not awaited any more."""
         deliver_reply(self, reply, self._message(reply._number, body, options, is_send=True))
+
+    def request_expired(self, requested: str) -> None:
+        """For replies: a request to the address got no reply in time."""
+        self._unanswered.note(requested)
 
     def answer_and_request(self, reply: Reply, body: Any, options: DeliveryOptions) -> Reply:
         """For messages: deliver the reply, and await a reply to it."""

@@ -30,6 +30,9 @@ class ReplyRoute(Protocol):
     def answer_and_request(self, reply: "Reply", body: Any, options: DeliveryOptions) -> "Reply":
         """Deliver the body as the reply, and await a reply to it."""
 
+    def request_expired(self, requested: str) -> None:
+        """A request to the address got no reply in time."""
+
 
 class Reply(Promise[Message]):
     """The reply to a request: `await` it, or `.then(handler)`, or `.result()` in a plain thread.
@@ -93,6 +96,7 @@ class Reply(Promise[Message]):
 
     def _as_failure(self, error: HutongError) -> ReplyError:
         if isinstance(error, Expired):
+            self.bus.request_expired(self._requested)
             text = f"no reply from {self._requested!r} came in time"
             return ReplyError(FailureType.TIMEOUT, BUILT_IN_CODE, text)
         return ReplyError(FailureType.ERROR, BUILT_IN_CODE, f"no reply from {self._requested!r}: {error}")
