@@ -71,7 +71,7 @@ def _missing(name: str, context: RequestContext[TopicParts]) -> DescribeTopicPar
 
 
 def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    """A cursor that no page ended with: nothing is answered but that."""
+    """Refuse a cursor that no page ended with: the response has this error alone."""
     topics = [DescribeTopicPartitionsResponseTopic(ErrorCode.INVALID_REQUEST, topic.name) for topic in request.topics]
     return DescribeTopicPartitionsResponse(topics=topics)
 

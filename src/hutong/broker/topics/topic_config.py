@@ -253,7 +253,7 @@ class TopicConfig:
     timestamp_after_max_ms: int
     min_insync_replicas: int
     compacted: bool
-    deletes: bool  # what is old or too much; else nothing goes but by compaction
+    deletes: bool  # old or surplus records; False: only compaction removes any
     log_append_time: bool
     receive_qos: bool
     segment_ms: int

@@ -1,6 +1,6 @@
 """The producer of one task: in a transaction that stays open for the driver, or one whose records count at once.
 
-Knows nothing of Spark but that a worker runs one task at a time.
+Relies on one fact of Spark alone: a worker runs one task at a time.
 """
 
 import os

@@ -3,8 +3,8 @@
 Strategy: a framing cuts the stream at the empty line that ends a request's head, and a handler answers with a page. A
 request with a body is not one of ours: it is refused and its connection ends, so that a body can never be taken for a
 second request. Connections are kept open unless the client asks otherwise (RFC 9112, 9.3); how many, how long and
-how slowly they may send are the reactor's limits. A connection ends when its last request is answered, and with it all
-before, of which some may be pages that take several loop iterations.
+how slowly they may send are the reactor's limits. A connection ends once all its requests are answered; a page may take
+several loop iterations.
 
 Knows no page's content: each is a function that is called when it is asked for.
 """
