@@ -114,7 +114,7 @@ async def serve(folder: str, report_path: pathlib.Path) -> None:
         broker = BrokerPart(settings)
         node = node_of(broker)
         address = str((await node.start()).kafka)
-        stalls, collector = cast("WorkMonitor", broker.stalls), broker.collector
+        stalls, collector = cast("WorkMonitor", broker.monitor.stalls), broker.monitor.collector
 
     def tell() -> None:
         partial = report_path.with_suffix(".tmp")
@@ -132,12 +132,12 @@ async def serve(folder: str, report_path: pathlib.Path) -> None:
 
 
 def main() -> None:
-    sys.modules["hutong.server.broker.broker_part"].StallMonitor = WorkMonitor  # type: ignore[attr-defined]
+    sys.modules["hutong.server.monitoring.monitor_part"].StallMonitor = WorkMonitor  # type: ignore[attr-defined]
     without = set(os.environ.get("HUTONG_BENCH_WITHOUT", "").split(","))
     if "regions" in without:
         journal.RegionCache = PieceCache  # type: ignore[misc]
     if "freeze" in without:
-        sys.modules["hutong.server.broker.broker_part"].Collector = IdleCollector  # type: ignore[attr-defined]
+        sys.modules["hutong.server.monitoring.monitor_part"].Collector = IdleCollector  # type: ignore[attr-defined]
     uvloop.run(serve(sys.argv[1], pathlib.Path(sys.argv[2])))
 
 

@@ -29,6 +29,7 @@ from hutong.bus.envelope.codecs import Codecs, MessageCodec
 from hutong.bus.envelope.message import REPLY_PREFIX, FullMessage, Message, TrackedMessage
 from hutong.bus.envelope.reply import LoopReply, Reply, reply_to
 from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, ReplyError
+from hutong.bus.figures import BusFigures
 from hutong.bus.options import DEFAULT, DeliveryOptions, GivenHeaders, given_options
 from hutong.bus.waiting.context_state import ContextState
 from hutong.bus.waiting.context_states import ContextStates
@@ -328,6 +329,12 @@ class EventBus(InterceptedBus):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    @property
+    def figures(self) -> BusFigures:
+        """The sizes of this moment; from any thread."""
+        registrations = self._registrations
+        return BusFigures(len(registrations.by_address), registrations.consumer_count, self.replies_waiting)
 
     @property
     def replies_waiting(self) -> int:

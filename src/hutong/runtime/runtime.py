@@ -14,7 +14,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.timers import TimerWheel
@@ -36,6 +36,16 @@ _CONTEXTS: Final[dict[ContextKind, Callable[..., Context]]] = {
     ContextKind.MULTI_WORKER: MultiWorkerContext,
 }
 _log = logging.getLogger("hutong.runtime")
+
+
+class RuntimeFigures(NamedTuple):
+    """Sizes of a runtime. `queued` is work that waits in contexts: messages, calls and callbacks."""
+
+    contexts: int
+    queued: int
+    queued_longest: int  # in one context
+    worker_threads: int  # of the runtime's own pool, as the next one
+    worker_tasks_pending: int
 
 
 class Runtime:
@@ -80,6 +90,14 @@ class Runtime:
     def deployments(self) -> tuple[Deployment, ...]:
         """All that are starting, running or ending, in the order they began."""
         return self._deployments.all()
+
+    @property
+    def figures(self) -> "RuntimeFigures":
+        """The sizes of this moment; from any thread."""
+        with self._lock:
+            queues = [len(context.queue) for context in self._contexts]
+        pool = self._pool
+        return RuntimeFigures(len(queues), sum(queues), max(queues, default=0), pool.threads, pool.pending)
 
     @property
     def wheel(self) -> TimerWheel:

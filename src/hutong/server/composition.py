@@ -111,6 +111,11 @@ class ComposedNode:
             self._rpc = self.traced(Rpc(self.bus, self.runtime))
         return self._rpc
 
+    @property
+    def rpc_if_used(self) -> "Rpc | None":
+        """`rpc`, or None while nothing has used it: for those that only report."""
+        return self._rpc
+
     def tracing(self) -> "Tracing":
         """The program's tracing, else the one that OpenTelemetry's environment variables describe."""
         if self._given_tracing is not None:

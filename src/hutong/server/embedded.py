@@ -56,6 +56,9 @@ class Node:
     With `rpc="HOST:PORT"` what is bound in `node.rpc` is called over connections there too (`hutong.rpc.connect`):
     encrypted ones, with `rpc_tls`; `rpc_limits` bound the calls under way. `node.rpc_address` is where.
 
+    With `metrics="HOST:PORT"` Prometheus finds the figures of bus, services, contexts and broker at `/metrics` there
+    (docs/metrics.md).
+
     With `tracing` (docs/tracing.md) messages and calls of this node are spans of OpenTelemetry's traces.
 
     What listens elsewhere than on this machine needs TLS, unless `allow_plain` names its kind: `("rpc", "grpc")`, say.
@@ -71,6 +74,7 @@ class Node:
     runtime: Runtime
     bus: EventBus
     kafka: str | None  # HOST:PORT for `bootstrap.servers`, where there is a broker
+    metrics: str | None  # HOST:PORT of the page of metrics
     tcp_bridge: str | None  # HOST:PORT while there is such a bridge
     sockjs: str | None
     grpc: str | None
@@ -83,6 +87,7 @@ class Node:
         *,
         kafka: str | None = None,
         log: str | None = None,
+        metrics: str | None = None,
         tcp_bridge: str | None = None,
         sockjs: str | None = None,
         grpc: str | None = None,
@@ -103,7 +108,7 @@ class Node:
         clock: Clock | None = None,
     ) -> None:
         self._has_broker = data_dir is not None or kafka is not None
-        placed = {"bus.log": log, "tcp_bridge.listen": tcp_bridge, "sockjs.listen": sockjs}
+        placed = {"bus.log": log, "metrics.listen": metrics, "tcp_bridge.listen": tcp_bridge, "sockjs.listen": sockjs}
         permits = {"bridge.permit_in": tuple(permit_in), "bridge.permit_out": tuple(permit_out)}
         flags: dict[str, str | tuple[str, ...]] = {**(settings or {})}
         flags |= {name: address for name, address in placed.items() if address is not None}
@@ -135,6 +140,7 @@ class Node:
             addresses = await self._node.start()
             self.runtime, self.bus, self.kafka = self._node.runtime, self._node.bus, bus_part.own_kafka
             self.tcp_bridge, self.sockjs = _text(addresses.tcp_bridge), _text(addresses.sockjs)
+            self.metrics = _text(addresses.metrics)
             self.grpc, self.rpc_address = addresses.grpc, _text(addresses.rpc)
             self.rpc_listener = None if self._rpc is None else self._rpc.listener
             self._exit = exit_stack.pop_all()
@@ -156,7 +162,12 @@ class Node:
 
         if not self._has_broker:
             settings = loader.load(environment={}, flags=self._flags).settings
-            return bus_parts(settings, hooks=self._bridge_hooks)
+            if settings.metrics.listen is None:
+                return bus_parts(settings, hooks=self._bridge_hooks)
+            from hutong.server.monitoring.monitor_part import MonitorPart
+
+            monitor = MonitorPart(settings)
+            return [monitor, *bus_parts(settings, monitor, self._bridge_hooks)]
         folder = self._data_dir
         if folder is None:
             folder = exit_stack.enter_context(tempfile.TemporaryDirectory(prefix="hutong-"))
@@ -165,7 +176,7 @@ class Node:
         from hutong.server.broker.broker_part import BrokerPart
 
         broker = BrokerPart(settings, users=self._users, is_embedded=True)
-        return [broker, *bus_parts(settings, broker, self._bridge_hooks)]
+        return [broker, *bus_parts(settings, broker.monitor, self._bridge_hooks)]
 
 
 def _check_flags(flags: Collection[str], *, has_broker: bool) -> None:
@@ -173,11 +184,11 @@ def _check_flags(flags: Collection[str], *, has_broker: bool) -> None:
     own = next((name for name in flags if name.startswith("runtime.")), None)
     if own is not None:
         raise UsageError(f"{own} is not for a node inside a program; Node() takes event_loops and the like itself.")
-    usable = {"bus.log", "bus.client_config", "tcp_bridge.listen", "sockjs.listen"}
+    usable = {"bus.log", "bus.client_config", "metrics.listen", "tcp_bridge.listen", "sockjs.listen"}
     if flags and not has_broker and not usable & set(flags):
         raise UsageError(
-            "A node without a broker or a bridge has no settings; give it data_dir, kafka, tcp_bridge or sockjs, "
-            "or leave them out."
+            "A node without a broker, a bridge or metrics has no settings; give it data_dir, kafka, metrics, "
+            "tcp_bridge or sockjs, or leave them out."
         )
 
 

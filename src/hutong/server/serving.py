@@ -40,5 +40,5 @@ def node_of(broker: BrokerPart) -> ComposedNode:
     if settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None:
         from hutong.server.bus.bus_part import bus_parts
 
-        parts += bus_parts(settings, broker)
+        parts += bus_parts(settings, broker.monitor)
     return ComposedNode(translate.runtime_of(settings, SystemClock()), parts)

@@ -167,7 +167,7 @@ async def test_a_node_that_serves_has_the_runtime_that_its_settings_ask_for(tmp_
 
 
 async def test_what_cannot_be_is_told_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="has no settings; give it data_dir, kafka, tcp_bridge or sockjs"):
+    with pytest.raises(UsageError, match="has no settings; give it data_dir, kafka, metrics, tcp_bridge or sockjs"):
         hutong.Node(settings={"log.retention_ms": "1"})
     with pytest.raises(UsageError, match=r"runtime\.event_loops is not for a node inside a program"):
         hutong.Node(kafka="127.0.0.1:0", settings={"runtime.event_loops": "2"})

@@ -23,26 +23,26 @@ CONSUMERS_MAX: Final = 1_000_000
 class Registrations:
     """The consumers of one bus. Senders read the two tables themselves, which saves a call for each message."""
 
-    __slots__ = ("_count", "by_address", "lock", "rounds")
+    __slots__ = ("by_address", "consumer_count", "lock", "rounds")
 
     def __init__(self) -> None:
         self.by_address: dict[str, tuple[Consumer, ...]] = {}
         self.rounds: dict[str, Iterator[tuple[Handler, Context]]] = {}
         self.lock = threading.Lock()
-        self._count = 0
+        self.consumer_count = 0
 
     def add(self, consumer: Consumer) -> None:
         """Register the consumer; the caller holds the lock. Raises LimitExceeded at CONSUMERS_MAX."""
-        if self._count >= CONSUMERS_MAX:
+        if self.consumer_count >= CONSUMERS_MAX:
             raise LimitExceeded("consumers_max", CONSUMERS_MAX)
-        self._count += 1
+        self.consumer_count += 1
         self._replace(consumer.address, (*self.by_address.get(consumer.address, ()), consumer))
 
     def remove(self, consumer: Consumer) -> None:
         with self.lock:
             present = self.by_address[consumer.address]
             at = present.index(consumer)  # thousands may listen at one address and leave together
-            self._count -= 1
+            self.consumer_count -= 1
             self._replace(consumer.address, present[:at] + present[at + 1 :])
 
     def round_of(self, address: str) -> Iterator[tuple[Handler, Context]] | None:

@@ -6,13 +6,14 @@ Knows a transport only by the function that undoes a registration.
 import asyncio
 import itertools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from copy import copy
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import LimitExceeded
 from hutong.rpc.descriptions.description import ServiceDescription
-from hutong.rpc.figures import ServiceStatistics, summed
+from hutong.rpc.figures import MethodFigures, ServiceStatistics, summed
 from hutong.rpc.serving.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class Registry:
         self._rotations: dict[str, DispatcherRotation] = {}
         self._lock = threading.Lock()
         self.bindings: dict[Binding, None] = {}
+        self._counted: dict[Binding, None] = {}  # whose figures are not in `_ended`
+        self._ended: dict[tuple[str, str], MethodFigures] = {}  # of bindings that are no more: (service, method)
 
     def find(self, address: str) -> DispatcherRotation | None:
         return self._rotations.get(address)
@@ -71,6 +74,31 @@ class Registry:
             if len(self._rotations) >= SERVICES_MAX:
                 raise LimitExceeded("services_max", SERVICES_MAX)
             self._rotations.setdefault(address, DispatcherRotation(address)).add(dispatcher)
+
+    def count(self, binding: "Binding") -> None:
+        """Count the calls of a new binding."""
+        with self._lock:
+            self._counted[binding] = None
+
+    def keep_figures(self, binding: "Binding") -> None:
+        """Keep the figures of a binding whose calls have ended. A second call does nothing."""
+        with self._lock:
+            if binding in self._counted:
+                del self._counted[binding]
+                for key, figures in _figures_of(binding):
+                    _add(self._ended.setdefault(key, MethodFigures()), figures)
+                    # A call that was given up never ends, and would count as under way for ever.
+                    self._ended[key].ended_total = self._ended[key].requests_total
+
+    def figures(self) -> dict[tuple[str, str], MethodFigures]:
+        """The calls of each (service, method) since the start, at all addresses. No count ever falls."""
+        with self._lock:
+            sums = {key: copy(figures) for key, figures in self._ended.items()}
+            counted = list(self._counted)
+        for binding in counted:
+            for key, figures in _figures_of(binding):
+                _add(sums.setdefault(key, MethodFigures()), figures)
+        return sums
 
     def remove(self, address: str, dispatcher: Dispatcher) -> None:
         """Does nothing for a dispatcher that is not there."""
@@ -108,6 +136,7 @@ class Binding:
         for dispatcher in self.dispatchers:
             registry.add(address, dispatcher)
         registry.bindings[self] = None
+        registry.count(self)
         if not owns_contexts:
             for dispatcher in self.dispatchers:
                 dispatcher.context.add_close_hook(self._context_closes)
@@ -170,6 +199,7 @@ class Binding:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._forget(), self._home))
 
     async def _forget(self) -> None:
+        self._registry.keep_figures(self)
         memory, self._memory = self._memory, None
         if memory is not None:
             await memory.close()
@@ -200,6 +230,19 @@ def statistics_of(
     methods = [summed(name, [dispatcher.served[name].figures for dispatcher in every]) for name in description.methods]
     unknown = sum([dispatcher.unknown_actions_total for dispatcher in every])
     return ServiceStatistics(address, description.name, description.version, len(every), unknown, methods)
+
+
+def _figures_of(binding: Binding) -> Iterator[tuple[tuple[str, str], MethodFigures]]:
+    for dispatcher in binding.dispatchers:
+        for name, served in dispatcher.served.items():
+            yield (binding.description.name, name), served.figures
+
+
+def _add(total: MethodFigures, figures: MethodFigures) -> None:
+    total.requests_total += figures.requests_total
+    total.ended_total += figures.ended_total
+    total.errors_total += figures.errors_total
+    total.processing_us_total += figures.processing_us_total
 
 
 async def _drained(dispatcher: Dispatcher) -> None:

@@ -13,18 +13,18 @@ from hutong.server.configuration.settings import Address, Settings
 from hutong.server.listeners.exposure import check_bridges
 
 if TYPE_CHECKING:
-    from hutong.server.broker.broker_part import BrokerPart
+    from hutong.server.monitoring.monitor_part import MonitorPart
 
 
 class BridgePart(NodePart):
-    """Opens the bridges that the settings ask for; `broker`, where there is one, shows their figures."""
+    """Opens the bridges that the settings ask for; `monitor`, where there is one, shows their figures."""
 
     def __init__(
-        self, settings: Settings, hooks: BridgeHooks | None = None, broker: "BrokerPart | None" = None
+        self, settings: Settings, hooks: BridgeHooks | None = None, monitor: "MonitorPart | None" = None
     ) -> None:
         self._settings = settings
         self._hooks = hooks
-        self._broker = broker
+        self._monitor = monitor
 
     def check(self) -> None:
         check_bridges(self._settings)
@@ -39,9 +39,9 @@ class BridgePart(NodePart):
         self, node: ComposedNode, name: str, kind: type[BridgeVerticle], address: Address
     ) -> Address:
         verticle = kind(self._settings, address, node.bus, node.runtime.clock, self._hooks)
-        if self._broker is not None:
-            verticle.on_open = self._broker.show_bridge
+        if self._monitor is not None:
+            verticle.on_open = self._monitor.show_bridge
         await node.deploy(name, verticle)
-        if self._broker is not None:
-            self._broker.stalls.wake_by(verticle.call_at_traffic)
+        if self._monitor is not None:
+            self._monitor.stalls.wake_by(verticle.call_at_traffic)
         return verticle.listens_at

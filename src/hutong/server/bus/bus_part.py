@@ -15,9 +15,9 @@ from hutong.server.bus.node_log import NodeLog, bootstrap_of
 from hutong.server.composition import ComposedNode, NodePart
 
 if TYPE_CHECKING:
-    from hutong.server.broker.broker_part import BrokerPart
     from hutong.server.bus.bridge_settings import BridgeHooks
     from hutong.server.configuration.settings import Settings
+    from hutong.server.monitoring.monitor_part import MonitorPart
 
 
 def event_bus(runtime: Runtime, bootstrap: str | None, properties: Mapping[str, str]) -> EventBus:
@@ -58,13 +58,13 @@ class BusPart(NodePart):
 
 
 def bus_parts(
-    settings: "Settings", broker: "BrokerPart | None" = None, hooks: "BridgeHooks | None" = None
+    settings: "Settings", monitor: "MonitorPart | None" = None, hooks: "BridgeHooks | None" = None
 ) -> list[NodePart]:
-    """The event bus as the settings have it, and its bridges, whose figures `broker` shows."""
+    """The event bus as the settings have it, and its bridges, whose figures `monitor` shows."""
     section = settings.bus
     parts: list[NodePart] = [BusPart(section.log, section.client_config, is_traced=section.tracing)]
-    if broker is None or settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None:
+    if monitor is None or settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None:
         from hutong.server.bus.bridge_part import BridgePart
 
-        parts.append(BridgePart(settings, hooks, broker))
+        parts.append(BridgePart(settings, hooks, monitor))
     return parts

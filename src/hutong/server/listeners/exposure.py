@@ -15,7 +15,7 @@ _log = logging.getLogger("hutong.node")
 
 
 def check_broker(settings: Settings) -> None:
-    """Refuse plain listeners for Kafka clients and metrics on a network, unless allowed. Raises UsageError."""
+    """Refuse plain listeners for Kafka clients on a network, unless allowed. Raises UsageError."""
     allowed = settings.security.allow_plain
     check_kinds(allowed)
     plans = planned(settings.kafka)
@@ -24,7 +24,12 @@ def check_broker(settings: Settings) -> None:
         check_exposure("kafka", str(plan), plan.address.host, has_tls=plan.protocol.has_tls, allowed=allowed)
         asks = client_auth.get(plan.name) is ClientAuth.REQUIRED
         _warn_of_strangers(plan, is_known=asks or plan.protocol.has_sasl, authorizes=settings.security.authorize)
-    metrics = settings.metrics.listen
+
+
+def check_metrics(settings: Settings) -> None:
+    """Refuse plain metrics on a network, unless allowed. Raises UsageError."""
+    allowed, metrics = settings.security.allow_plain, settings.metrics.listen
+    check_kinds(allowed)
     if metrics is not None:
         has_tls = settings.metrics.tls_certificate is not None
         check_exposure("metrics", f"metrics at {metrics}", metrics.host, has_tls=has_tls, allowed=allowed)

@@ -24,6 +24,7 @@ from hutong.server.monitoring.rows import (
     examining,
     groups,
     journals,
+    messaging,
     network,
     node,
     process,
@@ -51,6 +52,7 @@ AT_ONCE: Final[tuple[Metric, ...]] = (
     *groups.METRICS,
     *network.METRICS,
     *security.METRICS,
+    *messaging.METRICS,
     *bridges.METRICS,
     *process.METRICS,
 )

@@ -6,7 +6,7 @@ samples.
 Knows nothing of metrics.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,10 @@ from hutong.transactions.driver import TransactionCoordinator
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
     from hutong.bus.bridge.figures import BridgeFigures  # only a node with bridges needs it
+    from hutong.bus.bus import EventBus
     from hutong.reactor.accept.acceptor import Acceptor
+    from hutong.rpc.rpc import Rpc
+    from hutong.runtime.runtime import Runtime
 
 
 @dataclass(slots=True)
@@ -52,3 +55,6 @@ class Sources:
     certificates: Certificates | None = None
     deletion_clock: DeletionClock | None = None
     bridges: "dict[str, BridgeFigures]" = field(default_factory=dict)
+    runtime: "Runtime | None" = None
+    bus: "EventBus | None" = None
+    rpc: "Callable[[], Rpc | None]" = lambda: None  # made by the first use of `node.rpc`

@@ -11,7 +11,7 @@ import hutong
 from hutong.foundation.errors import UsageError
 from hutong.reactor.accept.exposure import is_local
 from hutong.server.configuration import loader
-from hutong.server.listeners.exposure import check_bridges, check_broker
+from hutong.server.listeners.exposure import check_bridges, check_broker, check_metrics
 
 EVERYWHERE = "0.0.0.0:0"
 
@@ -19,6 +19,7 @@ EVERYWHERE = "0.0.0.0:0"
 def checked(*flags: str) -> None:
     settings = loader.load(environment={}, flags=dict(flag.split("=", 1) for flag in flags)).settings
     check_broker(settings)
+    check_metrics(settings)
     check_bridges(settings)
 
 

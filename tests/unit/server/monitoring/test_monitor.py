@@ -192,7 +192,7 @@ async def test_a_read_that_fails_is_told_everywhere(tmp_path: Path, caplog: pyte
 async def test_a_node_that_recovers_lives_and_is_not_ready(tmp_path: Path) -> None:
     broker = BrokerPart(settings(tmp_path))
     node = node_of(broker)
-    await broker.open_monitor(node)
+    await broker.monitor.open(node)
     address = node.addresses.metrics
     assert await get(address, "/healthz") == (200, "ok\n")
     assert await get(address, "/readyz") == (503, "the node is not accepting clients\n")

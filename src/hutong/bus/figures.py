@@ -1,0 +1,11 @@
+"""The sizes of a bus, for whatever reports them. Messages are not counted: that would slow down each send."""
+
+from typing import NamedTuple
+
+
+class BusFigures(NamedTuple):
+    """`replies_awaited` counts promises of the bus: of requests, and of publishing at durable addresses."""
+
+    addresses: int
+    consumers: int
+    replies_awaited: int

@@ -1,0 +1,70 @@
+"""The metrics and health of a node: a part of its own, or the first thing that a broker opens.
+
+Decides nothing.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from hutong.runtime.loops.collector import Collector
+from hutong.runtime.watch.stalls import StallMonitor
+from hutong.server.composition import ComposedNode, NodePart
+from hutong.server.configuration import translate
+from hutong.server.configuration.settings import Settings
+from hutong.server.listeners.exposure import check_metrics
+from hutong.server.monitoring.monitor import Monitor
+from hutong.server.monitoring.sources import Sources
+
+if TYPE_CHECKING:
+    from hutong.bus.bridge.bridge import Bridge
+
+
+class MonitorPart(NodePart):
+    """Shows metrics and health at `metrics.listen`. Other parts add the objects with their figures to `sources`."""
+
+    stalls: StallMonitor
+    collector: Collector
+    sources: Sources
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def check(self) -> None:
+        check_metrics(self._settings)
+
+    async def open(self, node: ComposedNode) -> None:
+        """The node counts as not ready until `all_opened`. Raises UsageError."""
+        self._node = node
+        runtime, clock = node.runtime, node.runtime.clock
+        self.stalls = StallMonitor(asyncio.get_running_loop(), clock)
+        self.collector = Collector(clock, runtime.wheel, self._requests_total)
+        self.sources = Sources(
+            {},
+            self.stalls,
+            self.collector,
+            clock.wall_ms(),
+            blocked=runtime.blocked_threads,
+            runtime=runtime,
+            rpc=lambda: node.rpc_if_used,
+        )
+        self._monitor = Monitor(self.sources, clock, self._settings.metrics, translate.survey_limits(self._settings))
+        await node.deploy("monitor", self._monitor)
+        node.addresses.metrics = self._monitor.listens_at
+
+    def all_opened(self) -> None:
+        self.stalls.start()
+        self.sources.bus = getattr(self._node, "bus", None)  # a node of a broker alone opens no bus
+        self._monitor.health.is_serving = True
+
+    def closing(self) -> None:
+        self._monitor.health.is_serving = False
+        self.stalls.stop()
+
+    def show_bridge(self, bridge: "Bridge") -> None:
+        """Add the figures of a bridge to the page of metrics."""
+        self.sources.bridges[bridge.dialect.value] = bridge.figures
+        self.sources.waits.update(bridge.waits)
+
+    def _requests_total(self) -> int:
+        reactor = self.sources.reactor
+        return 0 if reactor is None else reactor.requests_total
