@@ -1,0 +1,45 @@
+"""The names that `hutong` exports: all are there, none is loaded before it is asked for, and the page lists them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hutong
+from hutong.foundation import errors
+
+API = Path(__file__).parents[3] / "docs" / "api.md"
+
+
+@pytest.mark.parametrize("name", hutong.__all__)
+def test_an_exported_name_is_there_and_on_the_page(name: str) -> None:
+    assert getattr(hutong, name).__name__ == name
+    assert f"`{name}`" in API.read_text() or name == "Node"
+    assert name in dir(hutong)
+
+
+def test_the_errors_of_the_tree_are_those_of_its_module() -> None:
+    assert hutong.HutongError is errors.HutongError
+    assert issubclass(hutong.ReplyError, hutong.HutongError)
+
+
+def test_nothing_is_loaded_before_it_is_asked_for() -> None:
+    program = "import hutong, sys; print(*[name for name in sys.modules if name.startswith('hutong')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["hutong"]
+
+
+@pytest.mark.parametrize(
+    ("name", "not_loaded"),
+    [
+        ("UsageError", ("hutong.bus", "hutong.rpc", "hutong.server", "asyncio")),
+        ("EventBus", ("hutong.rpc", "hutong.server")),
+        ("service", ("hutong.bus", "hutong.server", "hutong.remoting")),
+        ("connect", ("hutong.server",)),
+    ],
+)
+def test_a_name_loads_its_own_package_alone(name: str, not_loaded: tuple[str, ...]) -> None:
+    program = f"from hutong import {name}; import sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert [module for module in not_loaded if module in done.stdout.split()] == []
