@@ -142,7 +142,8 @@ class Runtime:
         """Make the verticle (once for each instance) and start it; returns when all instances have started.
 
         Deployed from a handler of another verticle it becomes that one's child, and is undeployed before it. Raises
-        what `start` raised; then everything that had started was stopped. Who stops waiting does not stop it.
+        what `start` raised; then everything that had started was stopped. Raises UsageError for an instance instead of
+        what makes one. Who stops waiting does not stop it.
         """
         # Checked on the caller's loop; the undeploy of all runs on the first, after this is set.
         if self._end is not None:

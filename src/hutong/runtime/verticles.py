@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from hutong.foundation.errors import UsageError
 from hutong.runtime.contexts.contexts import Context, ContextKind
 from hutong.runtime.threads.pools import WORKER_THREADS
 
@@ -109,6 +110,7 @@ class Deployments:
         self, make: Callable[[], Verticle], options: DeploymentOptions, parent: Deployment | None
     ) -> Deployment:
         """Start all instances; if one fails, end them all and raise what it raised."""
+        _check_deployable(make, options)
         # Its children end first, so one that came now would outlive it.
         if parent is not None and parent.state in (DeploymentState.ENDING, DeploymentState.ENDED):
             raise RuntimeError(f"{parent.id} is being undeployed: it takes no more children")
@@ -196,7 +198,30 @@ class Deployments:
         return errors
 
 
-def _checked(made: Verticle) -> Verticle:
-    if not isinstance(made, Verticle):
-        raise TypeError(f"what was to make a Verticle made {made!r}")
-    return made
+def _check_deployable(make: object, options: object) -> None:
+    """Raise UsageError for arguments of `deploy` that are nearly right, with what to write instead."""
+    if isinstance(make, Verticle):
+        name = type(make).__name__
+        raise UsageError(
+            f"deploy() makes each instance itself: give it the class, deploy({name}), or a function, "
+            f"deploy(lambda: {name}(...)), not an instance."
+        )
+    if not callable(make):
+        raise UsageError(
+            f"deploy() calls what makes a Verticle, a class or a function; {type(make).__name__} is neither."
+        )
+    if not isinstance(options, DeploymentOptions):
+        raise UsageError(
+            f"options of deploy() are DeploymentOptions(instances=2, ...), not {type(options).__name__}; "
+            "what the verticle reads itself is DeploymentOptions(config={...})."
+        )
+
+
+def _checked(made: object) -> Verticle:
+    if isinstance(made, Verticle):
+        return made
+    # An `async def` as the factory: it would never run, and asyncio would warn of a coroutine that nobody awaited.
+    if asyncio.iscoroutine(made):
+        made.close()
+        raise UsageError("deploy() takes an ordinary function; what has to be awaited belongs into `async def start`.")
+    raise TypeError(f"what was to make a Verticle made {made!r}")

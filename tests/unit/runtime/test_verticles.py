@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hutong.foundation.clock import SystemClock
+from hutong.foundation.errors import UsageError
 from hutong.runtime import runtime as runtime_module
 from hutong.runtime.contexts import contexts
 from hutong.runtime.contexts.contexts import Context, ContextKind, current_context
@@ -152,6 +153,22 @@ async def test_what_makes_no_verticle_fails_and_leaves_nothing(runtime: Runtime)
         await runtime.deploy(object)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="1 to 1000 instances, not 0"):
         DeploymentOptions(instances=0)
+    assert runtime.deployments == ()
+
+
+async def test_a_deploy_that_is_nearly_right_says_what_to_write(runtime: Runtime) -> None:
+    async def make() -> Verticle:
+        return Verticle()
+
+    wrong: list[tuple[tuple[object, ...], str]] = [
+        ((Told("a", []),), r"deploy\(Told\), or a function, deploy\(lambda: Told\(...\)\), not an instance"),
+        (("greeter",), "a class or a function; str is neither"),
+        ((Verticle, {"instances": 2}), r"DeploymentOptions\(instances=2, ...\), not dict"),
+        ((make,), "belongs into `async def start`"),
+    ]
+    for arguments, sentence in wrong:
+        with pytest.raises(UsageError, match=sentence):
+            await runtime.deploy(*arguments)  # type: ignore[arg-type]
     assert runtime.deployments == ()
 
 
