@@ -3,13 +3,12 @@
 Knows no transport. Invalid options raise when they are made.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, TypedDict
 
 from hutong.bus.envelope.headers import Headers
-from hutong.bus.options import TIMEOUT_MS_MAX
+from hutong.bus.options import TIMEOUT_MS_MAX, GivenHeaders
 
 TIMEOUT_MS_DEFAULT: Final = 30_000  # as in Vert.x
 RETRIES_DEFAULT: Final = 16
@@ -17,7 +16,6 @@ RETRIES_DEFAULT: Final = 16
 RETRIES_MAX: Final = 1_000
 
 HeaderPairs = tuple[tuple[str, str], ...]
-GivenHeaders = Mapping[str, str] | Iterable[tuple[str, str]] | Headers | None
 
 
 class Delivery(Enum):

@@ -9,6 +9,7 @@ from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, ParamSpec, TypeVar, cast, overload
 
+from hutong.bus.options import GivenHeaders
 from hutong.foundation.errors import HutongError, UsageError
 from hutong.rpc.call import Outcome
 from hutong.rpc.calling.proxy import Bound, Proxy, Target, ended
@@ -16,7 +17,7 @@ from hutong.rpc.calling.transport import CallSite, OutgoingCall, Transport
 from hutong.rpc.delivery_port import MakeReliable
 from hutong.rpc.descriptions.description import describe
 from hutong.rpc.errors import error_of
-from hutong.rpc.options import DEFAULT, RETRIES_DEFAULT, CallOptions, Delivery, GivenHeaders
+from hutong.rpc.options import DEFAULT, RETRIES_DEFAULT, CallOptions, Delivery
 from hutong.rpc.tracing import CallTracer
 from hutong.runtime.contexts.contexts import Context, current_context
 

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, Unpack, cast
 
+from hutong.bus.options import GivenHeaders
 from hutong.foundation.errors import HutongError, UsageError
 from hutong.rpc.call import PROXY_ADDRESS, STREAM_ADDRESS, Outcome
 from hutong.rpc.calling.transport import CallSite, OutgoingCall, Transport
 from hutong.rpc.descriptions.description import IS_BASE, MethodDescription, ResultKind, ServiceDescription, describe
 from hutong.rpc.errors import BadReply, error_of
-from hutong.rpc.options import CallOptions, Delivery, GivenHeaders, GivenOptions
+from hutong.rpc.options import CallOptions, Delivery, GivenOptions
 
 if TYPE_CHECKING:
     from hutong.rpc.calling.caller import Caller
