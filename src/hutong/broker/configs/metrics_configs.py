@@ -64,7 +64,7 @@ class MetricsConfigs:
             if key is None:
                 raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name[:100]}")
             if not key.accepts(value):
-                raise Refused(ErrorCode.INVALID_CONFIG, f"Invalid value {value[:100]!r} for configuration {name}")
+                raise Refused(ErrorCode.INVALID_CONFIG, key.refusal(value))
 
     def alter(self, name: str, overrides: Mapping[str, str], then: Continuation[None]) -> None:
         """Replace a subscription; `then` is called once that is durable. Raises Refused."""

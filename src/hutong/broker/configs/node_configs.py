@@ -135,7 +135,7 @@ class NodeConfigs:
             if key is None:
                 raise Refused(ErrorCode.INVALID_REQUEST, f"{name[:100]} cannot be changed while the node runs.")
             if not key.accepts(value):
-                raise Refused(ErrorCode.INVALID_REQUEST, f"Invalid value {value[:100]!r} for configuration {name}")
+                raise Refused(ErrorCode.INVALID_REQUEST, key.refusal(value, name))
         # KIP-226: a listener belongs to one node, so its settings cannot be those of all.
         if resource == CLUSTER and (alone := [name for name in overrides if _split(name)[0]]):
             raise Refused(ErrorCode.INVALID_REQUEST, f"{alone[0][:100]} is a setting of one node: name the node.")

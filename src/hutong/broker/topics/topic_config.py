@@ -32,6 +32,23 @@ class ConfigType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class AllowedWords:
+    """The check of a setting that has one of a few words, or a list of them: the error for another one names them."""
+
+    words: tuple[str, ...]
+    is_list: bool = False
+    note: str = ""
+
+    def __call__(self, text: str) -> bool:
+        return set(list_of(text)) <= set(self.words) if self.is_list else text in self.words
+
+    @property
+    def hint(self) -> str:
+        kind = "a list of" if self.is_list else "one of" if len(self.words) > 1 else "only"
+        return f": it must be {kind} {', '.join(self.words)}{self.note}"
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigKey:
     """One setting: its Kafka name, type, default as text, check and one sentence of documentation."""
 
@@ -45,6 +62,11 @@ class ConfigKey:
     def node_name(self) -> str:
         """Kafka's name of the setting for all topics of a broker."""
         return NODE_NAMES.get(self.name, self.name)
+
+    def refusal(self, value: str, name: str = "") -> str:
+        """The text for a value that is not accepted; `name` is another name of the setting."""
+        hint = self.accepts.hint if isinstance(self.accepts, AllowedWords) else ""
+        return f"Invalid value {value[:100]!r} for configuration {name or self.name}{hint}"
 
 
 def whole(minimum: int, maximum: int = INT64_MAX) -> Callable[[str], bool]:
@@ -62,12 +84,12 @@ def _share(text: str) -> bool:
         return False
 
 
-def _one_of(*values: str) -> Callable[[str], bool]:
-    return lambda text: text in values
+def _one_of(*words: str, note: str = "") -> AllowedWords:
+    return AllowedWords(words, note=note)
 
 
-def _subset_of(*values: str) -> Callable[[str], bool]:
-    return lambda text: set(list_of(text)) <= set(values)
+def _subset_of(*words: str) -> AllowedWords:
+    return AllowedWords(words, is_list=True)
 
 
 def list_of(text: str) -> list[str]:
@@ -123,8 +145,14 @@ KEYS: dict[str, ConfigKey] = {
             "hutong.qos",
             ConfigType.STRING,
             "persistence",
-            _one_of("persistence", "receive"),
-            "What acks=1 waits for: persistence (fsync) or receive (the journal cache).",
+            _one_of(
+                "persistence",
+                "receive",
+                # The other levels of the journal are no choice of a topic: `acks` asks for them, record by record.
+                note="; the levels replication and all are asked for by producers, with acks=all",
+            ),
+            "What acks=1 waits for: persistence (fsync) or receive (the journal cache). acks=all waits for all: a "
+            "majority of the replicas, and fsync.",
         ),
         _key("index.interval.bytes", ConfigType.INT, "4096", whole(0, 2**31 - 1), _NODE_INDEX),
         _key("leader.replication.throttled.replicas", ConfigType.LIST, "", _replicas, _NO_FOLLOWERS),
@@ -308,6 +336,6 @@ def check_overrides(overrides: Mapping[str, str | None]) -> dict[str, str]:
         if value is None:
             continue
         if not key.accepts(value):
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Invalid value {value[:100]!r} for configuration {name}")
+            raise Refused(ErrorCode.INVALID_CONFIG, key.refusal(value))
         checked[name] = value
     return checked

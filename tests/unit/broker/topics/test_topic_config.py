@@ -78,3 +78,18 @@ def test_effective_values_have_their_types() -> None:
 def test_topics_of_like_lifetime_share_a_group(overrides: dict[str, str], group: str) -> None:
     assert partition_group_for(effective(overrides, {})) == group
     assert group in DATA_GROUPS
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("hutong.qos", "all", "one of persistence, receive; the levels replication and all are asked for by producers"),
+        ("hutong.qos", "replication", "with acks=all"),
+        ("message.timestamp.type", "now", "it must be one of CreateTime, LogAppendTime"),
+        ("cleanup.policy", "delete,forget", "it must be a list of delete, compact"),
+        ("remote.storage.enable", "true", "it must be only false"),
+    ],
+)
+def test_the_error_for_a_wrong_word_names_those_that_may_be(name: str, value: str, sentence: str) -> None:
+    with pytest.raises(Refused, match=sentence):
+        check_overrides({name: value})
