@@ -15,23 +15,55 @@ if TYPE_CHECKING:
     from hutong.reactor.front.client import ReactorConnection, connect
     from hutong.reactor.front.server import ReactorServer, serve
     from hutong.reactor.limits import ReactorLimits
+    from hutong.reactor.pipeline.handlers import (
+        FrameCutter,
+        IdleEvent,
+        IdleHandler,
+        JsonCodec,
+        LengthFrames,
+        LineFrames,
+        SniffHandler,
+        is_tls,
+    )
+    from hutong.reactor.pipeline.machine import (
+        ConnectionEnded,
+        ConnectionOpened,
+        ConnectionPipeline,
+        PipelineHandler,
+        PipelineLink,
+        SendingChanged,
+    )
     from hutong.reactor.tls.server_contexts import server_context
     from hutong.wire.buffer import Buffer
 
 __all__ = [
     "HELD",
     "Buffer",
+    "ConnectionEnded",
+    "ConnectionOpened",
+    "ConnectionPipeline",
+    "FrameCutter",
     "Framing",
     "Handler",
+    "IdleEvent",
+    "IdleHandler",
+    "JsonCodec",
+    "LengthFrames",
     "LengthPrefixedFraming",
+    "LineFrames",
     "LineFraming",
     "Peer",
     "PendingResponse",
+    "PipelineHandler",
+    "PipelineLink",
     "ReactorConnection",
     "ReactorLimits",
     "ReactorServer",
     "Response",
+    "SendingChanged",
+    "SniffHandler",
     "connect",
+    "is_tls",
     "serve",
     "server_context",
 ]
@@ -44,6 +76,24 @@ _MODULES: Final = {
     "reactor.front.client": ("ReactorConnection", "connect"),
     "reactor.front.server": ("ReactorServer", "serve"),
     "reactor.limits": ("ReactorLimits",),
+    "reactor.pipeline.handlers": (
+        "FrameCutter",
+        "IdleEvent",
+        "IdleHandler",
+        "JsonCodec",
+        "LengthFrames",
+        "LineFrames",
+        "SniffHandler",
+        "is_tls",
+    ),
+    "reactor.pipeline.machine": (
+        "ConnectionEnded",
+        "ConnectionOpened",
+        "ConnectionPipeline",
+        "PipelineHandler",
+        "PipelineLink",
+        "SendingChanged",
+    ),
     "reactor.tls.server_contexts": ("server_context",),
     "wire.buffer": ("Buffer",),
 }

@@ -20,6 +20,7 @@ from hutong.reactor.frames.framing import Framing
 from hutong.reactor.frames.lines import LineFraming
 from hutong.reactor.front.addresses import bind_error, join_address, split_address
 from hutong.reactor.front.defaults import FRONT_LIMITS, LoopTime, Received, handler_of
+from hutong.reactor.front.piped import MakePipeline, PipelineConnections
 from hutong.reactor.limits import ReactorLimits
 
 
@@ -114,21 +115,26 @@ class ReactorServer(FrontServer):
     def __init__(
         self,
         address: str,
-        handler: Handler,
+        handler: Handler | None,
         framing: Callable[[int], Framing],
+        pipeline: MakePipeline | None,
         tls: ssl.SSLContext | None,
         limits: ReactorLimits,
     ) -> None:
         super().__init__(address)
         self._handler = handler
         self._framing = framing
+        self._pipeline = pipeline
         self._tls = tls
         self._limits = limits
 
     async def _listen(self, time: LoopTime, host: str, port: int) -> tuple[str, int]:
-        self.acceptor = Acceptor(
-            time.loop, self._handler, self._framing, clock=time.clock, wheel=time.wheel, limits=self._limits
-        )
+        handler, framing = self._handler, self._framing
+        if self._pipeline is not None:
+            connections = PipelineConnections(self._pipeline, time)
+            handler, framing = connections, connections.framing
+        assert handler is not None
+        self.acceptor = Acceptor(time.loop, handler, framing, clock=time.clock, wheel=time.wheel, limits=self._limits)
         return await self.acceptor.listen(host, port, self._tls)
 
     async def _close(self, grace_ms: int | None) -> None:
@@ -137,15 +143,19 @@ class ReactorServer(FrontServer):
 
 def serve(
     address: str,
-    handler: Handler | Received,
+    handler: Handler | Received | None = None,
     *,
     framing: Callable[[int], Framing] = LineFraming,
+    pipeline: MakePipeline | None = None,
     tls: ssl.SSLContext | None = None,
     limits: ReactorLimits = FRONT_LIMITS,
 ) -> ReactorServer:
     """A server at HOST:PORT (port 0 takes a free one), which serves inside `async with`.
 
     `handler` is a function of a frame and its peer, or a `Handler`. `framing` makes the framing of one connection from
-    its frame limit in bytes: lines by default. Entering the block raises OSError where the address cannot be bound.
+    its frame limit in bytes: lines by default. In place of both, `pipeline` makes the list of handlers of a connection.
+    Entering the block raises OSError where the address cannot be bound.
     """
-    return ReactorServer(address, handler_of(handler), framing, tls, limits)
+    if (handler is None) is (pipeline is None):
+        raise TypeError("a server has a handler (with a framing) or a pipeline: give one of them")
+    return ReactorServer(address, None if handler is None else handler_of(handler), framing, pipeline, tls, limits)

@@ -1,0 +1,1 @@
+"""Pipelines of handlers: what one connection does with its bytes, as a list that a program composes."""
