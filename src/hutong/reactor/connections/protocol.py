@@ -138,7 +138,10 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         if limits.send_buffer_bytes is not None or limits.receive_buffer_bytes is not None:
             _bound_kernel(transport.get_extra_info("socket"), limits)
         peer.unsent_bytes = self._unsent_bytes
-        around.handler.connection_opened(peer)
+        try:
+            around.handler.connection_opened(peer)
+        except Exception as error:  # noqa: BLE001  # the supervisor of connections: a fault ends one, not all
+            self.fail(error)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         # Only inside a frame can a large one be under way, so the usual read asks nobody.
@@ -194,8 +197,11 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._timer.cancel()
         if exc is not None and not isinstance(exc, OSError):
             self._engine.close(CloseReason.FAULT)  # raised by our own code below the transport, which has logged it
-        self._engine.connection_lost()
-        self._around.left(self)
+        # A handler may fail here as well; counted for ever, the connection would hold up every shutdown.
+        try:
+            self._engine.connection_lost()
+        finally:
+            self._around.left(self)
 
     # Called by the acceptor and by Wakeups.
 

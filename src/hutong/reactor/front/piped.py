@@ -7,7 +7,8 @@ one read is too long, it is sent, and the request is held until the peer has rea
 Knows nothing of what handlers do.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias, cast
 
 from hutong.foundation.clock import Clock
@@ -63,7 +64,7 @@ class PipelineConnection:
         self._is_held = False
 
     def open(self) -> None:
-        self._peer.sending_changed = lambda is_paused: self.pipeline.fire_event(SendingChanged(is_paused))
+        self._peer.sending_changed = self._sending_changed
         self.pipeline.wake = self._flush
         self.pipeline.open(self._now_ms())
         self._flush()
@@ -128,14 +129,24 @@ class PipelineConnection:
 
     def _timer_fired(self) -> None:
         self._timer = None
-        try:
+        with self._supervised():
             self.pipeline.handle_timer(self._now_ms())
             # A stall outside of a read, which is a timer that removed a framing: nobody else resumes it.
             if self.pipeline.is_stalled and not self._is_held and not self._peer.unsent_bytes():
                 self.pipeline.resume(self._now_ms())
             self._flush()
-        except Exception as error:  # noqa: BLE001  # the supervisor of timers: a fault ends one connection, not all
-            context = {"message": f"a timer of the pipeline of {self._peer} failed", "exception": error}
+
+    def _sending_changed(self, is_paused: bool) -> None:
+        with self._supervised():
+            self.pipeline.fire_event(SendingChanged(is_paused))
+
+    @contextmanager
+    def _supervised(self) -> Iterator[None]:
+        """Supervise handlers that no read called: a fault ends this connection, loudly."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  # the supervisor: a fault ends one connection, not all
+            context = {"message": f"the pipeline of {self._peer} failed", "exception": error}
             self._time.loop.call_exception_handler(context)
             self._peer.close()
 

@@ -151,6 +151,29 @@ async def test_a_fault_in_a_timer_ends_the_connection_loudly() -> None:
     assert [type(fault) for fault in faults] == [ZeroDivisionError]
 
 
+@on_both_loops
+async def test_a_fault_at_the_opening_or_the_end_leaves_nothing_behind() -> None:
+    faults: list[BaseException] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context["exception"]))
+
+    class Faulty(reactor.PipelineHandler):
+        def __init__(self, fault: type) -> None:
+            self.fault = fault
+
+        def event(self, event: object, link: reactor.PipelineLink) -> None:
+            if isinstance(event, self.fault):
+                raise ZeroDivisionError
+
+    for fault in (reactor.ConnectionOpened, reactor.ConnectionEnded):
+        async with reactor.serve(HERE, pipeline=lambda fault=fault: [Faulty(fault)]) as server:  # type: ignore[misc]
+            async with reactor.connect(server.address) as connection:
+                if fault is reactor.ConnectionOpened:
+                    assert [line async for line in connection] == []
+            await server.close(0)
+            assert server.acceptor.figures.connections_open == 0
+    assert [type(fault) for fault in faults] == [ZeroDivisionError] * 2
+
+
 def test_a_server_has_a_handler_or_a_pipeline() -> None:
     with pytest.raises(TypeError, match="a handler"):
         reactor.serve(HERE)
