@@ -333,8 +333,8 @@ class EventBus(InterceptedBus):
     @property
     def figures(self) -> BusFigures:
         """The sizes of this moment; from any thread."""
-        registrations = self._registrations
-        return BusFigures(len(registrations.by_address), registrations.consumer_count, self.replies_waiting)
+        addresses, consumers = self._registrations.by_address, self._registrations.consumer_count
+        return BusFigures(len(addresses), consumers, self.replies_waiting, self.unanswered_total)
 
     @property
     def replies_waiting(self) -> int:

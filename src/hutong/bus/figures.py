@@ -4,8 +4,12 @@ from typing import NamedTuple
 
 
 class BusFigures(NamedTuple):
-    """`replies_awaited` counts promises of the bus: of requests, and of publishing at durable addresses."""
+    """`replies_awaited` counts promises of the bus: of requests, and of publishing at durable addresses.
+
+    `unanswered_total` counts requests that had a handler, and no reply in time.
+    """
 
     addresses: int
     consumers: int
     replies_awaited: int
+    unanswered_total: int

@@ -9,6 +9,7 @@ from tests.support.monitored import get
 
 import hutong
 from hutong.bus.envelope.message import Message
+from hutong.bus.errors import ReplyError
 from hutong.foundation.errors import UsageError
 from hutong.rpc import ServiceError, service
 from hutong.server.configuration.settings import Address
@@ -51,6 +52,15 @@ async def test_a_node_without_a_broker_shows_its_bus_and_contexts() -> None:
         await reply
         assert (await scraped(node))["hutong_bus_replies_awaited"].value() == 0
         assert "hutong_service_requests_total" not in {name for name, found in families.items() if found.samples}
+
+
+async def test_a_request_that_its_handler_leaves_unanswered_is_counted() -> None:
+    async with hutong.Node(metrics=ANY_PORT) as node:
+        node.bus.consumer("forgetful", lambda message: None)
+        assert (await scraped(node))["hutong_bus_unanswered_total"].value() == 0
+        with pytest.raises(ReplyError):
+            await node.bus.request("forgetful", timeout=0.001)
+        assert (await scraped(node))["hutong_bus_unanswered_total"].value() == 1
 
 
 async def test_work_that_waits_in_a_context_is_shown() -> None:

@@ -49,6 +49,12 @@ METRICS: Final = (
         _bus(lambda figures: figures.replies_awaited),
     ),
     metric(
+        "hutong_bus_unanswered_total",
+        COUNTER,
+        "Requests that had a handler and no reply in time: it is still at work, or forgot to answer.",
+        _bus(lambda figures: figures.unanswered_total),
+    ),
+    metric(
         "hutong_contexts",
         GAUGE,
         "Contexts of handlers, services and verticles.",
