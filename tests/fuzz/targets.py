@@ -5,6 +5,7 @@ from typing import Final
 from tests.fuzz import (
     bus_targets,
     content_targets,
+    handler_targets,
     kafka_targets,
     node_targets,
     pipeline_targets,
@@ -23,6 +24,7 @@ TARGETS: Final[dict[str, Target]] = {
         storage_targets,
         bus_targets,
         sockjs_targets,
+        handler_targets,
         security_targets,
         settings_targets,
         node_targets,

@@ -138,8 +138,8 @@ class JsonCodec(PipelineHandler):
     def inbound(self, value: Any, link: PipelineLink) -> None:
         try:
             decoded = self._decoder.decode(value)
-        # A deep nesting is the peer's fault as well.
-        except (msgspec.MsgspecError, RecursionError) as error:
+        # Bytes that are no UTF-8 and a deep nesting are the peer's fault as well, and have errors of their own.
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ProtocolError(f"no valid JSON: {error}") from None
         link.pass_inbound(decoded)
 

@@ -265,6 +265,13 @@ def test_a_fault_of_the_peer_goes_to_the_handlers_behind_and_one_may_take_it() -
     assert not pipeline.is_closing
 
 
+@pytest.mark.parametrize("data", [b'"\xe1"', b"[" * 100_000, b"1e", b""])
+def test_bytes_that_are_no_json_are_the_peers_fault(data: bytes) -> None:
+    pipeline = made(LineFrames(), JsonCodec(), Sink())
+    pipeline.receive_data(data + b"\n", 0)
+    assert str(pipeline.failure).startswith("no valid JSON")
+
+
 def test_a_fault_that_nobody_takes_closes_and_what_follows_is_not_handled() -> None:
     sink = Sink()
     pipeline = made(LineFrames(), JsonCodec(), sink)
