@@ -10,7 +10,6 @@ import asyncio
 import inspect
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from types import TracebackType
 from typing import Self
 
 from hutong.reactor.front.addresses import join_address, split_address
@@ -141,9 +140,7 @@ class RemotingConnection:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._end(None)
 
     def invoke(self, command: Command, timeout: float = INVOKE_MS / 1000) -> Awaitable[Command]:

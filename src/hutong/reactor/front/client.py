@@ -10,7 +10,6 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from types import TracebackType
 from typing import Final, Self
 
 from hutong.foundation.errors import Expired, OwnerGone
@@ -131,9 +130,7 @@ class ReactorConnection:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @property

@@ -11,7 +11,6 @@ import signal
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from hutong.reactor.accept.acceptor import Acceptor
@@ -51,9 +50,7 @@ class FrontServer(ABC):
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @property
