@@ -10,6 +10,7 @@ from typing import Any, ParamSpec
 
 import pytest
 import uvloop
+from tests.support.piping import Piping, piping  # noqa: F401
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.timers import TimerWheel
@@ -25,7 +26,7 @@ from hutong.remoting.server import RemotingServer
 from hutong.runtime.loops.timers import LoopTimers
 from hutong.wire.rocketmq.command import FRAME_BYTES_MAX, IS_ONEWAY, IS_RESPONSE, JSON, Command, encode_binary
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.fault, pytest.mark.usefixtures("piping")]
 ECHO, NEVER, LARGE = 10, 11, 12
 KIBIBYTE, MEBIBYTE = 1 << 10, 1 << 20
 SMALL = RemotingLimits(
@@ -78,8 +79,8 @@ class Scene:
         self.loop, clock = asyncio.get_running_loop(), SystemClock()
         wheel = TimerWheel(clock.monotonic_ms())
         self.timers = LoopTimers(self.loop, wheel, clock)
-        self.server = RemotingServer(self.loop, clock=clock, wheel=wheel, limits=SMALL)
-        self.client = RemotingClient(self.loop, clock=clock, wheel=wheel, limits=SMALL)
+        self.server = RemotingServer(self.loop, clock=clock, wheel=wheel, limits=SMALL, pipeline=Piping.make)
+        self.client = RemotingClient(self.loop, clock=clock, wheel=wheel, limits=SMALL, pipeline=Piping.make)
         self.never_count = 0
         self.server.register(ECHO, self.echo)
         self.server.register(NEVER, self.never)

@@ -4,17 +4,19 @@ Knows frames and limits; knows no protocol above the frame, no topics, and never
 import from here: `from hutong import reactor`, then `reactor.serve` and `reactor.connect`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from hutong.foundation.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from hutong.reactor.connections.channel import HELD, PendingResponse, Response
     from hutong.reactor.connections.handler import Handler, Peer
     from hutong.reactor.frames.framing import Framing, LengthPrefixedFraming
     from hutong.reactor.frames.lines import LineFraming
-    from hutong.reactor.front.client import ReactorConnection, connect
+    from hutong.reactor.front.client import PipelineClient, ReactorConnection, connect
     from hutong.reactor.front.server import ReactorServer, serve
     from hutong.reactor.limits import ReactorLimits
+    from hutong.reactor.pipeline.ends import ConnectionEnded, ConnectionOpened, PipelinePeer, SendingChanged
     from hutong.reactor.pipeline.handlers import (
         FrameCutter,
         IdleEvent,
@@ -25,14 +27,8 @@ if TYPE_CHECKING:
         SniffHandler,
         is_tls,
     )
-    from hutong.reactor.pipeline.machine import (
-        ConnectionEnded,
-        ConnectionOpened,
-        ConnectionPipeline,
-        PipelineHandler,
-        PipelineLink,
-        SendingChanged,
-    )
+    from hutong.reactor.pipeline.machine import ConnectionPipeline, PipelineHandler, PipelineLink
+    from hutong.reactor.pipeline.tls import TlsHandler, TlsOpened
     from hutong.reactor.tls.server_contexts import server_context
     from hutong.wire.buffer import Buffer
 
@@ -54,54 +50,48 @@ __all__ = [
     "LineFraming",
     "Peer",
     "PendingResponse",
+    "PipelineClient",
     "PipelineHandler",
     "PipelineLink",
+    "PipelinePeer",
     "ReactorConnection",
     "ReactorLimits",
     "ReactorServer",
     "Response",
     "SendingChanged",
     "SniffHandler",
+    "TlsHandler",
+    "TlsOpened",
     "connect",
     "is_tls",
     "serve",
     "server_context",
 ]
 
-_MODULES: Final = {
-    "reactor.connections.channel": ("HELD", "PendingResponse", "Response"),
-    "reactor.connections.handler": ("Handler", "Peer"),
-    "reactor.frames.framing": ("Framing", "LengthPrefixedFraming"),
-    "reactor.frames.lines": ("LineFraming",),
-    "reactor.front.client": ("ReactorConnection", "connect"),
-    "reactor.front.server": ("ReactorServer", "serve"),
-    "reactor.limits": ("ReactorLimits",),
-    "reactor.pipeline.handlers": (
-        "FrameCutter",
-        "IdleEvent",
-        "IdleHandler",
-        "JsonCodec",
-        "LengthFrames",
-        "LineFrames",
-        "SniffHandler",
-        "is_tls",
-    ),
-    "reactor.pipeline.machine": (
-        "ConnectionEnded",
-        "ConnectionOpened",
-        "ConnectionPipeline",
-        "PipelineHandler",
-        "PipelineLink",
-        "SendingChanged",
-    ),
-    "reactor.tls.server_contexts": ("server_context",),
-    "wire.buffer": ("Buffer",),
-}
-
-
-def __getattr__(name: str) -> object:
-    """Imported when asked for: other packages need single modules of this one."""
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"hutong.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "reactor.connections.channel": ("HELD", "PendingResponse", "Response"),
+        "reactor.connections.handler": ("Handler", "Peer"),
+        "reactor.frames.framing": ("Framing", "LengthPrefixedFraming"),
+        "reactor.frames.lines": ("LineFraming",),
+        "reactor.front.client": ("PipelineClient", "ReactorConnection", "connect"),
+        "reactor.front.server": ("ReactorServer", "serve"),
+        "reactor.limits": ("ReactorLimits",),
+        "reactor.pipeline.handlers": (
+            "FrameCutter",
+            "IdleEvent",
+            "IdleHandler",
+            "JsonCodec",
+            "LengthFrames",
+            "LineFrames",
+            "SniffHandler",
+            "is_tls",
+        ),
+        "reactor.pipeline.ends": ("ConnectionEnded", "ConnectionOpened", "PipelinePeer", "SendingChanged"),
+        "reactor.pipeline.machine": ("ConnectionPipeline", "PipelineHandler", "PipelineLink"),
+        "reactor.pipeline.tls": ("TlsHandler", "TlsOpened"),
+        "reactor.tls.server_contexts": ("server_context",),
+        "wire.buffer": ("Buffer",),
+    },
+)

@@ -3,8 +3,9 @@
 Programs import from here: `from hutong import remoting`, then `remoting.serve` and `remoting.connect`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from hutong.foundation.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from hutong.foundation.waiting.pending import Pending
@@ -20,14 +21,17 @@ if TYPE_CHECKING:
     )
     from hutong.remoting.front import RemotingConnection, ServingRemoting, connect, serve
     from hutong.remoting.limits import RemotingLimits
+    from hutong.remoting.piped import CommandCodec
     from hutong.remoting.server import TlsMode
-    from hutong.wire.rocketmq.command import Command
+    from hutong.wire.rocketmq.command import FRAME_BYTES_MAX, Command
 
 __all__ = [
+    "FRAME_BYTES_MAX",
     "AbortProcess",
     "Answer",
     "Channel",
     "Command",
+    "CommandCodec",
     "Pending",
     "ReadyAnswer",
     "RemotingConnectFailed",
@@ -43,22 +47,24 @@ __all__ = [
     "serve",
 ]
 
-_MODULES: Final = {
-    "foundation.waiting.pending": ("Pending",),
-    "remoting.channels.answers": ("Answer", "ReadyAnswer"),
-    "remoting.channels.channel": ("Channel",),
-    "remoting.front": ("RemotingConnection", "ServingRemoting", "connect", "serve"),
-    "remoting.limits": ("RemotingLimits",),
-    "remoting.server": ("TlsMode",),
-    "wire.rocketmq.command": ("Command",),
-}
-
-
-def __getattr__(name: str) -> object:
-    """Imported when asked for: other packages need single modules of this one."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"hutong.{module}"), name)
-    return getattr(import_module("hutong.remoting.errors"), name)
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "foundation.waiting.pending": ("Pending",),
+        "remoting.channels.answers": ("Answer", "ReadyAnswer"),
+        "remoting.channels.channel": ("Channel",),
+        "remoting.errors": (
+            "AbortProcess",
+            "RemotingConnectFailed",
+            "RemotingError",
+            "RemotingSendFailed",
+            "RemotingTimeout",
+            "TooManyRequests",
+        ),
+        "remoting.front": ("RemotingConnection", "ServingRemoting", "connect", "serve"),
+        "remoting.limits": ("RemotingLimits",),
+        "remoting.piped": ("CommandCodec",),
+        "remoting.server": ("TlsMode",),
+        "wire.rocketmq.command": ("FRAME_BYTES_MAX", "Command"),
+    },
+)

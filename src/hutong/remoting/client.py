@@ -21,19 +21,21 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import Expired, HutongError, LimitExceeded
+from hutong.foundation.errors import Expired, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.connections.handler import Peer
 from hutong.reactor.connector import Connector
 from hutong.reactor.figures import ReactorFigures
-from hutong.reactor.frames.framing import length_prefixed
+from hutong.reactor.front.addresses import connect_error, split_address
+from hutong.reactor.front.piped import MakePipeline
 from hutong.remoting.channels.channel import INVOKE_MS, Channel
 from hutong.remoting.dialling.machine import BackOff
 from hutong.remoting.endpoint import Endpoint
 from hutong.remoting.errors import RemotingConnectFailed, RemotingError, RemotingTimeout, TooManyRequests
 from hutong.remoting.limits import CLIENT_LIMITS, RemotingLimits
+from hutong.remoting.piped import handler_of
 from hutong.wire.rocketmq.command import Command
 
 
@@ -49,9 +51,12 @@ class RemotingClient(Endpoint):
         limits: RemotingLimits = CLIENT_LIMITS,
         tls: ssl.SSLContext | None = None,
         chance: Callable[[], float] = lambda: 0.0,
+        pipeline: MakePipeline | None = None,
     ) -> None:
+        """`pipeline` makes the handlers of each connection, whose last one passes commands on."""
         super().__init__(loop, clock=clock, wheel=wheel, limits=limits)
-        self._connector = Connector(loop, self, length_prefixed(), clock=clock, wheel=wheel, limits=limits.reactor)
+        handler, framing = handler_of(self, pipeline)
+        self._connector = Connector(loop, handler, framing, clock=clock, wheel=wheel, limits=limits.reactor)
         self._tls = tls
         self._chance = chance
         self._by_address: dict[str, Channel] = {}
@@ -139,7 +144,7 @@ class RemotingClient(Endpoint):
         super().connection_closed(peer)
 
     def _dial(self, address: str) -> None:
-        host, port = _split(address)
+        host, port = split_address(address)
         pause_ms = self._back_off(address).pause_ms(self.clock.monotonic_ms())
         # Failing at once keeps callers from queueing for a server that is down.
         if pause_ms:
@@ -149,12 +154,16 @@ class RemotingClient(Endpoint):
 
     async def _reach(self, address: str, host: str, port: int) -> None:
         limits = self.limits
-        error: HutongError
         try:
             peer = await self._connector.connect(host, port, tls=self._tls, timeout_ms=limits.connect_ms_max)
+            # The program's own error, which the loop's exception handler has, kept the connection from opening.
+            if peer.id not in self._channels:
+                raise OwnerGone("its pipeline could not be made")
         except (OSError, HutongError) as reason:
             self._back_off(address).failed(self.clock.monotonic_ms(), self._chance())
-            error = RemotingConnectFailed(f"no connection to {address}: {reason}")
+            # Its remedy where there is one; TLS that fails keeps its own words.
+            named = connect_error(reason, address).strerror if isinstance(reason, OSError) else reason
+            error = RemotingConnectFailed(f"no connection to {address}: {named or reason}")
             error.__cause__ = reason
             # Before the waits end: their continuations may dial again.
             self._dialling.discard(address)
@@ -195,10 +204,3 @@ class RemotingClient(Endpoint):
         except RemotingError as error:
             outcome = error
         self.loop.call_soon(then, outcome)
-
-
-def _split(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise ValueError(f"{address!r} is no address such as 127.0.0.1:9876")
-    return host.strip("[]"), int(port)

@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Self
 
 from hutong.reactor.front.addresses import join_address, split_address
-from hutong.reactor.front.defaults import LoopTime
+from hutong.reactor.front.defaults import LoopTime, check_options, checked_ms
+from hutong.reactor.front.piped import MakePipeline, checked_make
 from hutong.reactor.front.server import FrontServer
 from hutong.remoting.channels.channel import INVOKE_MS, Channel
 from hutong.remoting.client import RemotingClient
@@ -41,9 +42,15 @@ class ServingRemoting(FrontServer):
         tls: ssl.SSLContext | None,
         mode: TlsMode | None,
         limits: RemotingLimits,
+        pipeline: MakePipeline | None,
     ) -> None:
         super().__init__(address)
         _check_processors(processors)
+        check_options(tls, limits, RemotingLimits)
+        # Text such as "permissive" names a mode in RocketMQ's settings.
+        if mode is not None and not isinstance(mode, TlsMode):
+            raise TypeError(f"mode is a TlsMode, such as TlsMode.PERMISSIVE, not {mode!r}")
+        self._pipeline = None if pipeline is None else checked_make(pipeline)
         self._processors = processors
         self._tls = tls
         self._mode = mode
@@ -87,7 +94,9 @@ class ServingRemoting(FrontServer):
         )
 
     async def _listen(self, time: LoopTime, host: str, port: int) -> tuple[str, int]:
-        self.remoting = RemotingServer(time.loop, clock=time.clock, wheel=time.wheel, limits=self._limits)
+        self.remoting = RemotingServer(
+            time.loop, clock=time.clock, wheel=time.wheel, limits=self._limits, pipeline=self._pipeline
+        )
         # Before it listens: the first request may come in the same iteration of the loop.
         for code, process in self._processors.items():
             self.remoting.register(code, process)
@@ -111,10 +120,13 @@ class RemotingConnection:
         processors: Processors,
         tls: ssl.SSLContext | None,
         limits: RemotingLimits,
+        pipeline: MakePipeline | None,
     ) -> None:
         # Here rather than at the first call, in the words that `serve` uses for the same mistake.
         self.address = join_address(*split_address(address))
         _check_processors(processors)
+        check_options(tls, limits, RemotingLimits)
+        self._pipeline = None if pipeline is None else checked_make(pipeline)
         self._processors = processors
         self._tls = tls
         self._limits = limits
@@ -126,7 +138,12 @@ class RemotingConnection:
             raise RuntimeError("a connection is used in one `async with` block; make another one")
         time = self._time = LoopTime(asyncio.get_running_loop())
         self.remoting = RemotingClient(
-            time.loop, clock=time.clock, wheel=time.wheel, limits=self._limits, tls=self._tls
+            time.loop,
+            clock=time.clock,
+            wheel=time.wheel,
+            limits=self._limits,
+            tls=self._tls,
+            pipeline=self._pipeline,
         )
         # Before it connects: a server may ask as soon as the connection is open.
         for code, process in self._processors.items():
@@ -145,11 +162,13 @@ class RemotingConnection:
 
     def invoke(self, command: Command, timeout: float = INVOKE_MS / 1000) -> Awaitable[Command]:
         """Ask, and await the answer for `timeout` seconds at most. Raises any RemotingError."""
+        _check_command(command)
         # RocketMQ's interfaces count milliseconds, and so does everything beneath.
-        return self._client().invoke(self.address, command, int(timeout * 1000))
+        return self._client().invoke(self.address, command, checked_ms(timeout))
 
     async def oneway(self, command: Command) -> None:
         """Ask for no answer. Returns when it is on its way. Raises any RemotingError."""
+        _check_command(command)
         # Lost with its connection: nobody awaits an answer that would show it.
         await self._client().oneway(self.address, command)
 
@@ -179,12 +198,14 @@ def serve(
     tls: ssl.SSLContext | None = None,
     mode: TlsMode | None = None,
     limits: RemotingLimits = SERVER_LIMITS,
+    pipeline: MakePipeline | None = None,
 ) -> ServingRemoting:
     """A server at HOST:PORT (port 0 takes a free one), which serves inside `async with`.
 
+    `pipeline` makes the list of handlers of a connection, such as `[LengthFrames(), CommandCodec()]` and your own.
     Entering the block raises OSError where the address cannot be bound.
     """
-    return ServingRemoting(address, processors, tls, mode, limits)
+    return ServingRemoting(address, processors, tls, mode, limits, pipeline)
 
 
 def connect(
@@ -193,16 +214,35 @@ def connect(
     *,
     tls: ssl.SSLContext | None = None,
     limits: RemotingLimits = CLIENT_LIMITS,
+    pipeline: MakePipeline | None = None,
 ) -> RemotingConnection:
     """A connection to HOST:PORT, open inside `async with`. `processors` answer what the server asks.
 
-    Entering the block raises RemotingConnectFailed or RemotingTimeout.
+    `pipeline` makes the list of handlers of each connection, also of one that is made again. Entering the block raises
+    RemotingConnectFailed or RemotingTimeout.
     """
-    return RemotingConnection(address, processors or {}, tls, limits)
+    return RemotingConnection(address, processors or {}, tls, limits, pipeline)
+
+
+def _check_command(command: Command) -> None:
+    """Raise TypeError for values that the encoder would fail at, far from the program's line."""
+    if not isinstance(command, Command):
+        raise TypeError(f"a Command is sent, such as Command(10, body=b'...'), not {command!r}")
+    if not isinstance(command.body, bytes | bytearray | memoryview):
+        raise TypeError(f"the body of a command is bytes, not {type(command.body).__name__}: encode {command.body!r}")
+    for name, value in (command.fields or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError(f"ext fields are text by name, unlike {name!r}: {value!r}")
 
 
 def _check_processors(processors: Processors) -> None:
+    if not isinstance(processors, Mapping):
+        hint = "a dict of functions by request code, such as {10: echo}"
+        raise TypeError(f"processors are {hint}, not {processors!r}")
     for code, process in processors.items():
+        # No request would ever match it.
+        if not isinstance(code, int):
+            raise TypeError(f"a request code is a number, not {code!r}")
         # Its coroutine would be taken for an answer; every request would be answered with an error.
         if inspect.iscoroutinefunction(process):
             hint = "register it inside the block with an executor in a context"

@@ -17,9 +17,10 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.accept.acceptor import Acceptor
 from hutong.reactor.figures import ReactorFigures
-from hutong.reactor.frames.framing import length_prefixed
+from hutong.reactor.front.piped import MakePipeline
 from hutong.remoting.endpoint import Endpoint
 from hutong.remoting.limits import SERVER_LIMITS, RemotingLimits
+from hutong.remoting.piped import handler_of
 
 
 class TlsMode(Enum):
@@ -38,9 +39,12 @@ class RemotingServer(Endpoint):
         clock: Clock,
         wheel: TimerWheel,
         limits: RemotingLimits = SERVER_LIMITS,
+        pipeline: MakePipeline | None = None,
     ) -> None:
+        """`pipeline` makes the handlers of a connection, whose last one passes commands on."""
         super().__init__(loop, clock=clock, wheel=wheel, limits=limits)
-        self._acceptor = Acceptor(loop, self, length_prefixed(), clock=clock, wheel=wheel, limits=limits.reactor)
+        handler, framing = handler_of(self, pipeline)
+        self._acceptor = Acceptor(loop, handler, framing, clock=clock, wheel=wheel, limits=limits.reactor)
 
     @property
     def reactor_figures(self) -> ReactorFigures:

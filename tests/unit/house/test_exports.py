@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,12 @@ def test_a_name_loads_its_own_package_alone(name: str, not_loaded: tuple[str, ..
     program = f"from hutong import {name}; import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert [module for module in not_loaded if module in done.stdout.split()] == []
+
+
+@pytest.mark.parametrize("package", ["reactor", "remoting", "rpc", "runtime", "testing"])
+def test_a_package_loads_the_names_that_it_exports(package: str) -> None:
+    module = import_module(f"hutong.{package}")
+    assert [name for name in module.__all__ if getattr(module, name, None) is None] == []
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match=f"module 'hutong.{package}' has no attribute 'nothing'"):
+        _ = module.nothing

@@ -175,7 +175,10 @@ async def test_what_a_processor_must_not_do() -> None:
 
         it.server.register(SLOW, coroutine)  # inline, where nobody awaits it
         answer = await it.invoke(SLOW)
-        assert (answer.code, answer.remark) == (SYSTEM_ERROR, "TypeError: a processor returned coroutine")
+        assert (answer.code, answer.remark) == (
+            SYSTEM_ERROR,
+            "TypeError: a processor returned coroutine, not a Command, a list of buffers, a Pending or None",
+        )
 
 
 @on_both_loops

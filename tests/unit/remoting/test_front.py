@@ -98,7 +98,7 @@ async def test_a_port_in_use_and_a_server_that_is_not_there() -> None:
         with pytest.raises(OSError, match="in use by another program"):
             async with remoting.serve(server.address, {}):
                 pass
-    with pytest.raises(remoting.RemotingConnectFailed, match=server.address):
+    with pytest.raises(remoting.RemotingConnectFailed, match=f"nothing listens at {server.address}"):
         async with remoting.connect(server.address):
             pass
 
@@ -114,6 +114,53 @@ async def coroutine(command: remoting.Command, channel: remoting.Channel) -> rem
     return remoting.Command(0)
 
 
+@on_both_loops
+async def test_an_answer_that_cannot_be_sent_is_the_requests_fault_alone() -> None:
+    faults: list[BaseException] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context["exception"]))
+    wrong: Any = {
+        1: lambda command, channel: remoting.Command(0, body="text"),  # type: ignore[arg-type]
+        2: lambda command, channel: remoting.Command(0, fields={"a": 1}),  # type: ignore[dict-item]
+        3: lambda command, channel: remoting.Command("0"),  # type: ignore[arg-type]
+        4: lambda command, channel: remoting.Command(1 << 40),
+        5: lambda command, channel: remoting.Command(0, body=bytes(remoting.FRAME_BYTES_MAX)),
+        6: lambda command, channel: "text",
+        7: lambda command, channel: asyncio.sleep(0),
+    }
+    async with remoting.serve(HERE, {**wrong, ECHO: echo}) as server, remoting.connect(server.address) as connection:
+        for code in wrong:
+            assert (await connection.invoke(remoting.Command(code))).code == 1
+            assert (await connection.invoke(remoting.Command(ECHO))).code == 0
+        assert server.remoting.reactor_figures.connections_accepted_total == 1
+    assert len(faults) == len(wrong)
+    assert "not a Command, a list of buffers, a Pending or None" in str(faults[-1])
+
+
+@on_both_loops
+async def test_what_is_asked_must_be_a_command_that_fits() -> None:
+    commands: list[tuple[Any, str]] = [
+        (b"x", "a Command is sent, such as"),
+        (remoting.Command(10, body="x"), "the body of a command is bytes, not str"),  # type: ignore[arg-type]
+        (remoting.Command(10, fields={"a": 1}), "ext fields are text by name"),  # type: ignore[dict-item]
+    ]
+    async with remoting.serve(HERE, {ECHO: echo}) as server, remoting.connect(server.address) as connection:
+        for command, text in commands:
+            with pytest.raises(TypeError, match=text):
+                await connection.invoke(command)
+            with pytest.raises(TypeError, match=text):
+                await connection.oneway(command)
+        with pytest.raises(ValueError, match="is no number of 32 bits"):
+            await connection.invoke(remoting.Command(1 << 40))
+        # By the channel itself the encoder finds it, and nothing is awaited then.
+        channel = await connection.channel()
+        with pytest.raises(TypeError):
+            channel.invoke(commands[1][0])
+        assert connection.remoting.awaited == 0
+        with pytest.raises(TypeError, match="a number of seconds"):
+            await connection.invoke(remoting.Command(ECHO), timeout="3")  # type: ignore[arg-type]
+        assert (await connection.invoke(remoting.Command(ECHO))).code == 0
+
+
 def test_mistakes_are_found_before_anything_is_opened() -> None:
     with pytest.raises(TypeError, match="code 7 is a coroutine function: register it inside the block"):
         remoting.serve(HERE, {7: coroutine})
@@ -122,6 +169,19 @@ def test_mistakes_are_found_before_anything_is_opened() -> None:
         remoting.connect("127.0.0.1:9876", wrong)
     with pytest.raises(ValueError, match="write HOST:PORT"):
         remoting.connect("localhost")
+    options: list[tuple[Any, dict[str, Any], str]] = [
+        ([echo], {}, "a dict of functions by request code"),
+        ({"10": echo}, {}, "a request code is a number, not '10'"),
+        ({}, {"tls": "server.pem"}, "tls is an ssl.SSLContext"),
+        ({}, {"limits": 5}, r"limits are RemotingLimits\(...\), not 5"),
+    ]
+    for processors, named, text in options:
+        with pytest.raises(TypeError, match=text):
+            remoting.serve(HERE, processors, **named)
+        with pytest.raises(TypeError, match=text):
+            remoting.connect("127.0.0.1:9876", processors, **named)
+    with pytest.raises(TypeError, match="mode is a TlsMode"):
+        remoting.serve(HERE, {}, mode="permissive")  # type: ignore[arg-type]
 
 
 def test_the_examples_speak_to_each_other_and_to_a_plain_socket() -> None:

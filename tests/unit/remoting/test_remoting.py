@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import uvloop
+from tests.support.piping import Piping, piping  # noqa: F401
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import Expired, HutongError
@@ -30,6 +31,7 @@ from hutong.remoting.server import RemotingServer
 from hutong.runtime.loops.timers import LoopTimers
 from hutong.wire.rocketmq.command import IS_RESPONSE, JSON, Command, encode_binary
 
+pytestmark = pytest.mark.usefixtures("piping")
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 ECHO, LATE, NEVER, FAULT, ASK_BACK, NOTED, TEXT = range(10, 17)
 
@@ -50,8 +52,10 @@ class Pair:
         self.loop = asyncio.get_running_loop()
         self.clock = ManualClock()
         self.wheel = TimerWheel(0)
-        self.server = RemotingServer(self.loop, clock=self.clock, wheel=self.wheel, limits=server_limits)
-        self.client = RemotingClient(self.loop, clock=self.clock, wheel=self.wheel, limits=limits)
+        self.server = RemotingServer(
+            self.loop, clock=self.clock, wheel=self.wheel, limits=server_limits, pipeline=Piping.make
+        )
+        self.client = RemotingClient(self.loop, clock=self.clock, wheel=self.wheel, limits=limits, pipeline=Piping.make)
         self.owed: list[tuple[Command, Pending[ReadyAnswer]]] = []
         self.noted: asyncio.Queue[bytes] = asyncio.Queue()
         self.came = asyncio.Event()
@@ -278,8 +282,17 @@ async def test_nobody_listens_and_the_back_off() -> None:
 @on_both_loops
 async def test_no_address() -> None:
     async with pair() as it:
-        for address in ("", "host", "host:", "host:port", "host:0", "host:65536", ":1"):
-            with pytest.raises(ValueError, match="is no address"):
+        for address, text in {
+            "": "is no address: write HOST:PORT",
+            "host": "is no address",
+            "host:": "is no address",
+            "host:port": "is no address",
+            "host:0": "has port 0",
+            "host:65536": "has port 65536",
+            ":1": "has no host",
+            "::1:9876": "write an IPv6 address in brackets",
+        }.items():
+            with pytest.raises(ValueError, match=text):
                 await it.client.invoke(address, Command(ECHO))
 
 

@@ -61,6 +61,7 @@ class Intake:
         self._waits = waits
         self._sockets: list[ListeningSocket] = []
         self._handings: dict[asyncio.Task[None], ConnectionProtocol | TlsProtocol] = {}
+        self._untaken: dict[socket.socket, ConnectionProtocol | TlsProtocol] = {}  # of handings that have not begun
         self._delayed: dict[socket.socket, Timer] = {}
         self._blocked_ms_total = 0
         self._paused_at_ms: int | None = None
@@ -93,6 +94,11 @@ class Intake:
             # A transport that has the socket closes it by itself.
             if not protocol.is_made:
                 handing.cancel()
+        # A task that is cancelled before its first step runs nothing: nobody else closes these sockets.
+        for connection, protocol in self._untaken.items():
+            connection.close()
+            self.leave(protocol.address)
+        self._untaken.clear()
 
     def enter(self, address: str) -> bool:
         """Count a connection from there, if it may come. False: it is to be closed."""
@@ -133,11 +139,13 @@ class Intake:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         protocol = make()
         protocol.address, protocol.has_entered = address, True
+        self._untaken[connection] = protocol
         handing = self._loop.create_task(self._hand_over(connection, protocol))
         self._handings[handing] = protocol
         handing.add_done_callback(self._handings.pop)
 
     async def _hand_over(self, connection: socket.socket, protocol: ConnectionProtocol | TlsProtocol) -> None:
+        del self._untaken[connection]
         try:
             await self._loop.connect_accepted_socket(lambda: protocol, connection)
         except OSError:

@@ -196,12 +196,23 @@ class RequestChannel:
         """Move the answered requests from the head of the queue to the ready buffers."""
         pending._channel = None
         self.parked_bytes -= pending.parked_bytes
+        size = 0
         for buffer in pending._value or ():
-            pending._size += len(buffer)
-        self.unsent_bytes += pending._size
-        self.held_bytes += pending._size
+            size += len(buffer)
+        self.unsent_bytes += size
         queue = self._queue
         assert queue, "a pending answer stays in the queue until it is ready"
+        # A client with one request in flight, as most have: nothing is before this answer and nothing behind it.
+        if len(queue) == 1:
+            queue.clear()
+            self._queued_requests = 0
+            self._ready += pending._value or ()
+            if pending.taken is not None:
+                self._taken_notices.append(pending.taken)
+            self._changed()
+            return
+        pending._size = size
+        self.held_bytes += size
         if queue[0] is not pending:
             return  # an earlier one is pending still, and its completion moves this one too
         while queue and queue[0].is_complete and not queue[0]._is_closing:

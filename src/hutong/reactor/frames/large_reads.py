@@ -1,8 +1,9 @@
-"""A bound on the bytes of large frames that all connections read in one loop iteration.
+"""A bound on the time that large reads of all connections take in one loop iteration.
 
-Strategy: a read goes straight into its frame's buffer, and costs a copy and fresh pages: 1 ms for a MiB. libuv reads a
-socket up to 32 times in an iteration, and does so for every socket that has data. So reads are counted; a connection
-that reads past the bound is paused, and resumed in order in a later iteration.
+Strategy: libuv reads a socket up to 32 times in an iteration while each read fills its buffer, and does so for every
+socket that has data. One producer that sends all it can brings 8 MiB that way, and nothing else runs for 10 ms. So the
+time of large reads is added up, with the handling of what they brought. A connection that reads past the bound is
+paused, and resumed in order in a later iteration. Small reads do not fill a buffer, so libuv makes one of them.
 
 Knows nothing of frames. One loop, one bound: not for several threads.
 """
@@ -11,9 +12,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-ITERATION_BYTES_MAX: Final = 4 * 1024 * 1024
-RESUMED_MAX: Final = 64
-"""Connections resumed at once: each reads at least once before it can be paused."""
+COUNTED_FROM_BYTES: Final = 16 * 1024
+"""A read of fewer bytes is not counted. A full record of TLS has as many, and is a read of its own."""
+ITERATION_US_MAX: Final = 1_500
+RESUMED_MAX: Final = 4
+"""Connections resumed at once: each reads at least once, perhaps for a millisecond, before it can be paused."""
 
 
 class Reader(Protocol):
@@ -25,28 +28,28 @@ class Reader(Protocol):
 
 
 class LargeReads:
-    """Counts the reads of all connections of one acceptor. Figure: `paused_total`."""
+    """Adds up the reads of all connections of one acceptor. Figure: `paused_total`."""
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self.paused_total = 0
         self._call_soon = call_soon
-        self._bytes = 0  # in this iteration
+        self._used_us = 0  # in this iteration
         self._is_armed = False
         self._paused: deque[Reader] = deque()
 
-    def add(self, count: int, reader: Reader) -> None:
-        """Count a read, after which its connection is perhaps paused."""
-        self._bytes += count
+    def add(self, used_us: int, reader: Reader) -> None:
+        """Count a read that took so long, after which its connection is perhaps paused."""
+        self._used_us += used_us
         if not self._is_armed:
             self._is_armed = True
             self._call_soon(self._next_iteration)
-        if self._bytes >= ITERATION_BYTES_MAX:
+        if self._used_us >= ITERATION_US_MAX:
             self.paused_total += 1
             self._paused.append(reader)
             reader.pause_large()
 
     def _next_iteration(self) -> None:
-        self._bytes, self._is_armed = 0, False
+        self._used_us, self._is_armed = 0, False
         for _ in range(min(RESUMED_MAX, len(self._paused))):
             self._paused.popleft().resume_large()
         if self._paused:

@@ -13,8 +13,11 @@ PORT_MAX: Final = 65_535
 def split_address(address: str, *, is_listening: bool = False) -> tuple[str, int]:
     """Host and port of `HOST:PORT` or `[IPV6]:PORT`; a server may ask for port 0, any free one.
 
-    Raises ValueError, which shows the address and the expected form.
+    Raises ValueError, or TypeError for what is no text, which shows the address and the expected form.
     """
+    # A port alone, or a pair as sockets take it.
+    if not isinstance(address, str):
+        raise TypeError(f"an address is text, HOST:PORT, such as '127.0.0.1:7000', not {address!r}")
     # From the right: an IPv6 address has colons of its own.
     host, colon, port = address.strip().rpartition(":")
     # str.isdigit alone is true for digits of other scripts.

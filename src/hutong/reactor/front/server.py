@@ -18,8 +18,16 @@ from hutong.reactor.connections.handler import Handler
 from hutong.reactor.frames.framing import Framing
 from hutong.reactor.frames.lines import LineFraming
 from hutong.reactor.front.addresses import bind_error, join_address, split_address
-from hutong.reactor.front.defaults import FRONT_LIMITS, LoopTime, Received, handler_of
-from hutong.reactor.front.piped import MakePipeline, PipelineConnections
+from hutong.reactor.front.defaults import (
+    FRONT_LIMITS,
+    LoopTime,
+    Received,
+    check_options,
+    checked_framing,
+    checked_ms,
+    handler_of,
+)
+from hutong.reactor.front.piped import MakePipeline, PipelineConnections, checked_make
 from hutong.reactor.limits import ReactorLimits
 
 
@@ -63,10 +71,11 @@ class FrontServer(ABC):
 
         The limits' `drain_ms_max` by default. A second call does nothing.
         """
+        grace_ms = None if grace is None else checked_ms(grace, "grace")
         if self._is_open:
             # Before the wait: leaving the block may overlap with a `close` of the program.
             self._is_open = False
-            await self._end(None if grace is None else int(grace * 1000))
+            await self._end(grace_ms)
 
     async def serve_until_signal(self) -> None:
         """Return at SIGINT or SIGTERM. Outside of the main thread it serves until it is cancelled."""
@@ -119,9 +128,10 @@ class ReactorServer(FrontServer):
         limits: ReactorLimits,
     ) -> None:
         super().__init__(address)
+        check_options(tls, limits, ReactorLimits)
         self._handler = handler
-        self._framing = framing
-        self._pipeline = pipeline
+        self._framing = checked_framing(framing)
+        self._pipeline = None if pipeline is None else checked_make(pipeline)
         self._tls = tls
         self._limits = limits
 

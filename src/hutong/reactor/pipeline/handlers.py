@@ -14,7 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from hutong.foundation.errors import ProtocolError
-from hutong.reactor.pipeline.machine import ConnectionEnded, ConnectionOpened, PipelineHandler, PipelineLink
+from hutong.reactor.pipeline.ends import ConnectionEnded, ConnectionOpened
+from hutong.reactor.pipeline.machine import PipelineHandler, PipelineLink
 
 FRAME_BYTES_MAX: Final = 1024 * 1024
 _LENGTH: Final = struct.Struct(">I")
@@ -42,10 +43,23 @@ class FrameCutter(PipelineHandler):
         """Return the next frame, with `at` behind it, or None for "more bytes". Raises ProtocolError."""
         raise NotImplementedError
 
+    def frame(self, value: Any) -> bytes:
+        """The bytes of a frame to be sent. Raises TypeError for anything else: `bytes(5)` would be five zeros."""
+        if isinstance(value, bytes):
+            return value
+        if isinstance(value, bytearray | memoryview):
+            return bytes(value)
+        hint = "encode it, or put a codec such as JsonCodec() behind"
+        raise TypeError(f"{type(self).__name__} sends bytes, not a {type(value).__name__}: {hint}")
+
     def inbound(self, value: Any, link: PipelineLink) -> None:
         # What follows a broken frame has no meaning, also where a handler took the failure.
         if self._is_broken:
             return
+        # A codec before its framing; a list of numbers would be taken for bytes.
+        if not isinstance(value, bytes | bytearray | memoryview):
+            hint = "it comes before the codec in the list"
+            raise TypeError(f"{type(self).__name__} cuts bytes, not a {type(value).__name__}: {hint}")
         # Copied once: what comes from the socket is only lent.
         self.held += value
         self.resume(link)
@@ -104,7 +118,7 @@ class LineFrames(FrameCutter):
         return line.removesuffix(b"\r")
 
     def outbound(self, value: Any, link: PipelineLink) -> None:
-        link.pass_outbound(bytes(value) + b"\n")
+        link.pass_outbound(self.frame(value) + b"\n")
 
 
 class LengthFrames(FrameCutter):
@@ -125,7 +139,8 @@ class LengthFrames(FrameCutter):
         return bytes(self.held[start : self.at])
 
     def outbound(self, value: Any, link: PipelineLink) -> None:
-        link.pass_outbound(_LENGTH.pack(len(value)) + bytes(value))
+        frame = self.frame(value)
+        link.pass_outbound(_LENGTH.pack(len(frame)) + frame)
 
 
 class JsonCodec(PipelineHandler):
@@ -198,26 +213,53 @@ class SniffHandler(PipelineHandler):
     """
 
     def __init__(self, choose: Callable[[bytes], Sequence[PipelineHandler] | None], bytes_max: int = 64) -> None:
+        if not callable(choose):
+            raise TypeError(f"a SniffHandler has a function of the first bytes, which returns handlers, not {choose!r}")
         self._choose = choose
         self._bytes_max = bytes_max
         self._first = b""
+        self._is_broken = False
+
+    @property
+    def bytes_held(self) -> int:  # type: ignore[override]
+        # A peer that sends half of what makes it known has the deadline of a frame.
+        return len(self._first)
 
     def inbound(self, value: Any, link: PipelineLink) -> None:
+        # The protocol stays unknown, also where a handler took the failure.
+        if self._is_broken:
+            return
         # At most `bytes_max` and one read: every read is looked at, or refused.
         self._first += value
-        chosen = self._choose(self._first)
+        try:
+            chosen = self._chosen()
+        except ProtocolError:
+            self._is_broken, self._first = True, b""
+            raise
         if chosen is None:
-            # Else a peer that never makes itself known would be kept, and its bytes with it.
-            if len(self._first) >= self._bytes_max:
-                raise ProtocolError(f"no known protocol in the first {len(self._first)} bytes")
             return
         # In reverse, each directly behind this link: the first of them ends up next to it.
         for handler in reversed(chosen):
             link.pipeline.add(handler, after=link.name)
-        first, self._first = self._first, b""
         # Removed before the bytes pass: a chosen handler may look at the names.
         link.remove()
-        link.pass_inbound(first)
+
+    def removed(self, link: PipelineLink) -> None:
+        # For the handler that comes next, also where another one removed this.
+        first, self._first = self._first, b""
+        if first:
+            link.pass_inbound(first)
+
+    def _chosen(self) -> Sequence[PipelineHandler] | None:
+        chosen = self._choose(self._first)
+        # `is_tls` alone is an answer of another kind.
+        if chosen is not None and not isinstance(chosen, Sequence):
+            hint = "return a list of handlers, or None for more bytes"
+            raise TypeError(f"the function of a SniffHandler returned {chosen!r}: {hint}")
+        # Else a peer that never makes itself known would be kept, and its bytes with it.
+        if chosen is None and len(self._first) >= self._bytes_max:
+            raise ProtocolError(f"no known protocol in the first {len(self._first)} bytes")
+        return chosen
 
 
 def is_tls(first: bytes) -> bool:

@@ -282,7 +282,8 @@ class Channel:
         command.opaque = wait._number
         try:
             frame = encode(command)
-        except ValueError:  # the command does not fit the format, and nothing was sent
+        # The command does not fit the format, or has values of other types: nothing was sent, so nothing is awaited.
+        except Exception:
             wait.abandon()
             raise
         if self.is_slowed or len(frame) > 1 or len(frame[0]) > LARGE_BYTES:

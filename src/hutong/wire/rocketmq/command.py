@@ -280,6 +280,10 @@ def _binary_header(command: Command, remark: bytes, ext_block: bytes) -> bytes:
 
 
 def _encode_json(command: Command) -> bytearray:
+    # A number that Java's decoder and ours refuse would end the whole connection.
+    for name, number in (("code", command.code), ("opaque", command.opaque), ("flag", command.flag)):
+        if not _INT_MIN <= number <= _INT_MAX:
+            raise ValueError(f"the {name} {number} is no number of 32 bits")
     language = command.language
     header: dict[str, Any] = {
         "code": command.code,

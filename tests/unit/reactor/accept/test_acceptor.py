@@ -19,6 +19,7 @@ from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.accept.acceptor import Acceptor, close_longest_idle
 from hutong.reactor.accept.connection_quotas import ConnectionLimits, ConnectionQuotas, ListenerLimits
+from hutong.reactor.accept.intake import Intake
 from hutong.reactor.connections.channel import PendingResponse, Response
 from hutong.reactor.connections.connection import Connection
 from hutong.reactor.connections.handler import Peer
@@ -612,3 +613,32 @@ def test_an_idle_connection_costs_well_under_8_kib() -> None:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         assert runner.run(measure()) < 4 * 1024
+
+
+@on_both_loops
+async def test_a_connection_that_no_transport_has_yet_is_closed_at_a_stop() -> None:
+    server, loop = Server(None), asyncio.get_running_loop()
+
+    def admits(_address: str) -> bool:
+        # Before the task that hands the socket over, which is thus cancelled before its first step.
+        loop.call_soon(intake.close)
+        return True
+
+    intake = Intake(
+        loop,
+        "TEST",
+        ConnectionQuotas(ConnectionLimits()),
+        admits,
+        clock=server.clock,
+        wheel=server.wheel,
+        limits=ReactorLimits(),
+        figures=server.figures,
+        waits=False,
+    )
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    intake.add(listener, server.acceptor._plain)
+    reader, writer = await asyncio.open_connection(*listener.getsockname())
+    assert await reader.read() == b""
+    assert intake.left_total == intake.entered_total == 1
+    writer.close()

@@ -633,6 +633,24 @@ def test_a_train_that_is_all_there_is_comes_back_at_once() -> None:
     assert (harness.seen, harness.figures.requests_total, harness.figures.bytes_sent_total) == ([], 2, 4)
 
 
+def test_a_train_that_waits_leaves_nothing_to_do_until_it_is_answered() -> None:
+    harness, train = harness_with_train()
+    assert harness.engine.receive_data(framed(b"xl"), 0) == []
+    assert harness.wants_to_read()
+    train.answer()
+    assert harness.sent() == b"xl"
+
+
+def test_a_train_that_waits_leaves_the_driver_to_ask_where_it_must_stop_reading() -> None:
+    harness, train = harness_with_train()
+    requests = [b"xl"] * LIMITS.requests_in_flight_max
+    assert harness.engine.receive_data(framed(*requests), 0) is None
+    assert not harness.wants_to_read()
+    train.answer()
+    assert harness.sent() == b"".join(requests)
+    assert harness.wants_to_read()
+
+
 def test_a_train_keeps_its_place_among_other_requests() -> None:
     harness, train = harness_with_train()
     assert harness.receive(b"later", b"xa", b"xb") == b""

@@ -13,8 +13,9 @@ import trustme
 import uvloop
 
 from hutong import reactor
-from hutong.foundation.errors import Expired, OwnerGone
-from hutong.reactor.front.client import INBOX_FRAMES_MAX, Inbox
+from hutong.foundation.errors import Expired, LimitExceeded, OwnerGone
+from hutong.reactor.front.inbox import INBOX_FRAMES_MAX, INBOX_WAITS_MAX, FrameInbox
+from hutong.remoting.limits import RemotingLimits
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 HERE = "127.0.0.1:0"
@@ -108,7 +109,7 @@ async def coroutine(line: bytes, peer: reactor.Peer) -> bytes:
     ("handler", "text"),
     [
         (coroutine, "coroutine is a coroutine function"),
-        (Inbox, "Inbox is a class: give an object of it"),
+        (FrameInbox, "FrameInbox is a class: give an object of it"),
         (socket.socket, "socket is a class"),
         (b"x", "a handler is a function"),
     ],
@@ -123,6 +124,61 @@ def test_a_wrong_address_is_refused_before_it_serves() -> None:
         reactor.serve("localhost", echo)
     with pytest.raises(ValueError, match="write HOST:PORT"):
         reactor.connect("localhost")
+
+
+@pytest.mark.parametrize("address", [7000, ("127.0.0.1", 7000), None])
+def test_an_address_that_is_no_text_is_named(address: Any) -> None:
+    with pytest.raises(TypeError, match="an address is text, HOST:PORT"):
+        reactor.serve(address, echo)
+    with pytest.raises(TypeError, match="an address is text, HOST:PORT"):
+        reactor.connect(address)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"tls": "server.pem"}, "tls is an ssl.SSLContext, not 'server.pem'"),
+        ({"limits": {"connections_max": 5}}, r"limits are ReactorLimits\(...\), not {'connections_max': 5}"),
+        ({"limits": RemotingLimits()}, r"not RemotingLimits\(...\)"),
+        ({"framing": reactor.LineFraming(10)}, "give the class"),
+    ],
+)
+def test_options_of_another_kind_are_named(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        reactor.serve(HERE, echo, **options)
+    with pytest.raises(TypeError, match=text):
+        reactor.connect("127.0.0.1:9", **options)
+
+
+@on_both_loops
+async def test_times_and_buffers_of_another_kind_are_named() -> None:
+    wrong: Any = "3"
+    with pytest.raises(TypeError, match="timeout is a number of seconds"):
+        reactor.connect("127.0.0.1:9", timeout=wrong)
+    async with reactor.serve(HERE, echo) as server, reactor.connect(server.address) as connection:
+        with pytest.raises(TypeError, match="timeout is a number of seconds"):
+            await connection.receive(timeout=wrong)
+        with pytest.raises(TypeError, match="bytes are sent, not str: encode '3'"):
+            await connection.send(wrong)
+        with pytest.raises(TypeError, match="grace is a number of seconds"):
+            await server.close(wrong)
+        await connection.send(b"alive\n")
+
+
+@on_both_loops
+async def test_answers_of_another_kind_end_the_connection_loudly() -> None:
+    faults: list[BaseException] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context["exception"]))
+    answers: list[Any] = [5, {}, (b"x",), True, asyncio.sleep(0)]
+    for wrong in answers:
+        async with (
+            reactor.serve(HERE, lambda line, peer, wrong=wrong: wrong) as server,  # type: ignore[misc]
+            reactor.connect(server.address) as connection,
+        ):
+            await connection.send(b"hello\n")
+            with pytest.raises(OwnerGone):
+                await connection.receive()
+    assert [str(fault).rpartition("not with ")[2] for fault in faults] == ["int", "dict", "tuple", "bool", "coroutine"]
 
 
 @on_both_loops
@@ -169,9 +225,10 @@ async def test_a_client_that_does_not_take_its_frames_stops_the_reading_and_lose
     count = 3 * INBOX_FRAMES_MAX
     async with reactor.serve(HERE, echo) as server, reactor.connect(server.address) as connection:
         await connection.send(b"".join(b"%d\n" % n for n in range(count)))
-        while len(connection._inbox.frames) < INBOX_FRAMES_MAX:
-            await connection._inbox.wait_for_change()
-        assert len(connection._inbox.frames) == INBOX_FRAMES_MAX
+        inbox = connection._entered()
+        while len(inbox) < INBOX_FRAMES_MAX:
+            await inbox.wait_for_change()
+        assert len(inbox) == INBOX_FRAMES_MAX
         assert [await connection.receive() for _ in range(count)] == [b"%d" % n for n in range(count)]
 
 
@@ -192,8 +249,9 @@ async def test_a_sender_waits_for_a_server_that_does_not_read() -> None:
                 await connection.send(b"x" * 65_535 + b"\n")
 
         sending = asyncio.get_running_loop().create_task(send_much())
-        while not connection._inbox.is_paused:
-            await connection._inbox.wait_for_change()
+        inbox = connection._entered()
+        while not inbox.is_paused:
+            await inbox.wait_for_change()
         assert not sending.done()
         held[0].release()
         await sending
@@ -210,6 +268,24 @@ async def test_a_silent_server_and_a_closed_connection() -> None:
                 await connection.receive(timeout=0)
         with pytest.raises(OwnerGone):
             await connection.receive()
+
+
+@on_both_loops
+async def test_several_tasks_wait_and_one_more_than_the_bound_is_refused() -> None:
+    async with reactor.serve(HERE, echo) as server, reactor.connect(server.address) as connection:
+        tasks = [asyncio.ensure_future(connection.receive()) for _ in range(INBOX_WAITS_MAX)]
+        await asyncio.sleep(0)
+        with pytest.raises(LimitExceeded, match="INBOX_WAITS_MAX"):
+            await connection.receive()
+        # A cancelled wait neither takes a frame nor ends the others.
+        tasks.pop().cancel()
+        await connection.send(b"".join(b"%d\n" % n for n in range(len(tasks))))
+        assert sorted(await asyncio.gather(*tasks)) == sorted(b"%d" % n for n in range(len(tasks)))
+        late = asyncio.ensure_future(connection.receive())
+        await asyncio.sleep(0)
+        await server.close(0)
+        with pytest.raises(OwnerGone, match="has ended"):
+            await late
 
 
 @on_both_loops

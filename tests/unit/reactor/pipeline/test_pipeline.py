@@ -1,7 +1,7 @@
 """Pipelines without a socket: the order of handlers, faults, changes while they handle, frames cut anywhere, time."""
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -24,6 +24,8 @@ from hutong.reactor import (
     SniffHandler,
     is_tls,
 )
+from hutong.reactor.connections.handler import Peer
+from hutong.reactor.frames.lines import LineFraming
 from hutong.reactor.pipeline.machine import HANDLERS_MAX, OUTPUT_BYTES_MAX
 
 
@@ -63,6 +65,11 @@ class Mark(PipelineHandler):
         link.pass_outbound(value + self.letter)
 
 
+class Later(PipelineHandler):
+    async def inbound(self, value: Any, link: PipelineLink) -> None:  # type: ignore[override]
+        """Nobody awaits it."""
+
+
 def made(*handlers: PipelineHandler) -> ConnectionPipeline:
     pipeline = ConnectionPipeline(handlers)
     pipeline.check_invariants()
@@ -100,13 +107,16 @@ def test_handlers_are_added_and_removed_by_name() -> None:
     pipeline.add(Mark(b"b"), "b", after="a")
     pipeline.add(Mark(b"0"), "0", before="a")
     assert pipeline.names == ["0", "a", "b", "c"]
+    pipeline.replace("b", Mark(b"?"), "b")
     pipeline.replace("b", Mark(b"B"), "B")
+    with pytest.raises(ValueError, match="has a handler 'a' already"):
+        pipeline.replace("B", Mark(b"B"), "a")
     pipeline.remove("0")
     pipeline.check_invariants()
     assert pipeline.names == ["a", "B", "c"]
     with pytest.raises(ValueError, match="has a handler 'a' already"):
         pipeline.add(Mark(b"a"), "a")
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="has no handler 'b'; it has a, B, c"):
         pipeline.remove("b")
     for number in range(HANDLERS_MAX - 3):
         pipeline.add(Mark(b""), str(number))
@@ -307,6 +317,26 @@ def test_a_missing_decoder_or_encoder_is_named() -> None:
         made().send({})
 
 
+@pytest.mark.parametrize("framing", [LineFrames, LengthFrames])
+@pytest.mark.parametrize("value", ["text", 5, [1, 2], {"a": 1}, None])
+def test_a_framing_takes_and_sends_bytes_alone(framing: type[FrameCutter], value: Any) -> None:
+    with pytest.raises(TypeError, match=f"{framing.__name__} sends bytes, not a"):
+        made(framing()).send(value)
+
+    class Decodes(PipelineHandler):
+        def inbound(self, data: bytes, link: PipelineLink) -> None:
+            link.pass_inbound(value)
+
+    with pytest.raises(TypeError, match=f"{framing.__name__} cuts bytes, not a"):
+        made(Decodes(), framing(), Sink()).receive_data(b"x", 0)
+
+
+def test_a_sniff_needs_a_function() -> None:
+    wrong: Any = [LineFrames()]
+    with pytest.raises(TypeError, match="a function of the first bytes"):
+        SniffHandler(wrong)
+
+
 def test_nothing_is_sent_after_a_close() -> None:
     def leave(value: Any, link: PipelineLink) -> None:
         link.pass_outbound(b"bye")
@@ -326,6 +356,161 @@ def test_a_wake_is_asked_for_outside_of_the_drivers_calls_alone() -> None:
     pipeline.wake, other.wake = lambda: wakes.append("own"), lambda: wakes.append("other")
     pipeline.receive_data(b"1\n", 0)
     assert (wakes, other.data_to_send()) == (["other"], [b"1\n"])
+
+
+# The tail, holds and the last word.
+
+
+class Tail:
+    """Takes values, and holds the pipeline at each `full`."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.resumed = 0
+        self.pipeline: ConnectionPipeline | None = None
+
+    def take_value(self, value: Any) -> None:
+        if value == b"wrong":
+            raise ProtocolError("not for me")
+        self.values.append(value)
+        if value == b"full" and self.pipeline is not None:
+            self.pipeline.hold()
+
+    def resume(self) -> None:
+        self.resumed += 1
+
+
+def tailed(*handlers: PipelineHandler) -> tuple[ConnectionPipeline, Tail]:
+    tail = Tail()
+    pipeline = tail.pipeline = ConnectionPipeline(handlers, 0, tail)
+    return pipeline, tail
+
+
+def test_what_the_last_handler_passes_on_goes_to_the_tail_also_behind_a_new_one() -> None:
+    pipeline, tail = tailed(LineFrames())
+    pipeline.receive_data(b"one\n", 0)
+    pipeline.add(Mark(b"!"))
+    pipeline.receive_data(b"two\nwrong\n", 0)
+    assert tail.values == [b"one", b"two!", b"wrong!"]
+    pipeline.remove("Mark")
+    pipeline.receive_data(b"wrong\nmore\n", 0)
+    assert (tail.values[3:], str(pipeline.failure), pipeline.is_closing) == ([], "not for me", True)
+
+
+def test_a_held_pipeline_cuts_no_frames_until_it_is_released_and_resumed() -> None:
+    pipeline, tail = tailed(LineFrames())
+    wakes: list[bool] = []
+    pipeline.wake = lambda: wakes.append(pipeline.is_held)
+    pipeline.receive_data(b"one\nfull\ntwo\nfull\nthr", 0)
+    assert (tail.values, pipeline.is_stalled, pipeline.is_held) == ([b"one", b"full"], True, True)
+    # Output that was taken resumes nothing: the program holds it.
+    pipeline.resume(0)
+    assert (tail.values, pipeline.is_stalled) == ([b"one", b"full"], True)
+    pipeline.receive_data(b"ee\n", 0)
+    pipeline.release()
+    pipeline.release()
+    assert wakes == [False]
+    pipeline.resume(0)
+    assert (tail.values, pipeline.is_held) == ([b"one", b"full", b"two", b"full"], True)
+    pipeline.release()
+    pipeline.resume(0)
+    assert (tail.values[4:], pipeline.is_stalled, pipeline.bytes_held) == ([b"three"], False, 0)
+    assert pipeline.bytes_received_total == 24
+
+
+def test_a_pipeline_that_two_hold_continues_at_the_last_release() -> None:
+    pipeline, tail = tailed(LineFrames())
+    wakes: list[bool] = []
+    pipeline.wake = lambda: wakes.append(pipeline.is_held)
+    pipeline.hold("one")
+    pipeline.hold("two")
+    pipeline.receive_data(b"line\n", 0)
+    pipeline.release("one")
+    pipeline.release()
+    pipeline.resume(0)
+    assert (tail.values, tail.resumed, wakes, pipeline.is_held) == ([], 0, [], True)
+    pipeline.release("two")
+    pipeline.resume(0)
+    assert (tail.values, tail.resumed, wakes) == ([b"line"], 1, [False])
+
+
+def test_a_deadline_that_is_set_outside_of_a_call_wakes_the_driver() -> None:
+    pipeline = made()
+    link = pipeline.add(Sink())
+    wakes: list[int | None] = []
+    pipeline.wake = lambda: wakes.append(pipeline.next_deadline_ms)
+    link.deadline_ms = 7
+    assert wakes == [7]
+
+
+@given(st.lists(st.sampled_from([b"a", b"full", b"bb"])), st.lists(st.integers(0, 60)), st.randoms())
+def test_holds_change_neither_the_values_nor_their_order(lines: list[bytes], cuts: list[int], chance: Any) -> None:
+    data = b"".join(line + b"\n" for line in lines)
+    bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    pipeline, tail = tailed(LineFrames())
+    for start, stop in pairwise(bounds):
+        pipeline.receive_data(data[start:stop], 0)
+        if chance.random() < 0.5:
+            pipeline.release()
+            pipeline.resume(0)
+    while pipeline.is_stalled:
+        pipeline.release()
+        pipeline.resume(0)
+    assert tail.values == lines
+
+
+@pytest.mark.parametrize("data", [b"close\n", b"nonsense\n"])
+def test_handlers_have_a_last_word_once_the_last_first(data: bytes) -> None:
+    class Polite(Mark):
+        def closing(self, link: PipelineLink) -> None:
+            link.pass_outbound(self.letter)
+            link.pipeline.close()  # a second call says nothing twice
+
+    def work(value: Any, link: PipelineLink) -> None:
+        if value != b"close":
+            raise ProtocolError("nonsense")
+        link.pipeline.close()
+
+    pipeline = made(LineFrames(), Sink(work))
+    pipeline.add(Polite(b"a"), "a")
+    pipeline.add(Polite(b"b"), "b")
+    pipeline.receive_data(data, 0)
+    assert pipeline.data_to_send() == [b"ba\n", b"a\n"]
+    assert pipeline.is_closing
+
+
+def test_the_end_of_the_peer_has_no_last_word() -> None:
+    class Polite(PipelineHandler):
+        def closing(self, link: PipelineLink) -> None:
+            raise AssertionError("nobody hears it")
+
+    pipeline = made(Polite())
+    pipeline.end(0)
+    assert pipeline.is_closing
+
+
+def test_the_peer_of_a_pipeline_is_known_from_its_opening_on() -> None:
+    pipeline = made(Sink())
+    with pytest.raises(RuntimeError, match="opened without a connection"):
+        _ = pipeline.peer
+    peer = Peer(7, "127.0.0.1", 9, LineFraming(10))
+    pipeline.open(0, peer)
+    assert (pipeline.peer.id, pipeline.peer.address, pipeline.peer.certificate) == (7, "127.0.0.1", None)
+
+
+def test_handlers_that_are_none_are_named() -> None:
+    wrong: list[Any] = [LineFrames, b"x"]
+    with pytest.raises(TypeError, match="give an object of it, LineFrames\\(\\)"):
+        ConnectionPipeline(wrong)
+    with pytest.raises(TypeError, match="b'x' is no PipelineHandler: derive its class"):
+        ConnectionPipeline(wrong[1:])
+    with pytest.raises(TypeError, match="a list of handlers, not None"):
+        ConnectionPipeline(None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"Later\.inbound is a coroutine function: hold the pipeline"):
+        made(LineFrames(), Later())
+    one: Any = LineFrames()
+    with pytest.raises(TypeError, match="a pipeline is a list of handlers"):
+        ConnectionPipeline(one)
 
 
 # Time and first bytes.
@@ -398,6 +583,81 @@ def test_tls_on_a_plain_port_and_bytes_of_no_protocol() -> None:
     assert pipeline.failure is None
     pipeline.receive_data(b"c", 0)
     assert str(pipeline.failure) == "no known protocol in the first 3 bytes"
+
+
+def test_half_of_what_makes_a_protocol_known_counts_as_a_begun_frame() -> None:
+    pipeline = made(SniffHandler(choose), Sink())
+    pipeline.receive_data(b"JS", 0)
+    assert pipeline.bytes_held == 2
+    # Another handler removes it: the bytes are for the next one.
+    sink = Sink()
+    pipeline.replace("Sink", sink)
+    pipeline.remove("SniffHandler")
+    assert (sink.values, pipeline.bytes_held) == ([b"JS"], 0)
+
+
+def test_a_sniff_that_failed_keeps_nothing_even_if_the_fault_is_taken() -> None:
+    sink = Sink()
+    sink.takes_faults = True
+    pipeline = made(SniffHandler(choose), sink)
+    for _ in range(3):
+        pipeline.receive_data(b"\x16\x03\x01", 0)
+    assert (sink.values, len(sink.faults), pipeline.bytes_held) == ([], 1, 0)
+
+
+def test_a_sniff_that_answers_with_something_else_is_named() -> None:
+    wrong: Any = is_tls
+    with pytest.raises(TypeError, match="returned True: return a list of handlers, or None"):
+        made(SniffHandler(wrong), Sink()).receive_data(b"\x16", 0)
+
+
+CHANGES = ["add", "replace", "remove", "none"]
+
+
+@given(
+    st.lists(st.binary(max_size=6).map(lambda line: line.replace(b"\n", b"").replace(b"\r", b"")), max_size=12),
+    st.lists(st.tuples(st.integers(0, 90), st.sampled_from(CHANGES)), max_size=8),
+)
+def test_handlers_come_and_go_while_frames_are_half_received(
+    lines: list[bytes], changes: list[tuple[int, str]]
+) -> None:
+    """A framing that is replaced hands its half frame on; handlers behind it never see half of one."""
+    data = b"".join(line + b"\n" for line in lines)
+    sink = Sink()
+    pipeline, numbers = made(LineFrames(), sink), count()
+    at = 0
+    for cut, change in sorted(changes):
+        pipeline.receive_data(data[at : min(cut, len(data))], 0)
+        at = max(at, min(cut, len(data)))
+        if change == "replace":
+            pipeline.replace(pipeline.names[0], LineFrames(), str(next(numbers)))
+        elif change == "add" and "Mark" not in pipeline.names:
+            pipeline.add(Mark(b""), before="Sink")
+        elif change == "remove" and "Mark" in pipeline.names:
+            pipeline.remove("Mark")
+        pipeline.check_invariants()
+    pipeline.receive_data(data[at:], 0)
+    assert sink.values == lines
+    assert pipeline.bytes_held == 0
+
+
+def test_events_of_programs_pass_and_stop_as_any() -> None:
+    class Stops(Mark):
+        def event(self, event: object, link: PipelineLink) -> None:
+            if event != "private":
+                link.pass_event(event)
+
+    first, last = Sink(), Sink()
+    pipeline = made()
+    for name, handler in (("first", Stops(b"")), ("sink", last)):
+        pipeline.add(handler, name)
+    pipeline.fire_event("private")
+    pipeline.fire_event("public")
+    # A handler that is added later sees what passes from now on: no ConnectionOpened.
+    pipeline.open(0)
+    pipeline.replace("sink", first)
+    pipeline.fire_event("later")
+    assert (last.events, first.events) == (["public", ConnectionOpened()], ["later"])
 
 
 @pytest.mark.parametrize("wrong", [lambda: IdleHandler(0), lambda: LineFrames(0)])
