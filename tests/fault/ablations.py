@@ -17,6 +17,7 @@ import pytest
 from tests.fault.ablation_search import Safeguard, histories_until_broken, print_safeguards
 from tests.fault.journal_history import JournalHistory
 from tests.unit.foundation import test_regions as regions
+from tests.unit.journal.files import test_recycled as recycled
 from tests.unit.journal.recover import test_past_faults as past_faults
 from tests.unit.journal.recover import test_recovery as transcripts
 
@@ -169,10 +170,12 @@ def says_nothing_of_what_is_given_up(patch: pytest.MonkeyPatch) -> None:
 
 
 def uses_regions_again_that_are_read(patch: pytest.MonkeyPatch) -> None:
-    def let_escape(self: RegionCache, memory: mmap.mmap) -> None:
-        self._free.append(memory)
+    def drop_oldest(self: RegionCache) -> mmap.mmap:
+        region = self._regions.popleft()
+        self.oldest_position = region.end
+        return region.memory
 
-    patch.setattr(RegionCache, "_let_escape", let_escape)
+    patch.setattr(RegionCache, "_drop_oldest", drop_oldest)
 
 
 # -- recovery
@@ -196,6 +199,14 @@ def leaves_stale_bytes_behind_the_end(patch: pytest.MonkeyPatch) -> None:
         segment.allocated_bytes = position - segment.base_position
 
     patch.setattr(recovery._Recovery, "_cut", believe_the_tail)
+
+
+def does_not_end_a_flush_with_a_blank_header(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(flusher, "blank_bytes", lambda *_: 0)
+
+
+def believes_batches_of_another_header(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(scan, "_check_digest", lambda _scanned: None)
 
 
 # -- cleaning
@@ -258,6 +269,16 @@ SAFEGUARDS: Final = (
         "recovery cuts off a torn tail",
         leaves_stale_bytes_behind_the_end,
         transcripts.test_sectors_lost_in_the_middle_leave_no_stale_chunk_behind,
+    ),
+    Safeguard(
+        "a flush into a recycled file ends with a blank header",
+        does_not_end_a_flush_with_a_blank_header,
+        recycled.test_a_killed_process_leaves_a_journal_without_a_problem,
+    ),
+    Safeguard(
+        "recovery checks the digest of each chunk",
+        believes_batches_of_another_header,
+        recycled.test_a_torn_write_in_front_of_a_stale_batch_with_the_same_offsets_is_noticed,
     ),
     Safeguard("a cleaned file is flushed before it gets its name", publishes_a_cleaned_file_unflushed),
     Safeguard("tombstones stay for their time", forgets_tombstones_at_once),

@@ -44,13 +44,18 @@ clients = st.integers(0, 3)
 
 
 class JournalHistory(RuleBasedStateMachine):
+    grows_old = True  # segments in recycled files
+
     @initialize(
         segment_bytes=st.sampled_from([4096, 8192]),
         preallocate_bytes=st.sampled_from([1024, 4096]),
         noted_batches_max=st.sampled_from([3, 64]),
         checkpoint_interval_bytes=st.sampled_from([2000, 1 << 40]),
+        recycled_bytes_max=st.sampled_from([16384, 16384, 0]),
+        block_bytes=st.sampled_from([64, 512]),
+        is_old=st.sampled_from([True, True, False]),
     )
-    def begin(self, **settings: int) -> None:
+    def begin(self, is_old: bool, **settings: int) -> None:
         self.stage = Stage(replace(SMALL, **settings))
         self.models = {
             PLAIN: LogModel(PLAIN),
@@ -71,6 +76,24 @@ class JournalHistory(RuleBasedStateMachine):
         self.sends = 0
         self.begin_more()
         self.begin_session()
+        if is_old:
+            self.grow_old(2, True)
+
+    @rule(rounds=st.integers(1, 3), is_settled=st.booleans())
+    def grow_old(self, rounds: int, is_settled: bool) -> None:
+        """Segments are filled, given up and covered by a checkpoint, so that new ones get their files."""
+        if not self.grows_old:
+            return
+        for _ in range(rounds):
+            self.fill(PLAIN, 5)
+            self.stage.settle()
+            self.delete_everything()
+            self.stage.settle()
+            self.stage.journal.checkpointer.begin_checkpoint()
+            self.stage.settle()
+        self.fill(PLAIN, 4)  # the active segment is half full: a file for the next one is prepared
+        if is_settled:
+            self.stage.settle()
 
     def begin_more(self) -> None:
         """Logs and clients of other histories than this one."""

@@ -113,12 +113,13 @@ class LogModel:
 
     def retain(self, start_offset: int, kept_bytes: int, oldest_ms: int) -> None:
         """Retention to `kept_bytes`, or to records from `oldest_ms` on (-1: no bound), moved the start there."""
-        left_bytes = sum(batch.bytes for batch in self.batches if batch.base_offset >= start_offset)
-        is_surplus = 0 <= kept_bytes <= left_bytes
-        for batch in self.batches:
+        behind_bytes = 0  # what is behind a surplus batch may have gone for its age
+        for batch in reversed(self.batches):
             is_gone = self.start_max <= batch.base_offset < start_offset
             if is_gone and not self.log_append_time:  # which has times of its own
+                is_surplus = 0 <= kept_bytes <= behind_bytes
                 assert is_surplus or batch.max_timestamp_ms < oldest_ms, "retention took what it should have kept"
+            behind_bytes += batch.bytes
         self.start_max = max(self.start_max, start_offset)
 
     def compact(self, limit: int, policy: CompactionPolicy, now_ms: int) -> None:

@@ -32,7 +32,8 @@ TOPIC = "load"
 
 @pytest.fixture
 def node(tmp_path: pathlib.Path) -> Iterator[Node]:
-    with Node(tmp_path) as running:
+    # Small files: they die while the node runs, and become new segments.
+    with Node(tmp_path, *(["log.segment_bytes=2097152"] if IS_HUTONG else [])) as running:
         create_topic(running.address, TOPIC, partitions=PARTITIONS, records=0)
         yield running
 

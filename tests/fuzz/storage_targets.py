@@ -33,7 +33,7 @@ from hutong.rpc.delivery import records as call_records
 from hutong.rpc.delivery.messages import Known
 from hutong.testing.disks.memory import MemoryDisk
 from hutong.transactions import records as transaction_records
-from hutong.wire.kafka.batch.records import Record, build_batch, parse_batch_header
+from hutong.wire.kafka.batch.records import CRC_AT, CRC_START, Record, build_batch, parse_batch_header
 
 STORAGE_ERRORS = (CorruptData, UnknownFormat)
 PATH = Path("/fuzz/00000000000000000000.journal")
@@ -65,7 +65,8 @@ def _chunk(position: int, runs: list[bytes]) -> bytes:
             chunk.ENTRY.pack(number, chunk.BATCHES, 0, header.record_count, at, len(batch), 1, header.max_timestamp_ms)
         )
         at += len(batch)
-    return chunk.encode_header(position, -1, 5, entries, at) + b"".join(runs)
+    digest = chunk.digest_of(batch[CRC_AT:CRC_START] for batch in runs)
+    return chunk.encode_header(position, -1, 5, entries, at, digest=digest) + b"".join(runs)
 
 
 def reseal_chunk(data: bytes) -> bytes:

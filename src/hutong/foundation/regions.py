@@ -1,15 +1,18 @@
 """Epoch regions: memory of the data path that lives and dies together (after Yak, OSDI '16).
 
 Strategy: one byte stream, addressed by position, is kept in regions of a fixed size. Regions are filled in order and
-dropped in order, whole, once flushed and outside the cached window. So the collector never sees the data path, and
-nothing is freed piece by piece. A region is an anonymous private mapping: pages are committed as they are first
-written, and unmapping hands them back for certain, where a large `bytearray` is zeroed up front and may stay in the
-allocator.
+dropped in order, whole, once flushed and outside the cached window. The region that falls out of the window is the next
+to be filled, since first touching 4 MiB costs eight times as much as writing them. That is what regions are for: fresh
+regions cost a node that is sent records of 1 KB a sixth more processor time, a bytes object for each chunk a twentieth
+(docs/bench.md). They save little memory, and do not shorten pauses of the loop, since no collection looks at bytes.
+
+A region is an anonymous private mapping: pages are committed as they are first written, and unmapping hands them back
+for certain, where a large `bytearray` is zeroed up front and may stay in the allocator.
 
 A mapping refuses `resize` while views of it are exported, even to its own size. This is how a region that still has a
 reader differs from one without: it *escapes*, that is, it is left to its views, which keep it alive, and is never
-written again. Others are re-used, since first touching 4 MiB costs eight times as much as writing them. A slow reader
-of a few bytes pins a whole region, so from `escaped_bytes_max` on, readers get copies instead of views.
+written again. A slow reader of a few bytes pins a whole region, so from `escaped_bytes_max` on, readers get copies
+instead of views.
 
 Knows nothing of chunks, disks or why a position is flushed.
 """
@@ -25,8 +28,6 @@ Buffer = bytes | bytearray | memoryview
 
 REGION_BYTES = 4 << 20
 REGION_BYTES_MAX = 1 << 30  # the largest single append
-IDLE_OPENS = 16  # a free region that so many openings did not need is given back: a burst leaves no memory behind
-FREE_REGIONS_MAX = 2  # a stream opens one region when it drops one; the second covers a flush that frees several
 JOIN_BELOW_BYTES = 2048  # mean size below which one join and one copy beat a copy for each buffer (measured)
 
 
@@ -48,10 +49,11 @@ class Region:
 class RegionCache:
     """The newest part of a byte stream that begins at `start_position`.
 
-    At most `cached_bytes_max` bytes are kept, apart from unflushed bytes and the region being filled; readers hold at
-    most `escaped_bytes_max` (as much again by default) on top, and the regions that were live when that was reached.
+    At most `cached_bytes_max` bytes are kept, apart from unflushed bytes and one region, the one being filled or the
+    one to be filled next; readers hold at most `escaped_bytes_max` (as much again by default) on top, and the regions
+    that were live when that was reached.
 
-    Figures: regions_live, regions_free, regions_escaped, regions_reused, regions_mapped, cached_bytes, bytes_unflushed,
+    Figures: regions_live, regions_escaped, regions_reused, regions_mapped, cached_bytes, bytes_unflushed,
     escapes_total, escaped_bytes, copied_views_total.
     """
 
@@ -67,11 +69,9 @@ class RegionCache:
             raise ValueError(f"a region has 1 to {REGION_BYTES_MAX} bytes")
         self._region_bytes = region_bytes
         self._cached_bytes_max = cached_bytes_max
+        self._left_bytes_max = cached_bytes_max + region_bytes  # after a flush: one region is left to the next `_open`
         self._escaped_bytes_max = cached_bytes_max if escaped_bytes_max is None else escaped_bytes_max
         self._regions: deque[Region] = deque()  # contiguous: each starts where the one before ends
-        self._free: list[mmap.mmap] = []  # used from its end, so that what is never needed stays at its beginning
-        self._free_least = 0  # of those, how many were there all the time since the last check
-        self._opens = 0
         self._escaped: dict[weakref.ref[mmap.mmap], int] = {}
         self.oldest_position = start_position  # the first that `view` still answers
         self.end_position = start_position
@@ -85,11 +85,6 @@ class RegionCache:
     @property
     def regions_live(self) -> int:
         return len(self._regions)
-
-    @property
-    def regions_free(self) -> int:
-        """Kept to be filled again."""
-        return len(self._free)
 
     @property
     def regions_escaped(self) -> int:
@@ -131,10 +126,11 @@ class RegionCache:
         self.end_position = position + total
         return position
 
-    def view(self, start: int, end: int) -> list[memoryview] | None:
-        """The bytes from position `start` up to `end` without copying, in order, or None if not all are in memory.
+    def view(self, start: int, end: int, *, is_flush: bool = False) -> list[memoryview] | None:
+        """The bytes from position `start` up to `end`, mostly not copied, in order, or None if not all are in memory.
 
-        A view must not outlive its use: it keeps its whole region from being used again.
+        A view must not outlive its use: it keeps its whole region from being used again. Those of a flush are never
+        copied, since what is not flushed is kept in any case.
         """
         if not self.oldest_position <= start <= end <= self.end_position:
             return None
@@ -149,58 +145,56 @@ class RegionCache:
                     break
         views.reverse()
         # Readers already pin as much as they may. A copy costs its bytes once and pins no region.
-        if self.escaped_bytes >= self._escaped_bytes_max:
+        if self.escaped_bytes >= self._escaped_bytes_max and not is_flush:
             self.copied_views_total += len(views)
             return [memoryview(bytes(view)) for view in views]
         return views
 
     def flushed(self, position: int) -> None:
-        """Everything before `position` is on disk; drops the regions that nobody needs any more."""
+        """Everything before `position` is on disk; drops the regions that a burst has left over the window."""
         self.flushed_position = max(self.flushed_position, position)
-        self._drop_unneeded()
+        # Rarely so: `_open` drops one region for each that it begins, unless a burst was not flushed by then.
+        if self.end_position - self.oldest_position > self._left_bytes_max:
+            memory = self._drop_unneeded(self._left_bytes_max, kept=1)
+            if memory is not None:
+                memory.close()
 
     def close(self) -> None:
         """Drop everything. Views that are still held stay valid."""
         while self._regions:
-            self._drop_oldest()
-        while self._free:
-            self._free.pop().close()
+            memory = self._drop_oldest()
+            if memory is not None:
+                memory.close()
 
     def _open(self, total: int) -> None:
         """Begin a region for an append of `total` bytes; an append above the usual size gets a region of its own."""
         if total > REGION_BYTES_MAX:
             raise LimitExceeded("region_bytes_max", REGION_BYTES_MAX)
-        # Free regions all have the usual size, since `_drop_oldest` keeps no other.
-        if total <= self._region_bytes and self._free:
-            memory = self._free.pop()
-            self._free_least = min(self._free_least, len(self._free))
+        # Dropped before the new one is chosen, so that its memory is the next to be filled.
+        memory = self._drop_unneeded(self._cached_bytes_max, kept=0)
+        if memory is not None and total <= self._region_bytes:
             self.regions_reused += 1
         else:
+            if memory is not None:
+                memory.close()
             size = max(total, self._region_bytes)
             memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             self.regions_mapped += 1
         self._regions.append(Region(self.end_position, memory))
-        self._drop_unneeded()
-        self._opens += 1
-        if self._opens % IDLE_OPENS == 0:
-            self._give_back_idle()
 
-    def _give_back_idle(self) -> None:
-        """Unmap the free regions that nothing needed since the last check."""
-        for memory in self._free[: self._free_least]:
-            memory.close()
-        del self._free[: self._free_least]
-        self._free_least = len(self._free)
+    def _drop_unneeded(self, bytes_max: int, kept: int) -> mmap.mmap | None:
+        """Drop from the old end what is flushed and over `bytes_max`, all but `kept` regions at most.
 
-    def _drop_unneeded(self) -> None:
-        """Drop from the old end while flushed and over the cached window, but never the region being filled."""
-        regions = self._regions
-        while (
-            len(regions) > 1 and regions[0].end <= self.flushed_position and self.cached_bytes > self._cached_bytes_max
-        ):
-            self._drop_oldest()
+        Returns the memory of one region of the usual size that nobody reads, if there is one.
+        """
+        regions, memory = self._regions, None
+        while len(regions) > kept and regions[0].end <= self.flushed_position and self.cached_bytes > bytes_max:
+            if memory is not None:
+                memory.close()
+            memory = self._drop_oldest()
+        return memory
 
-    def _drop_oldest(self) -> None:
+    def _drop_oldest(self) -> mmap.mmap | None:
         region = self._regions.popleft()
         self.oldest_position = region.end
         memory = region.memory
@@ -209,12 +203,12 @@ class RegionCache:
             memory.resize(len(memory))
         except BufferError:
             self._let_escape(memory)
-            return
-        # A larger region came from one large append: kept free, it would hold that memory for ordinary ones.
-        if len(memory) == self._region_bytes and len(self._free) < FREE_REGIONS_MAX:
-            self._free.append(memory)
-        else:
-            memory.close()
+            return None
+        # A larger region came from one large append: filled again, it would hold that memory for ordinary ones.
+        if len(memory) == self._region_bytes:
+            return memory
+        memory.close()
+        return None
 
     def _let_escape(self, memory: mmap.mmap) -> None:
         self.escapes_total += 1

@@ -46,6 +46,7 @@ class Journal:
         self.reader = parts.reader
         self.checkpointer = parts.checkpointer
         self.cleaner = parts.cleaner
+        self.recycled = parts.recycled
 
     @classmethod
     async def open(
@@ -113,6 +114,7 @@ class Journal:
             log.delete_before(retained_from(log.all_spans(), log.held_bytes, log.start_offset, limit, policy, now_ms))
         self.roll_if_full(policies)
         self._parts.remover.check_with_next_flush()
+        self._parts.remover.check_space()
         if self._parts.progress.flushed_position == self.writer.position or self.shortage is not None:
             self._parts.remover.flushed()  # nothing moved now, but a segment may have been closed since the last time
 
@@ -228,11 +230,13 @@ class Journal:
         self.writer.refuse(OwnerGone("the journal is closed"))
         self.writer.seal_chunk()
         if await self._settled(self._flush_all):
+            self._parts.remover.stop()  # a statement on what it takes out would come after the clean mark
             await self._settled(lambda then: self.checkpointer.write_checkpoint(is_clean=True, then=then))
         self._parts.stop()
         self._parts.progress.refuse(OwnerGone("the journal is closed"))  # no majority will answer here
         await self._idle()
         self.flusher.discard_prepared()
+        self._parts.remover.remove_recycled()
         await self._idle()
         self._parts.release()
 

@@ -33,6 +33,7 @@ from hutong.journal.events import JournalEvents
 from hutong.journal.figures import JournalFigures
 from hutong.journal.files.disk import Disk
 from hutong.journal.files.jobs import Jobs
+from hutong.journal.files.recycled import RecycledFiles
 from hutong.journal.files.segment import Segment
 from hutong.journal.files.segments import Segments
 from hutong.journal.files.spans import span_of
@@ -84,7 +85,8 @@ class JournalParts:
         self.progress = Progress(position, resources, is_replicated=host.replicator is not None)
         self.replicator: Replicator = host.replicator or OwnMajority()
         self.writer = Writer(resources, self.progress, self.replicator, host.call_soon, recovered.leader_epoch)
-        self.flusher = Flusher(resources, self.progress, self.writer)
+        self.recycled = RecycledFiles(settings)
+        self.flusher = Flusher(resources, self.progress, self.writer, self.recycled)
         self.reader = JournalReader(resources)
         self.stores = LogStores(resources, self.progress, self.writer, self.reader)
         self.logs: dict[int, PartitionLog] = {}
@@ -92,7 +94,14 @@ class JournalParts:
         self.checkpointer = Checkpointer(resources, self.progress, self.writer, self.logs, known_position)
         self.cleaner = Cleaner(resources, self.logs, self.checkpointer, self.when_flushed, self.deletion_ms)
         self.remover = Remover(
-            resources, self.logs, self.progress, self.writer, self.checkpointer, self.cleaner, self.when_flushed
+            resources,
+            self.logs,
+            self.progress,
+            self.writer,
+            self.checkpointer,
+            self.cleaner,
+            self.when_flushed,
+            self.recycled,
         )
         self._connect()
         self.replicator.start(self.cache, self.progress)
@@ -112,6 +121,7 @@ class JournalParts:
         events.segment_closed = self._segment_closed
         events.segment_unused = self.remover.segment_unused
         events.removal_failed = self.flusher.fail
+        events.shortage_changed.append(self.remover.shortage_changed)
 
     def when_flushed(self, then: Continuation[None]) -> None:
         """Call `then` with None once everything so far is on disk, or with the reason it is not, perhaps at once."""

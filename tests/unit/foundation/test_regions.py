@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.errors import LimitExceeded
-from hutong.foundation.regions import FREE_REGIONS_MAX, IDLE_OPENS, JOIN_BELOW_BYTES, REGION_BYTES_MAX, RegionCache
+from hutong.foundation.regions import JOIN_BELOW_BYTES, REGION_BYTES_MAX, RegionCache
 
 PAGE = 4096
 
@@ -60,21 +60,21 @@ def test_a_wrong_total_is_our_fault_and_leaves_the_stream_as_it_was(size: int) -
 
 def test_only_what_is_flushed_and_outside_the_hot_window_is_dropped() -> None:
     cache = RegionCache(region_bytes=PAGE, cached_bytes_max=2 * PAGE)
-    for _ in range(4):
+    for _ in range(5):
         append(cache, bytes(PAGE))
     assert cache.oldest_position == 0
-    assert cache.bytes_unflushed == 4 * PAGE
+    assert cache.bytes_unflushed == 5 * PAGE
     cache.flushed(PAGE)
     assert cache.oldest_position == PAGE
-    cache.flushed(4 * PAGE)
+    cache.flushed(5 * PAGE)
     assert cache.oldest_position == 2 * PAGE
-    assert cache.cached_bytes == 2 * PAGE
+    assert cache.cached_bytes == 3 * PAGE, "the window, and the region to be filled next"
     assert cache.view(2 * PAGE - 1, 3 * PAGE) is None
-    assert cache.view(3 * PAGE, 4 * PAGE + 1) is None
-    assert cache.view(4 * PAGE, 4 * PAGE) == []
+    assert cache.view(4 * PAGE, 5 * PAGE + 1) is None
+    assert cache.view(5 * PAGE, 5 * PAGE) == []
 
 
-def test_a_stream_in_balance_maps_no_new_memory() -> None:
+def test_what_falls_out_of_the_window_is_filled_again() -> None:
     cache = RegionCache(region_bytes=PAGE, cached_bytes_max=2 * PAGE)
     for _ in range(100):
         append(cache, bytes(PAGE))
@@ -84,9 +84,19 @@ def test_a_stream_in_balance_maps_no_new_memory() -> None:
     assert cache.escapes_total == 0
 
 
+def test_flushes_of_several_regions_need_no_fresh_memory() -> None:
+    cache = RegionCache(region_bytes=PAGE, cached_bytes_max=8 * PAGE)
+    for number in range(100):
+        append(cache, bytes(PAGE))
+        if number % 4 == 0:
+            cache.flushed(cache.end_position)
+    assert cache.regions_mapped == 9
+
+
 def test_a_region_with_a_reader_escapes_and_is_not_written_again() -> None:
     cache = RegionCache(region_bytes=PAGE, cached_bytes_max=0, escaped_bytes_max=2 * PAGE)
     append(cache, b"kept" + bytes(PAGE - 4))
+    cache.flushed(cache.end_position)
     views = cache.view(0, 4)
     assert views is not None
     for _ in range(10):
@@ -107,38 +117,37 @@ def test_readers_get_copies_once_too_much_has_escaped() -> None:
         cache.flushed(cache.end_position)
     assert [joined(views) for views in held] == [bytes([number]) for number in range(10)]
     assert cache.escaped_bytes <= 3 * PAGE  # the bound, and the region that was live when it was reached
-    assert cache.copied_views_total > 0
+    copied = cache.copied_views_total
+    assert copied > 0
+    position = append(cache, b"not flushed")
+    assert joined(cache.view(position, cache.end_position, is_flush=True)) == b"not flushed"
+    assert cache.copied_views_total == copied, "a flush of megabytes would hold the loop"
     held.clear()
     assert cache.escaped_bytes == 0
 
 
-def test_free_memory_is_bounded_and_the_rest_goes_back() -> None:
-    cache = RegionCache(region_bytes=PAGE, cached_bytes_max=0)
-    for _ in range(10):
-        append(cache, bytes(PAGE))
-    cache.flushed(cache.end_position)
-    assert (cache.regions_live, cache.regions_free) == (1, FREE_REGIONS_MAX)
-    for _ in range(10):
-        append(cache, bytes(PAGE))
-    assert cache.regions_free == 0
-    assert cache.regions_reused == FREE_REGIONS_MAX + 1  # and the one that was being filled
-
-
-def test_what_a_burst_needed_is_given_back_and_what_is_in_use_is_kept() -> None:
+def test_a_burst_leaves_no_memory_behind() -> None:
     cache = RegionCache(region_bytes=PAGE, cached_bytes_max=2 * PAGE)
     for _ in range(10):
         append(cache, bytes(PAGE))
+    assert cache.regions_live == 10, "nothing is flushed"
     cache.flushed(cache.end_position)
-    assert cache.regions_free == FREE_REGIONS_MAX
-    for _ in range(3 * IDLE_OPENS):
+    assert cache.regions_live == 3
+    for _ in range(10):
         append(cache, bytes(PAGE))
         cache.flushed(cache.end_position)
-    mapped = cache.regions_mapped
-    assert cache.regions_free == 1
-    for _ in range(3 * IDLE_OPENS):
-        append(cache, bytes(PAGE))
-        cache.flushed(cache.end_position)
-    assert (cache.regions_mapped, cache.regions_free) == (mapped, 1)
+    assert (cache.regions_live, cache.regions_mapped) == (3, 10)
+
+
+def test_the_memory_of_a_large_append_is_not_kept_for_ordinary_ones() -> None:
+    cache = RegionCache(region_bytes=PAGE, cached_bytes_max=PAGE)
+    append(cache, bytes(4 * PAGE))
+    cache.flushed(cache.end_position)
+    append(cache, bytes(PAGE))
+    append(cache, bytes(4 * PAGE))
+    cache.flushed(cache.end_position)
+    append(cache, bytes(PAGE))
+    assert (cache.regions_mapped, cache.regions_reused) == (4, 0)
 
 
 def test_close_drops_all_but_what_is_held() -> None:

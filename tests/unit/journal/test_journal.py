@@ -236,9 +236,9 @@ def test_what_left_the_cache_reads_the_same_from_the_segments(is_cached: bool, m
 
 
 def test_a_read_on_the_loop_brings_little_rather_than_holding_it_up() -> None:
-    settings = replace(SMALL, segment_bytes=1 << 20, batch_bytes_max=1 << 15, dirty_bytes_max=1 << 20)
+    settings = replace(SMALL, segment_bytes=1 << 23, batch_bytes_max=1 << 15, dirty_bytes_max=1 << 20)
     stage = Stage(settings)
-    for _ in range(30):
+    for _ in range(200):
         stage.append(1, b"mine")
         stage.append(2, bytes(20_000))
         stage.settle()
@@ -250,7 +250,7 @@ def test_a_read_on_the_loop_brings_little_rather_than_holding_it_up() -> None:
     assert on_loop is not None
     assert 0 < len(records_of(on_loop)) <= LOADS_ON_LOOP_MAX
     stage.disk.is_cached = False
-    assert len(records_of(stage.read(1, 0))) == 30
+    assert len(records_of(stage.read(1, 0))) == 200
 
 
 def test_cold_reads_may_have_workers_of_their_own() -> None:

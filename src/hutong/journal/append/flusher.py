@@ -13,21 +13,32 @@ their outcome is unknown to the client.
 Decides nothing about offsets. The file work is in `FlushStep`, which runs on a worker and touches only its segment.
 """
 
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import DiskFull, FlushFailed, LimitExceeded, Refused, StorageError, StorageShortage
 from hutong.foundation.timers import Timer
 from hutong.journal.append.progress import Progress
 from hutong.journal.append.writer import Writer
-from hutong.journal.files.disk import Disk, DiskFile
+from hutong.journal.files.disk import Disk, DiskFile, RealFile
+from hutong.journal.files.recycled import RecycledFiles, blank_bytes
 from hutong.journal.files.segment import PREPARED_NAME, Segment
 from hutong.journal.resources import JournalPart, JournalResources
 from hutong.journal.settings import JournalSettings
+from hutong.runtime.threads.durable_writes import DurableWrite
 from hutong.wire.kafka.error_codes import ErrorCode
 
 _PREPARE_FROM: Final = 0.5  # of the active segment: from here on the next one's file is made ready
+
+
+class PreparedFile(NamedTuple):
+    """A file for the next segment: its size, and how much of it may hold bytes of a former segment."""
+
+    file: DiskFile
+    allocated_bytes: int
+    stale_bytes: int
 
 
 class FlushTimes:
@@ -46,13 +57,21 @@ class FlushStep:
     """The bytes that one flush writes to one segment. After a shortage it is repeated whole, with the same result."""
 
     def __init__(
-        self, segment: Segment, views: list[memoryview], position: int, size: int, prepared: DiskFile | None
+        self,
+        segment: Segment,
+        views: list[memoryview],
+        position: int,
+        size: int,
+        prepared: PreparedFile | None,
+        recycled: Path | None = None,
     ) -> None:
+        """`prepared` or `recycled` becomes the segment's file if it has none yet."""
         self._segment = segment
         self._views = views
         self._position = position - segment.base_position
         self._size = size
         self._prepared = prepared
+        self._recycled = recycled
 
     def execute(self, disk: Disk, settings: JournalSettings, clock: Clock, times: FlushTimes) -> None:
         """Write and flush, adding to `times`. Blocks. Raises StorageShortage, FlushFailed, StorageError."""
@@ -61,13 +80,33 @@ class FlushStep:
         # A flush into reserved blocks takes about half the time of one that grows the file.
         if end > self._segment.allocated_bytes:
             self._reserve(file, end, settings)
-        file.write(self._views, self._position)
+        file.write(self._buffers(settings), self._position)
         written_us = clock.monotonic_us()
         file.flush()
         flushed_us = clock.monotonic_us()
         times.write_us += written_us - times.ended_us
         times.fsync_us += flushed_us - written_us
         times.ended_us = flushed_us
+
+    def durable_write(self, settings: JournalSettings) -> DurableWrite | None:
+        """The whole step as one write with its flush; None where a file must be made or room reserved first."""
+        file = self._segment.file
+        # Any other disk than the machine's own, as those of tests, has no descriptor.
+        if not isinstance(file, RealFile) or self._position + self._size > self._segment.allocated_bytes:
+            return None
+        return DurableWrite(file.descriptor, self._buffers(settings), self._position)
+
+    def finish_write(self, error: int) -> None:
+        """Check that write. Raises FlushFailed."""
+        assert isinstance(self._segment.file, RealFile)
+        self._segment.file.flushed_by_kernel(error)
+
+    def _buffers(self, settings: JournalSettings) -> list[memoryview]:
+        """The bytes, and a blank end behind them in a file with stale bytes."""
+        blank = blank_bytes(self._position + self._size, self._segment.stale_bytes, settings)
+        # Overwritten by the next flush. Until then it ends the journal for a scan, as blank blocks of a new file do.
+        # Of its own memory: the kernel takes only what is writable, and must find it as it is.
+        return [*self._views, memoryview(bytearray(blank))] if blank else self._views
 
     def release(self) -> None:
         """Release the bytes: a view pins its region, and a stored error keeps everything that its frames hold.
@@ -77,18 +116,21 @@ class FlushStep:
         for view in self._views:
             view.release()
         if self._prepared is not None:
-            self._prepared.close()
+            self._prepared.file.close()
             self._prepared = None
 
     def _make_file(self, disk: Disk, settings: JournalSettings) -> DiskFile:
         path = self._segment.path
+        if self._recycled is not None:
+            recycled, self._recycled = self._recycled, None
+            with suppress(StorageError):  # what cannot be used is left to the next start, and a new file is made
+                self._prepared = prepare_file(disk, path.parent, settings, recycled)
         if self._prepared is not None:
             disk.rename(path.with_name(PREPARED_NAME), path)
-            file, self._prepared = self._prepared, None
-            self._segment.allocated_bytes = prepared_bytes(settings)
+            (file, allocated_bytes, stale_bytes), self._prepared = self._prepared, None
         else:
-            file = disk.create(path)
-            self._segment.allocated_bytes = 0
+            file, allocated_bytes, stale_bytes = disk.create(path), 0, 0
+        self._segment.allocated_bytes, self._segment.stale_bytes = allocated_bytes, stale_bytes
         try:
             # Before the first bytes: a crash must not keep acknowledged bytes in a file without a name.
             disk.sync_directory(path.parent)
@@ -114,27 +156,90 @@ class FlushStep:
                 return
 
 
-def prepared_bytes(settings: JournalSettings) -> int:
-    return min(settings.preallocate_bytes, settings.segment_bytes)
+class FlushWork:
+    """A flush. A worker does it by calling it; one that is a plain write may go to the kernel instead (DurableWork)."""
+
+    __slots__ = ("_begun_us", "_clock", "_disk", "_settings", "_steps")
+
+    def __init__(self, steps: list[FlushStep], disk: Disk, settings: JournalSettings, clock: Clock) -> None:
+        self._steps = steps
+        self._disk = disk
+        self._settings = settings
+        self._clock = clock
+        self._begun_us = 0
+
+    def __call__(self) -> FlushTimes:
+        """Write and flush every step. Blocks."""
+        times = FlushTimes(self._clock.monotonic_us())
+        try:
+            for step in self._steps:
+                step.execute(self._disk, self._settings, self._clock, times)
+        # Also after a failure: the stored error keeps its frames, and their views would pin regions of the cache.
+        finally:
+            self.release()
+        return times
+
+    def durable_write(self) -> DurableWrite | None:
+        """The only step, if its file is there and has room."""
+        self._begun_us = self._clock.monotonic_us()
+        return self._steps[0].durable_write(self._settings) if len(self._steps) == 1 else None
+
+    def finish_write(self, error: int) -> FlushTimes:
+        """The kernel has written the only step, and flushed it unless `error` is an errno. Raises FlushFailed."""
+        times = FlushTimes(self._begun_us)
+        try:
+            self._steps[0].finish_write(error)
+        finally:
+            self.release()
+        times.ended_us = self._clock.monotonic_us()
+        times.fsync_us = times.ended_us - times.begun_us  # the kernel does not report the parts
+        return times
+
+    def release(self) -> None:
+        """Release the bytes and the files of all steps."""
+        for step in self._steps:
+            step.release()
 
 
-def prepare_file(disk: Disk, directory: Path, settings: JournalSettings) -> DiskFile:
-    """A reserved and flushed file for a segment whose position is not known yet. Blocks. Raises StorageError."""
-    file = disk.create(directory / PREPARED_NAME)
+def prepare_file(disk: Disk, directory: Path, settings: JournalSettings, recycled: Path | None = None) -> PreparedFile:
+    """A flushed file for a segment whose position is not known yet: `recycled`, or a new one with reserved blocks.
+
+    Blocks. Raises StorageError.
+    """
+    path = directory / PREPARED_NAME
+    if recycled is None:
+        file = disk.create(path)
+    else:
+        try:
+            disk.rename(recycled, path)
+        except StorageError:
+            with suppress(StorageError):
+                disk.unlink(recycled)  # nobody would use it any more
+            raise
+        file = disk.open(path)
     try:
-        file.preallocate(0, prepared_bytes(settings))
+        if recycled is None:
+            allocated_bytes, stale_bytes = min(settings.preallocate_bytes, settings.segment_bytes), 0
+            file.preallocate(0, allocated_bytes)
+        else:
+            allocated_bytes = stale_bytes = file.size()
+            # A crash between the renaming to a segment and its first flush must leave one that reads as empty.
+            file.write([bytes(blank_bytes(0, stale_bytes, settings))], 0)
         file.flush()
     except StorageError:
         file.close()
         raise
-    return file
+    return PreparedFile(file, allocated_bytes, stale_bytes)
 
 
 class Flusher(JournalPart):
     """Drives the flushed position of one journal. Figures: flushes_total, flushed_bytes_total."""
 
-    def __init__(self, resources: JournalResources, progress: Progress, writer: Writer) -> None:
+    def __init__(
+        self, resources: JournalResources, progress: Progress, writer: Writer, recycled: RecycledFiles
+    ) -> None:
         super().__init__(resources)
+        self._recycled = recycled
         self.failure: StorageError | None = None
         self.shortage: StorageShortage | None = None  # writes are refused until it is over
         self.flushes_total = 0
@@ -143,7 +248,7 @@ class Flusher(JournalPart):
         self._writer = writer
         self._is_flushing = False
         self._is_preparing = False
-        self._prepared: DiskFile | None = None
+        self._prepared: PreparedFile | None = None
         self._retry: Timer | None = None
         self._lazy: Timer | None = None
         self._is_stopped = False
@@ -181,7 +286,7 @@ class Flusher(JournalPart):
         """Remove the file that was prepared for the next segment: the journal ends."""
         prepared, self._prepared = self._prepared, None
         if prepared is not None:
-            prepared.close()
+            prepared.file.close()
             path = self._segments.directory / PREPARED_NAME
             self._jobs.submit(lambda: self._disk.unlink(path), self._is_discarded)
 
@@ -204,26 +309,20 @@ class Flusher(JournalPart):
     def _start(self) -> None:
         start, end = self._progress.flushed_position, self._writer.position
         steps = self._plan(start, end)
-        disk, settings, clock = self._disk, self._settings, self._clock
+        work = FlushWork(steps, self._disk, self._settings, self._clock)
 
-        def work() -> FlushTimes:
-            times = FlushTimes(clock.monotonic_us())
-            try:
-                for step in steps:
-                    step.execute(disk, settings, clock, times)
-            # Also after a failure: the stored error keeps its frames, and their views would pin regions of the cache.
-            finally:
-                for step in steps:
-                    step.release()
-            return times
+        def ended(outcome: object) -> None:
+            # No worker took it, so nothing of the disk is in doubt: it is tried again later.
+            if isinstance(outcome, LimitExceeded):
+                work.release()
+                outcome = StorageShortage(f"no worker thread takes the flush: {outcome}")
+            self._ended(end, outcome)
 
         self._is_flushing = True
         try:
-            self._jobs.submit_flush(work, lambda outcome: self._ended(end, outcome))
-        except LimitExceeded as refusal:  # no worker took it, so nothing of the disk is in doubt: try again later
-            for step in steps:
-                step.release()
-            self._ended(end, StorageShortage(f"no worker thread takes the flush: {refusal}"))
+            self._jobs.submit_flush(work, ended)
+        except LimitExceeded as refusal:
+            ended(refusal)
 
     def _plan(self, start: int, end: int) -> list[FlushStep]:
         steps = []
@@ -231,13 +330,18 @@ class Flusher(JournalPart):
         for segment in self._segments.between(start, end):
             first = max(start, segment.base_position)
             last = end if segment.end_position is None else min(end, segment.end_position)
-            views = self._cache.view(first, last)
+            views = self._cache.view(first, last, is_flush=True)
             assert views is not None, "what is not flushed is always in the cache"
-            prepared = None
+            prepared = recycled = None
             # The first flush into a segment makes its file: by renaming the prepared one, if that is ready.
             if segment.file is None:
                 prepared, self._prepared = self._prepared, None
-            steps.append(FlushStep(segment, views, first, last - first, prepared))
+                if prepared is None and not self._is_preparing:  # both would go through the same name
+                    recycled = self._recycled.take()
+                self._recycled.reused_total += recycled is not None or (
+                    prepared is not None and prepared.stale_bytes > 0
+                )
+            steps.append(FlushStep(segment, views, first, last - first, prepared, recycled))
         return steps
 
     def _ended(self, end: int, outcome: object) -> None:
@@ -319,13 +423,14 @@ class Flusher(JournalPart):
             return
         self._is_preparing = True
         disk, directory, settings = self._disk, self._segments.directory, self._settings
-        self._jobs.submit(lambda: prepare_file(disk, directory, settings), self._is_prepared)
+        recycled = self._recycled.take()
+        self._jobs.submit(lambda: prepare_file(disk, directory, settings, recycled), self._is_prepared)
 
     def _is_discarded(self, outcome: BaseException | None) -> None:
         if outcome is not None and not isinstance(outcome, StorageError):  # the next start removes it
             raise outcome
 
-    def _is_prepared(self, outcome: DiskFile | BaseException) -> None:
+    def _is_prepared(self, outcome: PreparedFile | BaseException) -> None:
         self._is_preparing = False
         if isinstance(outcome, StorageError):
             return  # only an advance on later work, which will meet the same fault where it matters

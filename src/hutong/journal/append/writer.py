@@ -48,13 +48,14 @@ _Noted = tuple[LogTail, int, int, Buffer, int, int]
 class _LogRun:
     """One log's batches in the chunk that is being sealed."""
 
-    __slots__ = ("base_offset", "bytes", "end_offset", "max_timestamp_ms", "parts")
+    __slots__ = ("base_offset", "bytes", "crcs", "end_offset", "max_timestamp_ms", "parts")
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
         self.end_offset = base_offset
         self.bytes = 0
         self.max_timestamp_ms = -1
+        self.crcs: list[Buffer] = []  # the CRC field of each batch, for the digest of the chunk
         self.parts: list[Buffer] = []  # of each batch two: what precedes the CRC, or all of the header, and the rest
 
 
@@ -260,14 +261,17 @@ class Writer(JournalPart):
             if log is not current:
                 current = log
                 run = runs.get(log) or runs.setdefault(log, _LogRun(base_offset))
-                parts = run.parts
+                parts, crcs = run.parts, run.crcs
                 is_stamped = log.log_append_time
             if is_stamped:
-                parts += self._stamped_header(batch, base_offset), batch[HEADER_BYTES:]
+                header = self._stamped_header(batch, base_offset)
+                parts += header, batch[HEADER_BYTES:]
+                crcs.append(header[CRC_AT:CRC_START])
                 timestamp_ms = self.wall_ms
             else:
                 # Offset, length and epoch precede the batch's CRC, so writing them anew costs no second checksum.
                 parts += pack_leader(base_offset, size - LENGTH_END, leader_epoch), batch[leader_bytes:]
+                crcs.append(batch[CRC_AT:CRC_START])
             run.end_offset = end_offset
             run.bytes += size
             if timestamp_ms > run.max_timestamp_ms:
@@ -278,6 +282,7 @@ class Writer(JournalPart):
         """Copy the chunk into the cache, behind the last one; returns its end position."""
         entries, payload_bytes = list(statements), 0
         buffers: list[Buffer] = [b""]
+        crcs: list[Buffer] = []
         # The chunk goes whole into one segment, so any log that would pass its bound closes the segment before it.
         is_full = False
         for log, run in runs.items():
@@ -298,6 +303,7 @@ class Writer(JournalPart):
             )
             payload_bytes += run.bytes
             buffers += run.parts
+            crcs += run.crcs
         total_bytes = chunk.header_bytes_for(len(entries)) + payload_bytes
         position = self.position
         segment = self._segments.active
@@ -315,6 +321,7 @@ class Writer(JournalPart):
             entries,
             payload_bytes,
             position - self._progress.flushed_position,
+            digest=chunk.digest_of(crcs),
         )
         self._cache.append(buffers, total_bytes)
         self.position = end_position = position + total_bytes

@@ -19,7 +19,7 @@ from hutong.journal.format import chunk
 from hutong.journal.format.index import SegmentIndex, encode_index
 from hutong.journal.settings import JournalSettings
 from hutong.wire.buffer import Buffer
-from hutong.wire.kafka.batch.records import BatchHeader
+from hutong.wire.kafka.batch.records import CRC_AT, CRC_START, BatchHeader
 
 CLEANING_NAME: Final = "cleaning.tmp"  # a start removes every such file
 FLUSH_BYTES: Final = 4 * 1024 * 1024  # written between two flushes: a long one would hold up those of the writer
@@ -105,8 +105,9 @@ class CleanedFile:
             extents.add(run.base_offset, run.end_offset, self.position, run.bytes, run.max_timestamp_ms)
             payload_bytes += run.bytes
             buffers += run.batches
+        digest = chunk.digest_of(batch[CRC_AT:CRC_START] for batch in buffers[1:])
         buffers[0] = chunk.encode_header(
-            self.position, self._leader_epoch, self._append_time_ms, entries, payload_bytes
+            self.position, self._leader_epoch, self._append_time_ms, entries, payload_bytes, digest=digest
         )
         self._file.write(buffers, self.position - self._base_position)
         total_bytes = len(buffers[0]) + payload_bytes

@@ -3,23 +3,31 @@
 Strategy: two steps. On the loop the oldest segment is taken out as soon as no log keeps anything of it; cleaning takes
 out the segments that it has replaced. Their files are removed later: once nobody reads them, once all statements so
 far are on disk, and once the last checkpoint covers them. So a start always finds the end of each log and the state of
-its producers.
+its producers. Some files are not removed but renamed, for new segments to overwrite (`recycled`), unless the disk is
+nearly full.
 
 A check is cheap: it begins with the log that kept the oldest segment the last time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
 
-from hutong.foundation.errors import HutongError, StorageError, StorageShortage
+from hutong.foundation.errors import DiskFull, HutongError, StorageError, StorageShortage
 from hutong.journal.append.progress import Progress
 from hutong.journal.append.writer import Writer
 from hutong.journal.clean.cleaner import Cleaner, WhenFlushed
 from hutong.journal.clean.retention import is_alive
+from hutong.journal.files.disk import Disk
+from hutong.journal.files.recycled import RecycledFiles, is_worth_recycling, recycled_path
 from hutong.journal.files.segment import Segment
 from hutong.journal.format import chunk
 from hutong.journal.log import PartitionLog
 from hutong.journal.recover.checkpointer import Checkpointer
 from hutong.journal.resources import JournalPart, JournalResources
+
+_FREE_FACTOR: Final = 4  # files are recycled only while so many times their bound is free
 
 
 class Remover(JournalPart):
@@ -34,8 +42,11 @@ class Remover(JournalPart):
         checkpointer: Checkpointer,
         cleaner: Cleaner,
         when_flushed: WhenFlushed,
+        recycled: RecycledFiles,
     ) -> None:
         super().__init__(resources)
+        self._recycled = recycled
+        self._is_disk_full = False
         self._logs = logs
         self._progress = progress
         self._writer = writer
@@ -54,6 +65,8 @@ class Remover(JournalPart):
 
     def flushed(self) -> None:
         """Take out dead segments: the flushed position advanced."""
+        if self._is_stopped:
+            return
         if self._unused:
             self._remove_files()  # the disk may have been full
         if self._may_have_dead:
@@ -62,6 +75,40 @@ class Remover(JournalPart):
     def stop(self) -> None:
         """Remove nothing more: the next start finds what is dead."""
         self._is_stopped = True
+
+    def shortage_changed(self, shortage: StorageShortage | None) -> None:
+        """Give the space of recycled files back while the disk is full."""
+        self._is_disk_full = isinstance(shortage, DiskFull)
+        if self._is_disk_full:
+            self.remove_recycled()
+
+    def remove_recycled(self) -> None:
+        """Remove the files that wait for new segments."""
+        self._remove(self._recycled.take_all())
+
+    def _remove(self, paths: Sequence[Path]) -> None:
+        if paths:
+            self._jobs.submit(lambda: _remove(self._disk, paths), _is_removed)
+
+    def check_space(self) -> None:
+        """Remove recycled files if others have filled the disk meanwhile."""
+        paths = self._recycled.take_all()
+        if paths:
+            self._jobs.submit(lambda: self._with_space(paths), self._recycle)
+
+    def _with_space(self, paths: list[Path]) -> list[Path]:
+        """The files that may stay, on a worker; the others are removed."""
+        if self._has_space():
+            return paths
+        _remove(self._disk, paths)
+        return []
+
+    def _recycle(self, outcome: list[Path] | BaseException) -> None:
+        """Take in files that a worker has left for new segments."""
+        if isinstance(outcome, BaseException):
+            raise outcome
+        # The disk may have run full meanwhile.
+        self._remove(outcome if self._is_disk_full else self._recycled.add(outcome))
 
     def _take_out_dead(self) -> None:
         """Oldest first, and never the active one or one that is not flushed."""
@@ -110,34 +157,80 @@ class Remover(JournalPart):
     def _remove_files(self) -> None:
         """Remove the files that the last checkpoint covers, after a flush.
 
-        On a full disk the flush fails and removal goes on, to make room: the checkpoint holds the logs' ends.
+        On a full disk the flush fails and removal goes on, to make room: the checkpoint holds the logs' ends. A journal
+        that has failed removes nothing: the next start may not find the statement that a log starts later.
         """
         if self._is_stopped:
             return
         unused, self._unused = self._unused, []
 
-        def stated(_error: HutongError | None) -> None:
+        def stated(error: HutongError | None) -> None:
+            if error is not None and not isinstance(error, StorageShortage):
+                self._unused += unused
+                return
             removed = [segment for segment in unused if self._is_in_checkpoint(segment)]
             self._unused += [segment for segment in unused if segment not in removed]
             if removed:
-                self._jobs.submit(lambda: self._unlink(removed), lambda outcome: self._unlinked(removed, outcome))
+                room = 0 if self._is_disk_full else self._recycled.room
+                self._jobs.submit(
+                    lambda: self._release(removed, room), lambda outcome: self._released(removed, outcome)
+                )
 
         self._when_flushed(stated)
 
     def _is_in_checkpoint(self, segment: Segment) -> bool:
         return segment.next_position is not None and segment.next_position <= self._checkpointer.last_position
 
-    def _unlink(self, segments: list[Segment]) -> None:
-        """Remove their files, on a worker."""
-        for segment in segments:
-            self._disk.unlink(segment.path)
-            self._disk.unlink(segment.index_path)
-        self._disk.sync_directory(self._segments.directory)
+    def _release(self, segments: list[Segment], room: int) -> list[Path]:
+        """Rename the files of up to `room` segments and remove all others, on a worker. Returns the renamed ones."""
+        recycled: list[Path] = []
+        room = room if self._has_space() else 0
+        try:
+            for segment in segments:
+                if len(recycled) < room and is_worth_recycling(segment, self._settings):
+                    recycled += self._rename(segment)
+                self._disk.unlink(segment.path)
+                self._disk.unlink(segment.index_path)
+            # Before anything is written to the renamed: a crash must not give them back the names of segments.
+            self._disk.sync_directory(self._segments.directory)
+        except StorageError:
+            _remove(self._disk, recycled)
+            raise
+        return recycled
 
-    def _unlinked(self, removed: list[Segment], outcome: BaseException | None) -> None:
-        if isinstance(outcome, StorageShortage):
+    def _rename(self, segment: Segment) -> list[Path]:
+        path = recycled_path(segment)
+        # Also after a shortage in an earlier attempt, which may have got as far as this.
+        with suppress(StorageError):
+            self._disk.rename(segment.path, path)
+            return [path]
+        return []
+
+    def _has_space(self) -> bool:
+        """True if the disk is far from full. Blocks."""
+        wanted_bytes = _FREE_FACTOR * self._settings.recycled_bytes_max
+        with suppress(StorageError):
+            return wanted_bytes > 0 and self._disk.free_bytes(self._segments.directory) >= wanted_bytes
+        return False
+
+    def _released(self, removed: list[Segment], outcome: list[Path] | BaseException) -> None:
+        if isinstance(outcome, list):
+            self._recycle(outcome)
+        elif isinstance(outcome, StorageShortage):
             self._unused += removed  # tried again with the next flush: a name that is gone already is fine
         elif isinstance(outcome, StorageError):
             self._events.removal_failed(outcome)
-        elif isinstance(outcome, BaseException):
+        else:
             raise outcome
+
+
+def _remove(disk: Disk, paths: Sequence[Path]) -> None:
+    """Remove recycled files. Blocks. What cannot be removed the next start removes."""
+    for path in paths:
+        with suppress(StorageError):
+            disk.unlink(path)
+
+
+def _is_removed(outcome: BaseException | None) -> None:
+    if outcome is not None:
+        raise outcome

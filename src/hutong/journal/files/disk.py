@@ -152,6 +152,10 @@ class RealFile:
         self._link = f"/proc/self/fd/{descriptor}"
         self._path = path
 
+    @property
+    def descriptor(self) -> int:
+        return self._descriptor
+
     def write(self, buffers: Sequence[Buffer], position: int) -> None:
         with _translated("write", self._path):
             # POSIX takes no more buffers in one call; a flush of many small chunks may have more.
@@ -211,6 +215,15 @@ class RealFile:
             os.fdatasync(self._descriptor)
         except OSError as error:
             raise FlushFailed(f"cannot flush {self._path}: {error.strerror}") from error
+        self._check_name()
+
+    def flushed_by_kernel(self, error: int) -> None:
+        """As `flush`, after a flush that the kernel was asked for in another way; `error` is its errno, or 0."""
+        if error:
+            raise FlushFailed(f"cannot flush {self._path}: {os.strerror(error)}")
+        self._check_name()
+
+    def _check_name(self) -> None:
         # A file that was removed from a running node would otherwise be missed only at the next start.
         if not self._has_name():
             raise FlushFailed(f"cannot flush {self._path}: it was removed while it was in use")

@@ -115,6 +115,7 @@ class Segment:
         "path",
         "range_end",
         "readers",
+        "stale_bytes",
     )
 
     def __init__(self, base_position: int, path: Path) -> None:
@@ -128,6 +129,7 @@ class Segment:
         self.path = path
         self.file: DiskFile | None = None
         self.allocated_bytes = 0
+        self.stale_bytes = 0  # of a recycled file: up to here it may hold bytes of its former life
         self.index: SegmentIndex | None = None  # always there for the active one, loaded on demand for others
         self.readers = 0  # disk reads in flight; the file stays open for them even when the segment is deleted
         self.is_complete = False  # flushed, of its exact size and indexed: only readers still use its file

@@ -3,12 +3,17 @@
     40 bytes   magic, CRC-32C of the rest of the header, version, entry count, unflushed bytes, total bytes, leader
                epoch, position, append wall time
     40 bytes   per entry: partition id, kind, base offset, offset count, start, bytes, batch count, max timestamp
+    4 bytes    digest: CRC-32C of the CRC fields of all batches, in order (since version 3)
     ...        each entry's RecordBatches v2 back to back, in entry order
 
 Strategy: a CRC protects the header, which also names its own position, so that a chunk found at a place where
 it was not written is recognised (misdirected writes, blocks left over from another file). The payload is protected
 by the CRC that every batch carries; what that CRC leaves out (base offset, length, leader epoch) follows from the
 entry. An entry without bytes is a statement about its log: where it now starts, or that it is deleted.
+
+The digest ties the payload to its header. Files of segments are recycled, so a write that a crash has torn may leave a
+new header in front of stale batches. Those are sound in themselves, and may have the very offsets that the entry names.
+A digest of their CRCs shows that they are others, and costs no second pass over the payload.
 
 A header also holds the number of bytes before it that were not flushed yet when it was made. So a chunk proves that
 everything before those bytes was on disk. If a sound chunk proves that of a damaged place, the place has rotted. A torn
@@ -19,7 +24,7 @@ Numbers are big-endian, as in the batches. Knows nothing of files.
 """
 
 import struct
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Final, NamedTuple, cast
 
 from hutong.foundation.checksum import crc32c
@@ -27,7 +32,8 @@ from hutong.foundation.errors import CorruptData
 from hutong.wire.buffer import Buffer
 
 MAGIC: Final = b"HtCk"
-VERSION: Final = 2
+VERSION: Final = 3
+_VERSION_WITHOUT_DIGEST: Final = 2
 FIXED: Final = struct.Struct(">4sIHHIIiQq")
 ENTRY: Final = struct.Struct(">IIqIIIIq")
 ENTRIES_MAX: Final = 65_535  # of one chunk: bounds what a damaged count can make a reader ask for
@@ -46,6 +52,7 @@ _KEY: Final = struct.Struct(">II")
 _WORD: Final = struct.Struct(">I")
 _COUNT: Final = struct.Struct(">H")
 _COUNT_AT: Final = 10  # behind magic, CRC and version
+_DIGEST_BYTES: Final = {_VERSION_WITHOUT_DIGEST: 0, VERSION: _WORD.size}  # of each version that is read
 
 
 class LogRun(NamedTuple):
@@ -70,6 +77,7 @@ class Chunk:
 
     __slots__ = (
         "append_time_ms",
+        "digest",
         "end",
         "entries",
         "entry_count",
@@ -88,15 +96,17 @@ class Chunk:
         entry_count: int,
         entries: bytes,
         unflushed_bytes: int = FLUSH_UNKNOWN,
+        digest: int | None = None,
     ) -> None:
         self.position = position
         self.end = position + total_bytes
-        self.header_bytes = FIXED.size + entry_count * ENTRY.size
+        self.header_bytes = FIXED.size + len(entries) + (0 if digest is None else _WORD.size)
         self.leader_epoch = leader_epoch
         self.append_time_ms = append_time_ms
         self.entry_count = entry_count
         self.entries = entries  # packed
         self.unflushed_bytes = unflushed_bytes
+        self.digest = digest  # None in a chunk of a version without one
 
     @property
     def flushed_position(self) -> int:
@@ -114,8 +124,14 @@ def entry_count_at(buffer: Buffer, offset: int) -> int:
     return cast(int, _COUNT.unpack_from(buffer, offset + _COUNT_AT)[0])
 
 
-def header_bytes_for(entry_count: int) -> int:
-    return FIXED.size + entry_count * ENTRY.size
+def header_bytes_for(entry_count: int, version: int = VERSION) -> int:
+    """The size of a header with that many entries. `version` is one that is read."""
+    return FIXED.size + entry_count * ENTRY.size + _DIGEST_BYTES[version]
+
+
+def digest_of(batch_crcs: Iterable[Buffer]) -> int:
+    """The digest of batches with these CRC fields, four bytes each."""
+    return crc32c(b"".join(batch_crcs))
 
 
 def encode_header(
@@ -125,16 +141,26 @@ def encode_header(
     entries: list[bytes],
     payload_bytes: int,
     unflushed_bytes: int = FLUSH_UNKNOWN,
+    *,
+    digest: int,
 ) -> bytes:
     """The header of a chunk whose packed `entries` describe `payload_bytes` bytes of batches.
 
     `unflushed_bytes` is how many before it are not flushed yet; what is written outside the stream says nothing.
     """
     count = len(entries)
-    total_bytes = FIXED.size + count * ENTRY.size + payload_bytes
+    total_bytes = FIXED.size + count * ENTRY.size + _WORD.size + payload_bytes
     fixed = _FIXED_CHECKED.pack(VERSION, count, unflushed_bytes, total_bytes, leader_epoch, position, append_time_ms)
-    checked = fixed + b"".join(entries)
+    checked = b"".join((fixed, *entries, _WORD.pack(digest)))
     return MAGIC + _WORD.pack(crc32c(checked)) + checked
+
+
+def may_begin(buffer: Buffer, offset: int, position: int) -> bool:
+    """False if the magic at `offset` begins no header that was written for `position`; unchecked otherwise."""
+    if len(buffer) - offset < FIXED.size:
+        return False
+    own_position: int = FIXED.unpack_from(buffer, offset)[-2]
+    return own_position == position
 
 
 def header_bytes_at(buffer: Buffer, offset: int, position: int) -> int:
@@ -149,11 +175,12 @@ def header_bytes_at(buffer: Buffer, offset: int, position: int) -> int:
         if not any(buffer[offset : offset + FIXED.size]):
             return 0
         raise CorruptData(f"no chunk begins at position {position}")
-    header_bytes: int = FIXED.size + entry_count * ENTRY.size
     # Unchecked numbers must not make a reader ask for gigabytes; the CRC follows once the header is whole.
-    if version != VERSION or not entry_count or not header_bytes <= total_bytes <= CHUNK_BYTES_MAX:
-        raise CorruptData(f"the chunk header at position {position} is damaged")
-    return header_bytes
+    if version in _DIGEST_BYTES and entry_count:
+        header_bytes = header_bytes_for(entry_count, version)
+        if header_bytes <= total_bytes <= CHUNK_BYTES_MAX:
+            return header_bytes
+    raise CorruptData(f"the chunk header at position {position} is damaged")
 
 
 def parse_header(buffer: Buffer, offset: int, position: int) -> Chunk:
@@ -162,14 +189,17 @@ def parse_header(buffer: Buffer, offset: int, position: int) -> Chunk:
     if not header_bytes:
         raise CorruptData(f"no chunk begins at position {position}")
     header = bytes(buffer[offset : offset + header_bytes])
-    _, crc, _, count, unflushed_bytes, total_bytes, leader_epoch, own_position, append_time_ms = FIXED.unpack_from(
-        header
+    _, crc, version, count, unflushed_bytes, total_bytes, leader_epoch, own_position, append_time_ms = (
+        FIXED.unpack_from(header)
     )
     if len(header) < header_bytes or crc32c(memoryview(header)[_CHECKED_FROM:]) != crc:
         raise CorruptData(f"the chunk header at position {position} fails its check")
     if own_position != position:
         raise CorruptData(f"the chunk at position {position} was written for position {own_position}")
-    chunk = Chunk(position, total_bytes, leader_epoch, append_time_ms, count, header[FIXED.size :], unflushed_bytes)
+    entries_end = header_bytes - _DIGEST_BYTES[version]
+    digest = None if entries_end == header_bytes else _WORD.unpack_from(header, entries_end)[0]
+    entries = header[FIXED.size : entries_end]
+    chunk = Chunk(position, total_bytes, leader_epoch, append_time_ms, count, entries, unflushed_bytes, digest)
     _check_layout(chunk)
     return chunk
 
@@ -181,11 +211,12 @@ def find_run(buffer: Buffer, offset: int, position: int, partition_id: int) -> t
     """
     magic, crc, version, count, _, total_bytes, leader_epoch, own_position, _ = FIXED.unpack_from(buffer, offset)
     entries = offset + FIXED.size
-    end = entries + count * ENTRY.size
+    entries_end = entries + count * ENTRY.size
+    end = entries_end + _DIGEST_BYTES.get(version, 0)
     header = memoryview(buffer)[offset:end]
     if (
         magic != MAGIC
-        or version != VERSION
+        or version not in _DIGEST_BYTES
         or len(header) < end - offset
         or crc32c(header[_CHECKED_FROM:]) != crc
         or not count
@@ -193,7 +224,7 @@ def find_run(buffer: Buffer, offset: int, position: int, partition_id: int) -> t
         raise CorruptData(f"the chunk header at position {position} fails its check")
     if own_position != position:
         raise CorruptData(f"the chunk at position {position} was written for position {own_position}")
-    found = entries if count == 1 else entries + _entry_at(bytes(header[FIXED.size :]), partition_id)
+    found = entries if count == 1 else entries + _entry_at(bytes(buffer[entries:entries_end]), partition_id)
     run = None
     if found >= entries:
         number, kind, base, offsets, start, size, batches, timestamp = ENTRY.unpack_from(buffer, found)
@@ -214,35 +245,40 @@ def _entry_at(entries: bytes, partition_id: int) -> int:
 
 
 def version_of(buffer: Buffer, offset: int) -> int | None:
-    """The version in which the chunk at `offset` was written, where that is another one; None where it only rotted.
+    """The version in which the chunk at `offset` was written, where that is unknown; None where it only rotted.
 
     Magic, CRC and version stay where they are in every version. A header that fits its CRC once the version is put
-    right was written by this one.
+    right was written in one that is known.
     """
     magic, crc, version, count, *_ = FIXED.unpack_from(buffer, offset)
-    if magic != MAGIC or version in (0, VERSION):
+    if magic != MAGIC or version == 0 or version in _DIGEST_BYTES:
         return None
-    header = bytearray(buffer[offset : offset + header_bytes_for(count)])
-    _COUNT.pack_into(header, _CHECKED_FROM, VERSION)
-    return None if crc32c(header[_CHECKED_FROM:]) == crc else cast(int, version)
+    for known in _DIGEST_BYTES:
+        header = bytearray(buffer[offset : offset + header_bytes_for(count, known)])
+        _COUNT.pack_into(header, _CHECKED_FROM, known)
+        if crc32c(header[_CHECKED_FROM:]) == crc:
+            return None
+    return cast(int, version)
 
 
-def with_lost(header: Chunk, lost: Container[int]) -> bytes:
-    """The same header with the entries of these numbers marked as lost."""
-    entries = []
+def with_lost(whole: Buffer, header: Chunk, lost: Container[int]) -> bytes:
+    """The header of the chunk that `whole` begins with, the entries of these numbers marked as lost.
+
+    It keeps its version, and with that its size: the batches behind it stay in their places.
+    """
+    encoded = bytearray(whole[: header.header_bytes])
     for number, entry in enumerate(ENTRY.iter_unpack(header.entries)):
-        partition_id, kind, *rest = entry
-        entries.append(ENTRY.pack(partition_id, LOST if number in lost else kind, *rest))
-    payload_bytes = header.end - header.position - header.header_bytes
-    return encode_header(
-        header.position, header.leader_epoch, header.append_time_ms, entries, payload_bytes, header.unflushed_bytes
-    )
+        if number in lost:
+            ENTRY.pack_into(encoded, FIXED.size + number * ENTRY.size, entry[0], LOST, *entry[2:])
+    _WORD.pack_into(encoded, len(MAGIC), crc32c(encoded[_CHECKED_FROM:]))
+    return bytes(encoded)
 
 
 def encode_bridge(position: int, end: int) -> bytes:
     """The header of a chunk without batches that replaces everything from `position` to before `end`."""
     payload_bytes = end - position - header_bytes_for(1)
-    return encode_header(position, 0, 0, [ENTRY.pack(0, LOST, 0, 0, 0, payload_bytes, 0, -1)], payload_bytes)
+    lost = ENTRY.pack(0, LOST, 0, 0, 0, payload_bytes, 0, -1)
+    return encode_header(position, 0, 0, [lost], payload_bytes, digest=0)
 
 
 def _check_layout(chunk: Chunk) -> None:

@@ -120,6 +120,18 @@ class Extents:
             self.max_timestamps[number],
         )
 
+    def between(self, first: int, end: int) -> list[Extent]:
+        """The extents from number `first` to before `end`, those that there are."""
+        return list(
+            map(
+                Extent,
+                self.base_offsets[first:end],
+                self.first_positions[first:end],
+                self.last_positions[first:end],
+                self.max_timestamps[first:end],
+            )
+        )
+
     @property
     def max_timestamp_ms(self) -> int:
         return max(self.max_timestamps, default=NO_TIMESTAMP)

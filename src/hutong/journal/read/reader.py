@@ -18,7 +18,7 @@ from hutong.journal.files.disk import DiskFile
 from hutong.journal.files.segment import Segment
 from hutong.journal.format.index import Extent, Extents, SegmentIndex
 from hutong.journal.read.read_failures import ReadFailures
-from hutong.journal.read.read_memory import ReadMemory
+from hutong.journal.read.read_memory import LARGE_BYTES, SMALL_BYTES, ReadMemory
 from hutong.journal.read.rebuild import load_or_rebuild_index, rebuild_index
 from hutong.journal.read.walk import WINDOW_BYTES_MAX, WINDOW_BYTES_MIN, SegmentWindow, Walk, WouldBlock
 from hutong.journal.resources import JournalPart, JournalResources
@@ -94,8 +94,15 @@ class JournalReader(JournalPart):
         if successor is not None:
             read = replace(read, segment=successor, extents=None)
         segment, known_file = read.segment, read.segment.file
-        # Lent on the loop: `ReadMemory` serves one thread.
-        lent = [self._memory.lend(max(read.read_ahead_bytes, WINDOW_BYTES_MIN))]
+        # Nobody kept its file open, so that may be another segment's by now (`recycled`).
+        if segment.is_doomed and not segment.readers:
+            then(StorageError(f"{segment.path} was removed"))
+            return
+        # Lent on the loop: `ReadMemory` serves one thread. Enough for all of it: each page of new memory costs a fault.
+        # One more than its bytes need, since a run that does not fit the rest of one piece begins the next.
+        is_large = read.size > SMALL_BYTES
+        piece = LARGE_BYTES if is_large else max(read.read_ahead_bytes, WINDOW_BYTES_MIN)
+        lent = [self._memory.lend(piece) for _ in range(2 + read.size // LARGE_BYTES if is_large else 1)]
 
         def ended(outcome: _Outcome[T] | BaseException) -> None:
             if isinstance(outcome, BaseException):

@@ -4,6 +4,7 @@ Strategy: the window is a stretch of the file, brought into an arena of memory b
 past the window is completed by a read behind it into the same arena. So nothing is read twice, and a run that straddles
 two reads is still one view. A read brings more while most of its bytes are wanted (a partition read from end to end)
 and less while they are not (one quiet partition among a thousand busy ones), so that reading ahead follows demand.
+Behind a wide stretch of other partitions only what is wanted is read: the header, then the run.
 
 Batches that a walk returns have passed its checks: the chunk's header guarantees the place and the offsets of a run,
 each batch's own CRC the rest. Damage ends a read; a read that begins there fails with CorruptData.
@@ -11,7 +12,9 @@ each batch's own CRC the rest. Damage ends a read; a read that begins there fail
 Runs on the loop and on workers alike; knows nothing of either.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
 
 from hutong.foundation.errors import CorruptData, HutongError
@@ -27,7 +30,12 @@ WINDOW_BYTES_MAX: Final = 1024 * 1024
 _SEARCH_BYTES: Final = 128 * 1024
 EXTENTS_PLANNED_MAX: Final = 256
 _ONE_ENTRY_BYTES: Final = chunk.header_bytes_for(1)
-LOADS_ON_LOOP_MAX: Final = 16  # a read on the loop brings what these find, so that it never holds the loop up
+_HOLE_BYTES_MIN: Final = 64 * 1024  # of foreign bytes, which cost more to copy than one more read of the file
+_HEADER_BYTES_READ: Final = 4096  # at least: a chunk header of a hundred partitions
+_END_SHARE: Final = 4  # a read that lacks at most one in so many of its bytes ends with a whole run
+_RUN_BYTES_AT_ONCE: Final = 2 * 1024 * 1024  # of a run of which a part is wanted; a larger one holds large batches
+LOADS_ON_LOOP_MAX: Final = 64  # a read on the loop brings what these find, so that it never holds the loop up
+LOADED_ON_LOOP_MAX: Final = 4 * 1024 * 1024  # the same in bytes, with those of other partitions
 
 
 class WouldBlock(HutongError):
@@ -62,12 +70,14 @@ class SegmentWindow:
         self._loaded_bytes = 0  # by the latest read of the file
         self._used_bytes = 0  # of those
         self._is_used = False  # whether somebody may hold a view of the window
+        self._header_bytes = _HEADER_BYTES_READ  # the next chunk header is likely to be as long as the latest
         self._loads = 0
+        self._loaded_total = 0  # bytes
 
     @property
     def is_spent(self) -> bool:
         """True if the loop has read enough for one time; only a worker may continue."""
-        return self._is_cached_only and self._loads >= LOADS_ON_LOOP_MAX
+        return self._is_cached_only and (self._loads >= LOADS_ON_LOOP_MAX or self._loaded_total >= LOADED_ON_LOOP_MAX)
 
     def view(self, position: int, count: int) -> memoryview:
         """The bytes there; to be kept only once they are `count_used`.
@@ -85,21 +95,24 @@ class SegmentWindow:
         self._used_bytes += count
         self._is_used = True
 
-    def find(self, pattern: bytes, position: int, end_position: int) -> int:
-        """The next position of `pattern` from `position` on, `end_position` if there is none. Raises StorageError.
+    def find_header(self, position: int, end_position: int) -> int:
+        """The next place from `position` on that looks like a header written for it, else `end_position`.
 
-        Bypasses the window: the searched bytes are not wanted.
+        Bypasses the window: the searched bytes are not wanted. Raises StorageError.
         """
-        while end_position - position >= len(pattern):
+        while end_position - position >= chunk.FIXED.size:
             content = bytes(self._file.read(min(_SEARCH_BYTES, end_position - position), position - self.base_position))
-            at = content.find(pattern)
-            if at >= 0:
-                return position + at
             # The file is shorter than the journal expects: nothing more can be found.
-            if len(content) < len(pattern):
+            if len(content) < chunk.FIXED.size:
                 break
-            # Overlap by all but one byte of the pattern, which may straddle two reads.
-            position += len(content) - len(pattern) + 1
+            at = content.find(chunk.MAGIC)
+            while at >= 0:
+                # A recycled file has hundreds of thousands of stale headers, which name other positions.
+                if chunk.may_begin(content, at, position + at):
+                    return position + at
+                at = content.find(chunk.MAGIC, at + 1)
+            # Overlap by all but one byte of a header, which may straddle two reads.
+            position += len(content) - chunk.FIXED.size + 1
         return end_position
 
     def chunk_at(self, position: int) -> chunk.Chunk:
@@ -112,18 +125,40 @@ class SegmentWindow:
         at = position - self._start + self._base
         # The header of a chunk with one entry is in the window already; a longer one may continue beyond it.
         if at < self._base or at + _ONE_ENTRY_BYTES > self._filled or chunk.entry_count_at(self._arena, at) > 1:
+            self._bring_header(position)
             header_bytes = chunk.header_bytes_at(self.view(position, chunk.FIXED.size), 0, position)
             self.view(position, max(header_bytes, chunk.FIXED.size))
+            self._header_bytes = max(header_bytes, _HEADER_BYTES_READ)
             at = position - self._start + self._base
         return chunk.find_run(self._arena, at, position, partition_id)
+
+    def bring(self, position: int, count: int) -> None:
+        """Try to have these bytes in the window after one read. Raises only StorageError: `view` reports what lacks."""
+        at = position - self._start + self._base
+        count = min(count, self.end_position - position)
+        if self._base <= at and at + count <= self._filled:
+            return
+        with suppress(CorruptData, WouldBlock):
+            self._load(position, count)
+
+    def _bring_header(self, position: int) -> None:
+        """Read a chunk header alone where foreign bytes were left out before it: its runs may be far behind it."""
+        if self._is_behind_hole(position):
+            self.bring(position, self._header_bytes)
+
+    def _is_behind_hole(self, position: int) -> bool:
+        """True if so many bytes between the window and `position` are not wanted that more of them may follow."""
+        return self._loaded_bytes > 0 and position - self._start + self._base > self._filled + _HOLE_BYTES_MIN
 
     def _load(self, position: int, count: int) -> int:
         """Read at least `count` bytes; returns their place in the arena."""
         self._loads += 1
         # A long search on the loop would delay everything else: a worker takes over.
-        if self._is_cached_only and self._loads > 2 * LOADS_ON_LOOP_MAX:
+        if self._is_cached_only and (
+            self._loads > 2 * LOADS_ON_LOOP_MAX or self._loaded_total > 2 * LOADED_ON_LOOP_MAX
+        ):
             raise WouldBlock("the next batch is too far away")
-        wanted = min(max(count, self._next_size()), self.end_position - position)
+        wanted = min(self._next_size(position, count), self.end_position - position)
         if wanted < count:
             raise CorruptData(f"what begins at position {position} goes on beyond the end of the segment")
         at = position - self._start + self._base
@@ -140,7 +175,7 @@ class SegmentWindow:
             raise CorruptData(f"the segment's file ends before position {position + count}")
         return at
 
-    def _next_size(self) -> int:
+    def _next_size(self, position: int, count: int) -> int:
         """The size of the next read, by the share of the latest one that was wanted."""
         if self._loaded_bytes:
             # Foreign bytes are read along while they are at most half, as in `JournalReader._read_ahead_bytes`.
@@ -148,7 +183,7 @@ class SegmentWindow:
             size = self._size * 2 if is_wanted else self._size // 2
             self._size = min(max(size, WINDOW_BYTES_MIN), WINDOW_BYTES_MAX)
             self._used_bytes = 0
-        return self._size
+        return count if self._is_behind_hole(position) else max(count, self._size)
 
     def _begin(self, position: int, wanted: int) -> int:
         """Begin the window at `position`, with room for `wanted` bytes; returns its place in the arena."""
@@ -169,6 +204,7 @@ class SegmentWindow:
         file = self._file
         self._loaded_bytes = file.read_cached_into(buffer, at) if self._is_cached_only else file.read_into(buffer, at)
         self._filled += self._loaded_bytes
+        self._loaded_total += self._loaded_bytes
 
 
 class Walk:
@@ -208,7 +244,11 @@ class Walk:
                     continue
                 if run.base_offset >= limit:
                     break
-                view, is_last = self._take(run, offset, limit, max_bytes - found_bytes, at_least_one and not found)
+                # A read that ends inside a run makes the next one begin there, and bring what comes before it again.
+                left = max_bytes - found_bytes
+                if found and left < run.bytes and left <= max_bytes // _END_SHARE:
+                    break
+                view, is_last = self._take(run, offset, limit, left, at_least_one and not found)
                 if view:
                     self._window.count_used(len(view))
                     found.append(view)
@@ -251,6 +291,10 @@ class Walk:
         """
         first = first_offset = -1
         last = run.position
+        # One read of the file for all headers and what is wanted behind them, instead of one for each batch.
+        needed = run.bytes if run.base_offset < offset else min(run.bytes, max_bytes + HEADER_BYTES)
+        if needed <= _RUN_BYTES_AT_ONCE:
+            self._window.bring(run.position, needed)
         try:
             for position, end, next_offset, base_offset, end_offset in self._steps(run):
                 if base_offset >= limit or (first >= 0 and end - first > max_bytes):
@@ -313,6 +357,6 @@ def _corrupt(damage: Damage, position: int) -> CorruptData:
 def extents_from(extents: Extents, offset: int, limit: int, max_bytes: int, interval_bytes: int) -> list[Extent]:
     """The extents that a read of `max_bytes` from `offset` up to `limit` may need."""
     first = extents.number_for(offset)
-    count = min(EXTENTS_PLANNED_MAX, max_bytes // max(1, interval_bytes) + 2, len(extents) - first)
-    planned = [extents[number] for number in range(first, first + count)]
-    return [extent for extent in planned if extent.base_offset < limit]
+    # Those that begin before the limit; runs may be far larger than the interval, so these are a few too many.
+    end = min(first + EXTENTS_PLANNED_MAX, first + max_bytes // max(1, interval_bytes) + 2)
+    return extents.between(first, min(end, bisect_left(extents.base_offsets, limit)))

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from hutong.foundation.errors import CorruptData, UnknownFormat
 from hutong.journal.files.disk import Disk, read_file
+from hutong.journal.files.recycled import RECYCLED_SUFFIX
 from hutong.journal.files.segment import INDEX_SUFFIX, SEGMENT_SUFFIX, checked_size, select_segments
 from hutong.journal.format import chunk
 from hutong.journal.format.clean_offsets import CLEAN_OFFSETS_NAME, parse_clean_offsets
@@ -221,7 +222,11 @@ class Inspector:
                 known = f"damaged: {error}; compacted logs will be cleaned from their start"
             return FileRow(name, "clean offsets", size, known)
         # A segment that is still here but not in `segments` was replaced by cleaning, and its removal has not come yet.
-        kinds = ((SET_ASIDE_SUFFIX, "set aside"), (SEGMENT_SUFFIX, "replaced segment"))
+        kinds = (
+            (SET_ASIDE_SUFFIX, "set aside"),
+            (SEGMENT_SUFFIX, "replaced segment"),
+            (RECYCLED_SUFFIX, "recycled, for a new segment"),
+        )
         kind = next((kind for suffix, kind in kinds if name.endswith(suffix)), "left over")
         return FileRow(name, kind, size, "")
 

@@ -67,7 +67,8 @@ def _give_up(
         disk.sync_directory(directory)
         if entries:
             window = SegmentWindow(file, segment.base_position, end_position, WINDOW_BYTES_MIN, is_cached_only=False)
-            header = chunk.with_lost(window.chunk_at(position), entries)
+            damaged = window.chunk_at(position)
+            header = chunk.with_lost(window.view(position, damaged.header_bytes), damaged, entries)
         else:
             header = chunk.encode_bridge(position, end_position)
             if end_position - segment.base_position > size:

@@ -31,7 +31,7 @@ def chunks_behind(window: SegmentWindow, position: int, end_position: int) -> It
     while at < end_position:
         found = _chunk_at(window, at, end_position)
         if found is None:
-            at = window.find(chunk.MAGIC, at + 1, end_position)
+            at = window.find_header(at + 1, end_position)
         else:
             yield found
             at = found.end

@@ -54,8 +54,24 @@ def scan_chunks(window: SegmentWindow, position: int, end_position: int) -> Iter
             raise CorruptData(f"the chunk at position {position} is cut off")
         whole = window.view(position, header.end - position)
         window.count_used(len(whole))
-        yield ScannedChunk(header, [_scan_run(header, run, whole) for run in header.runs()])
+        scanned = ScannedChunk(header, [_scan_run(header, run, whole) for run in header.runs()])
+        _check_digest(scanned)
+        yield scanned
         position = header.end
+
+
+def _check_digest(scanned: ScannedChunk) -> None:
+    """Raise CorruptData where sound batches are not those that were written with this header.
+
+    A torn write into a recycled file can leave stale ones behind a new header (see `chunk`).
+    """
+    header, runs = scanned
+    # The batches of a lost run are gone, so the digest of all of them cannot be made any more.
+    if header.digest is None or any(scanned_run.run.kind == chunk.LOST for scanned_run in runs):
+        return
+    crcs = [batch.crc.to_bytes(4, "big") for scanned_run in runs for batch in scanned_run.batches]
+    if chunk.digest_of(crcs) != header.digest:
+        raise CorruptData(f"the batches of the chunk at position {header.position} were not written with its header")
 
 
 def damaged_runs(window: SegmentWindow, header: chunk.Chunk) -> list[int]:

@@ -6,6 +6,11 @@ millisecond, and what has survived two is frozen as well. So the oldest generati
 ever costs more than the few objects made since the last. With the interpreter's own thresholds a thousand busy
 partitions spend a tenth of the processor here, in pauses of up to 50 ms (`bench stalls`).
 
+The interpreter begins a collection when there are most new objects: in a busy node those of the requests that wait for
+a flush, ten thousand at a time, all alive. A moment later they are answered and gone. So `check`, which the monitor of
+stalls calls every few milliseconds, collects as soon as it finds just enough new objects to be worth it; the longer it
+finds more, the more it allows. The interpreter's threshold is left for growth that comes faster.
+
 A cycle that was frozen alive is not found after its death. Hence a sweep through everything, which takes as long as the
 heap is large: when it is due and nobody works, or at last when it is long overdue.
 
@@ -20,8 +25,10 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.histograms import Histogram
 from hutong.foundation.timers import Timer, TimerWheel
 
-YOUNG_OBJECTS: Final = 10_000  # more objects than were freed: a collection takes about a millisecond
-YOUNG_LOOKS: Final = 4  # a second look, at what survived so many first ones, takes four at the worst
+WORTH_OBJECTS: Final = 2_000  # more objects than were freed: a collection takes half a millisecond
+PATIENCE_OBJECTS: Final = 25  # allowed more with each check in vain: three times as many after a second
+YOUNG_OBJECTS: Final = 15_000  # the interpreter collects by itself; about seven milliseconds
+YOUNG_LOOKS: Final = 4  # a second look, at what survived so many first ones
 _OLD_LOOKS: Final = 1_000  # never reached: a second look empties what would be counted
 CHECK_INTERVAL_MS: Final = 1_000
 SWEEP_DUE_MS: Final = 10 * 60_000
@@ -50,7 +57,10 @@ class Collector:
         self._work_count = work_count
         self._thresholds = gc.get_threshold()
         self._begun_us = 0
+        self._begun_young = 0
         self._is_sweeping = False
+        self._allowed = WORTH_OBJECTS  # new objects that `check` collects
+        self._looks = 0
         self._swept_at_ms = 0
         self._last_work_count = 0
         self._timer: Timer | None = None
@@ -71,6 +81,22 @@ class Collector:
             gc.callbacks.remove(self._collecting)
         gc.set_threshold(*self._thresholds)
         gc.unfreeze()
+
+    def check(self) -> None:
+        """Collect new objects if there are few of them for the moment, and enough to be worth it."""
+        # A node inside a program never starts this, and leaves the program's collector alone.
+        if self._timer is None:
+            return
+        young = gc.get_count()[0]
+        if young < WORTH_OBJECTS:
+            return
+        # Most of them are in use at the moment, and looking at them is of no use: they may be gone at the next check.
+        if young > self._allowed:
+            self._allowed += PATIENCE_OBJECTS
+            return
+        self._allowed = WORTH_OBJECTS
+        self._looks += 1
+        gc.collect(1 if self._looks % YOUNG_LOOKS == 0 else 0)
 
     def sweep(self) -> None:
         """Collect everything, also what is frozen, and freeze what is alive."""
@@ -100,8 +126,10 @@ class Collector:
             return
         if phase == "start":
             self._begun_us = self._clock.monotonic_us()
+            self._begun_young = gc.get_count()[0]
             return
-        if info["generation"] > 0:
+        # After a long one as well: most of what it found is in use, and a second look would take as long.
+        if info["generation"] > 0 or self._begun_young > YOUNG_OBJECTS // 2:
             gc.freeze()
         took_us = self._clock.monotonic_us() - self._begun_us
         self.collected_objects_total += info["collected"]

@@ -40,7 +40,9 @@ class StallMonitor:
         clock: Clock,
         interval_ms: int = INTERVAL_MS,
         processor_us: Callable[[], int] = thread_processor_us,
+        checked: Callable[[], None] = lambda: None,
     ) -> None:
+        """`checked` is called after each check of a loop that works; what it does counts as the loop's work."""
         self.lateness_us = Histogram()
         self.work_us = Histogram()
         self.longest_us = 0
@@ -49,6 +51,7 @@ class StallMonitor:
         self._clock = clock
         self._interval_ms = interval_ms
         self._processor_us = processor_us
+        self._checked = checked
         self._due_us = 0
         self._worked_us = 0  # by the loop's thread, when it was last looked at
         self._quiet_looks = 0
@@ -88,6 +91,7 @@ class StallMonitor:
         if self._quiet_looks < QUIET_LOOKS:
             self._is_resting = False
             self._arm(self._interval_ms)
+            self._checked()
             return
         self._arm(REST_INTERVAL_MS)
         if not self._is_resting:

@@ -54,12 +54,13 @@ def load(
     config_file: Path | None = None,
     environment: Mapping[str, str] | None = None,
     flags: Mapping[str, str | tuple[str, ...]] | None = None,
+    flag_source: str = "flag",
 ) -> Effective:
     """Merge the sources.
 
     `config_file` defaults to the one named by HUTONG_CONFIG; `flags` maps `section.key` to its text, or to its texts
-    where the setting has several. Raises UsageError (exit code 66 for an unreadable file, 78 for a wrong value or an
-    unknown key).
+    where the setting has several; errors name `flag_source` as their origin. Raises UsageError (exit code 66 for an
+    unreadable file, 78 for a wrong value or an unknown key).
     """
     environment = os.environ if environment is None else environment
     if config_file is None and environment.get(CONFIG_FILE_VARIABLE):
@@ -68,7 +69,7 @@ def load(
     entries = [  # a later source wins over an earlier one
         *(_file_entries(config_file, known) if config_file else ()),
         *_environment_entries(environment, known),
-        *_flag_entries(flags or {}, known),
+        *_flag_entries(flags or {}, known, flag_source),
     ]
     settings, sources = Settings(), dict.fromkeys(known, "default")
     # Sections are frozen, so each value makes a new one: a few dozen copies once, and nobody changes settings later.
@@ -166,11 +167,13 @@ def _environment_entries(environment: Mapping[str, str], known: Mapping[str, Set
         yield by_variable[variable], raw, variable
 
 
-def _flag_entries(flags: Mapping[str, str | tuple[str, ...]], known: Mapping[str, Setting]) -> Iterator[SourcedValue]:
+def _flag_entries(
+    flags: Mapping[str, str | tuple[str, ...]], known: Mapping[str, Setting], source: str
+) -> Iterator[SourcedValue]:
     for name, raw in flags.items():
         if name not in known:
-            raise _unknown(name, "flag", known)
-        yield known[name], raw, "flag"
+            raise _unknown(name, source, known)
+        yield known[name], raw, source
 
 
 def _of_kind(kind: object, raw: object) -> object:

@@ -23,6 +23,7 @@ from hutong.journal.settings import JournalSettings
 from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.runtime import Runtime
 from hutong.runtime.watch.blocked import BlockedLimits
+from hutong.scheduler.machine import Scheduler
 from hutong.security.decisions import Decisions
 from hutong.server.configuration.settings import Settings, all_settings
 from hutong.server.listeners.plans import OpenListener
@@ -34,7 +35,10 @@ _log = logging.getLogger("hutong.node")
 _SECOND_MS: Final = 1_000
 _MINUTE_MS: Final = 60_000
 _MEBIBYTE: Final = 1024 * 1024
-_DISK_READ_MAILBOX_MAX: Final = 10_000  # partitions on disk that one connection may have asked for
+_DISK_READ_MAILBOX_MAX: Final = 10_000  # partitions on disk that one group may have asked for
+_DISK_READ_QUOTA_US: Final = 100  # of the loop, for a turn: one read during flushes, or several small ones
+_DISK_READ_QUANTUM: Final = 64 * 1024  # a smaller read costs the node about as much
+_DISK_READ_CREDIT: Final = 2 * 1024 * 1024  # of a reader that is away only to take its answer and ask for more
 _WHAT_ONE_NODE_IS: Final = {
     "default.replication.factor": "1",
     "delete.topic.enable": "true",
@@ -80,6 +84,7 @@ def journal_settings(
     log = settings.log
     return JournalSettings(
         segment_bytes=log.segment_bytes,
+        recycled_bytes_max=log.recycled_bytes,
         region_bytes=log.cache_region_bytes,
         cached_bytes_max=log.cache_bytes,
         segments_open_max=segments_open_max,
@@ -137,9 +142,20 @@ def quota_window_ms(settings: Settings) -> int:
     return (settings.quota.window_num - 1) * settings.quota.window_size_seconds * _SECOND_MS
 
 
-def scheduler_limits(settings: Settings) -> dict[str, int]:
-    """Bounds of the scheduler of disk reads of one partition group: each group gets half of all bytes in flight."""
-    return {"mailbox_max": _DISK_READ_MAILBOX_MAX, "cost_max": settings.fetch.cold_bytes_in_flight // 2}
+def disk_read_scheduler(settings: Settings) -> Scheduler:
+    """The scheduler of disk reads of one partition group, which gets half of all bytes in flight.
+
+    Shares are of bytes: those are what readers see, and the same whether the loop or a worker reads.
+    """
+    return Scheduler(
+        quota_us=_DISK_READ_QUOTA_US,
+        mailbox_max=_DISK_READ_MAILBOX_MAX,
+        cost_max=settings.fetch.cold_bytes_in_flight // 2,
+        in_flight_max=settings.node.worker_threads,
+        charges_cost=True,
+        quantum=_DISK_READ_QUANTUM,
+        credit=_DISK_READ_CREDIT,
+    )
 
 
 _REQUESTS_PER_PASS_MAX: Final = 64  # of one connection; producers send about as many at once

@@ -66,8 +66,15 @@ class SimFile:
 
     def write(self, buffers: Sequence[Buffer], position: int) -> None:
         self._check()
-        self._disk._change()
         data = b"".join(buffers)
+        try:
+            self._disk._change()
+        except StorageError:
+            # The process ends in the middle of the first write that fails; after that nothing is written.
+            if self._disk.changes_until_power_loss == 0:
+                self._node.apply(position, data[: len(data) // 2])
+                self._disk.changes_until_power_loss = -1
+            raise
         fault = self._disk.plan.strike("write", self._path)
         if fault is not None:
             # A write that fails may have reached the disk in part.
@@ -239,7 +246,7 @@ class SimDisk:
 
     def _change(self) -> None:
         if self.changes_until_power_loss is not None:
-            if not self.changes_until_power_loss:
+            if self.changes_until_power_loss <= 0:
                 raise StorageError("the power is gone")
             self.changes_until_power_loss -= 1
 

@@ -18,6 +18,7 @@ from tests.support.node import IS_HUTONG, Node
 
 from hutong.cli import main
 from hutong.cli.node import inspection
+from hutong.journal.format import chunk
 from hutong.server.broker.data.data_dir import DataDir
 from hutong.wire.kafka.batch.records import CRC_AT, CRC_START, HEADER_BYTES, Record, build_batch
 
@@ -152,6 +153,7 @@ def test_a_batch_that_does_not_hold_what_its_header_says_is_reported(folder: Pat
         at -= 1  # the header ends somewhere before its first record's key
     struct.pack_into(">i", content, at + 57, LINES + 1)
     struct.pack_into(">I", content, at + CRC_AT, crc32c(content[at + CRC_START :][: _length(content, at)]))
+    _seal_chunk(content, at)
     journal.write_bytes(content)
     code, out, err = hutong("doctor", folder, "--json")
     assert code == 65
@@ -162,6 +164,14 @@ def test_a_batch_that_does_not_hold_what_its_header_says_is_reported(folder: Pat
     assert f" The batch has plain/0 offsets 0 to {LINES - 1}.\n" in err
     assert hutong("doctor", folder, "--repair", "--yes")[0] == 65
     assert journal.read_bytes() == content
+
+
+def _seal_chunk(content: bytearray, at: int) -> None:
+    """Digest and CRC of the header in front of the one batch at `at`, as if it had been written so."""
+    header = at - chunk.header_bytes_for(1)
+    assert content[header:].startswith(chunk.MAGIC)
+    struct.pack_into(">I", content, at - 4, chunk.digest_of([content[at + CRC_AT : at + CRC_START]]))
+    struct.pack_into(">I", content, header + 4, crc32c(content[header + 8 : at]))
 
 
 def _length(content: bytearray, at: int) -> int:

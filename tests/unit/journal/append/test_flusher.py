@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -11,7 +12,7 @@ from tests.unit.journal.stage import DIRECTORY, SMALL, Append, Stage
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import DiskFull, FlushFailed, HutongError, LimitExceeded, Refused, StorageError
-from hutong.journal.append.flusher import FlushStep, FlushTimes, prepare_file
+from hutong.journal.append.flusher import FlushStep, FlushTimes, FlushWork, prepare_file
 from hutong.journal.append.log_appends import Appended
 from hutong.journal.append.qos import Qos
 from hutong.journal.files.disk import RealDisk
@@ -428,11 +429,15 @@ def test_a_shortage_of_files_or_memory_passes(operation: str, code: int) -> None
     assert stage.problems() == []
 
 
-def test_a_flush_that_no_worker_takes_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_late", [False, True], ids=["at once", "after the kernel gave it back"])
+def test_a_flush_that_no_worker_takes_is_tried_again(monkeypatch: pytest.MonkeyPatch, is_late: bool) -> None:
     stage = Stage()
 
-    def refuse(work: object, then: object) -> None:
-        raise LimitExceeded("worker_threads", 0)
+    def refuse(work: object, then: Callable[[object], None]) -> None:
+        refusal = LimitExceeded("worker_threads", 0)
+        if not is_late:
+            raise refusal
+        then(refusal)
 
     with monkeypatch.context() as patch:
         patch.setattr(stage.steps, "submit", refuse)
@@ -504,3 +509,38 @@ def test_a_file_made_ready_for_a_flush_that_failed_before_is_closed(tmp_path: Pa
     prepared = prepare_file(RealDisk(), tmp_path, SMALL)
     FlushStep(Segment(0, tmp_path / segment_name(0)), [], 0, 0, prepared).release()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def flush_of(segment: Segment, disk: RealDisk, content: bytes, position: int) -> FlushWork:
+    step = FlushStep(segment, [memoryview(bytearray(content))], position, len(content), None)
+    return FlushWork([step], disk, SMALL, SystemClock())
+
+
+def test_a_flush_is_one_write_once_its_file_is_there_and_has_room(tmp_path: Path) -> None:
+    disk, segment = RealDisk(), Segment(0, tmp_path / segment_name(0))
+    first = flush_of(segment, disk, b"first", 0)
+    assert first.durable_write() is None, "there is no file"
+    first()
+    write = flush_of(segment, disk, b"second", 5).durable_write()
+    assert write is not None
+    assert (b"".join(write.buffers), write.position) == (b"second", 5)
+    assert flush_of(segment, disk, bytes(SMALL.preallocate_bytes), 5).durable_write() is None, "there is no room"
+    both = FlushWork([FlushStep(segment, [], 0, 0, None)] * 2, disk, SMALL, SystemClock())
+    assert both.durable_write() is None, "it crosses into another file"
+    assert segment.file is not None
+    segment.file.close()
+
+
+@pytest.mark.parametrize("fault", ["the disk", "the name"])
+def test_a_flush_by_the_kernel_fails_as_one_by_a_worker(tmp_path: Path, fault: str) -> None:
+    disk, segment = RealDisk(), Segment(0, tmp_path / segment_name(0))
+    flush_of(segment, disk, b"first", 0)()
+    good, bad = flush_of(segment, disk, b"good", 5), flush_of(segment, disk, b"bad", 9)
+    assert good.durable_write() is not None
+    assert good.finish_write(0).fsync_us >= 0
+    if fault == "the name":
+        segment.path.unlink()
+    with pytest.raises(FlushFailed, match=segment.path.name):
+        bad.finish_write(errno.EIO if fault == "the disk" else 0)
+    assert segment.file is not None
+    segment.file.close()

@@ -9,6 +9,7 @@ from hutong.foundation.errors import CorruptData
 from hutong.journal.files.disk import DiskFile
 from hutong.journal.format.batches import find_damage
 from hutong.journal.read.walk import WINDOW_BYTES_MAX, SegmentWindow
+from hutong.journal.settings import JournalSettings
 from hutong.testing.disks.simulated import SimFile
 from hutong.wire.kafka.batch.records import Record, build_batch
 
@@ -20,15 +21,16 @@ DAMAGED_CHUNK = 2
 
 
 class CountingFile:
-    """A file that knows how many bytes were read of it."""
+    """A file that knows how many bytes were read of it, and how often."""
 
     def __init__(self, file: DiskFile) -> None:
-        self.bytes_read = 0
+        self.bytes_read = self.reads = 0
         self._file = file
 
     def read_into(self, buffer: memoryview, position: int) -> int:
         got = self._file.read_into(buffer, position)
         self.bytes_read += got
+        self.reads += 1
         return got
 
     def __getattr__(self, name: str) -> object:
@@ -137,3 +139,56 @@ def test_what_straddles_two_reads_is_one_view_and_read_once() -> None:
     segment.file = counting = CountingFile(segment.file)  # type: ignore[assignment]
     assert [value for _, value in stage.read_all(1, WINDOW_BYTES_MAX)] == content
     assert counting.bytes_read < 1.2 * 30 * 100_000  # what does not fit into one answer is the next one's
+
+
+def interleaved(
+    batches_per_run: int, batch_bytes: int, wanted: int = 2
+) -> tuple[Stage, list[tuple[int, bytes]], CountingFile]:
+    """Four partitions that share each of ten chunks, none of it in memory, and the file that holds them."""
+    large = JournalSettings(segment_bytes=1 << 26, checkpoint_interval_bytes=1 << 40)
+    stage = Stage(large)
+    expected: list[tuple[int, bytes]] = []
+    for _ in range(10):
+        for partition_id in range(4):
+            for _ in range(batches_per_run):
+                value = bytes([len(expected) % 251]) * batch_bytes
+                stage.append(partition_id, value)
+                if partition_id == wanted:
+                    expected.append((len(expected), value))
+        stage.settle()
+    stage.close()
+    stage.open()
+    stage.disk.is_cached = False
+    stage.read(wanted, 0, 1)  # opens the file
+    segment = stage.journal._parts.segments.all()[0]
+    assert segment.file is not None
+    segment.file = counting = CountingFile(segment.file)  # type: ignore[assignment]
+    return stage, expected, counting
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_other_partitions_in_between_are_left_out(place: int) -> None:
+    stage, expected, counting = interleaved(16, 15_000, place)
+    read = records_of(stage.read(place, 0, 1 << 24))
+    assert read == expected[: 8 * 16]
+    assert counting.bytes_read < 1.3 * sum(len(value) for _, value in read)
+    assert counting.reads <= 2 * 9, "the header and the run, for each and the one that is too much"
+
+
+def test_a_part_of_a_run_is_one_read_of_the_file() -> None:
+    stage, expected, counting = interleaved(16, 15_000)
+    assert records_of(stage.read(2, 3, 100_000)) == expected[3:9]
+    assert counting.reads <= 2
+    assert counting.bytes_read < 22 * 15_000
+
+
+def test_a_read_that_is_nearly_full_ends_with_a_whole_run() -> None:
+    stage, expected, _ = interleaved(16, 15_000)
+    assert records_of(stage.read(2, 0, 1_000_000)) == expected[:64]
+    assert records_of(stage.read(2, 0, 700_000)) == expected[:46], "it would lack too much"
+
+
+def test_many_small_runs_are_read_together() -> None:
+    stage, expected, counting = interleaved(1, 1_000)
+    assert records_of(stage.read(2, 0, 1 << 20)) == expected
+    assert counting.reads <= 3

@@ -1,6 +1,7 @@
 """What a start makes of what lies on disk: torn tails, flipped bits, lost indexes and checkpoints."""
 
 import dataclasses
+import struct
 from pathlib import Path
 from random import Random
 
@@ -440,6 +441,35 @@ def of_version(version: int, content: bytes) -> bytes:
     other[8:10] = version.to_bytes(2, "big")
     other[4:8] = crc32c(bytes(other[8 : ENDS[0]])).to_bytes(4, "big")
     return bytes(other)
+
+
+def in_version_2(content: bytes) -> bytes:
+    """The chunks as an earlier version wrote them, without a digest, each where the one before it ends."""
+    older, at = b"", 0
+    while at < len(content):
+        header = chunk.parse_header(content, at, at)
+        payload = content[at + header.header_bytes : header.end]
+        total_bytes = header.header_bytes - 4 + len(payload)
+        fixed = (2, header.entry_count, chunk.FLUSH_UNKNOWN, total_bytes, header.leader_epoch)
+        checked = struct.pack(">HHIIiQq", *fixed, len(older), header.append_time_ms) + header.entries
+        older += chunk.MAGIC + struct.pack(">I", crc32c(checked)) + checked + payload
+        at = header.end
+    return older
+
+
+def test_a_journal_of_the_version_without_digests_is_read_and_continued() -> None:
+    stage = Stage(disk=disk_with(in_version_2(CONTENT)))
+    assert stage.journal.recovery.repairs == [f"{DIRECTORY / 'checkpoint'} is missing; everything was read."]
+    assert stage.journal.position == ENDS[-1] - 4 * len(ENDS)
+    assert stage.read_all(1) == RECORDS
+    stage.append(1, b"new")
+    stage.settle()
+    for _ in range(2):
+        assert stage.read_all(1) == [*RECORDS, (3, b"new")]
+        stage.close()
+        assert stage.problems() == []
+        stage.open()
+        assert stage.journal.recovery.was_clean
 
 
 @pytest.mark.parametrize("version", [1, chunk.VERSION + 1])

@@ -15,7 +15,7 @@ BASE = 4096
 
 def made(position: int, payload: bytes, unflushed_bytes: int = chunk.FLUSH_UNKNOWN) -> bytes:
     entry = chunk.ENTRY.pack(1, chunk.BATCHES, 0, 1, 0, len(payload), 1, -1)
-    return chunk.encode_header(position, 0, 0, [entry], len(payload), unflushed_bytes) + payload
+    return chunk.encode_header(position, 0, 0, [entry], len(payload), unflushed_bytes, digest=0) + payload
 
 
 def window_on(content: bytes, base_position: int = BASE) -> SegmentWindow:

@@ -8,7 +8,16 @@ import pytest
 
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.timers import TimerWheel
-from hutong.runtime.loops.collector import CHECK_INTERVAL_MS, SWEEP_DUE_MS, SWEEP_OVERDUE_MS, YOUNG_OBJECTS, Collector
+from hutong.runtime.loops.collector import (
+    CHECK_INTERVAL_MS,
+    PATIENCE_OBJECTS,
+    SWEEP_DUE_MS,
+    SWEEP_OVERDUE_MS,
+    WORTH_OBJECTS,
+    YOUNG_LOOKS,
+    YOUNG_OBJECTS,
+    Collector,
+)
 
 
 class Cycle:
@@ -68,6 +77,75 @@ def test_what_survives_two_looks_is_not_looked_at_again(scene: Scene) -> None:
     assert gc.get_freeze_count() - frozen > 10 * YOUNG_OBJECTS
     assert len(gc.get_objects(generation=2)) < YOUNG_OBJECTS
     assert kept
+
+
+class Waves:
+    """Requests that come together and are answered together, while something else grows slowly."""
+
+    def __init__(self, collector: Collector) -> None:
+        self.collector = collector
+        self.waiting: list[list[int]] = []
+        self.grown: list[list[int]] = []
+        self.most_at_collection = 0
+
+    def pass_checks(self, count: int, *, wave: int = 4 * WORTH_OBJECTS, growth: int = 0) -> int:
+        """The number of collections meanwhile."""
+        before = self.collector.collecting_us.count
+        for number in range(count):
+            if number % 5 == 4:
+                self.waiting.clear()
+                self.grown += [[] for _ in range(growth)]
+            else:
+                self.waiting += [[] for _ in range(wave // 4)]
+            young, collections = gc.get_count()[0], self.collector.collecting_us.count
+            self.collector.check()
+            if self.collector.collecting_us.count > collections:
+                self.most_at_collection = max(self.most_at_collection, young)
+        return self.collector.collecting_us.count - before
+
+
+def test_a_collection_waits_until_few_new_objects_are_alive(scene: Scene) -> None:
+    waves = Waves(scene.collector)
+    cycle = weakref.ref(Cycle())
+    assert 2 <= waves.pass_checks(400, growth=WORTH_OBJECTS // 10) <= 40
+    assert waves.most_at_collection < 2 * WORTH_OBJECTS, "not those of the requests that wait"
+    assert cycle() is None
+
+
+def test_patience_ends_where_many_are_alive_all_the_time(scene: Scene) -> None:
+    kept = [[] for _ in range(3 * WORTH_OBJECTS)]  # type: ignore[var-annotated]
+    checks = 0
+    while not scene.collector.collecting_us.count:
+        scene.collector.check()
+        checks += 1
+    assert WORTH_OBJECTS // PATIENCE_OBJECTS <= checks <= 3 * WORTH_OBJECTS // PATIENCE_OBJECTS
+    assert kept
+
+
+def test_what_survives_several_collections_is_frozen(scene: Scene) -> None:
+    waves, frozen = Waves(scene.collector), gc.get_freeze_count()
+    waves.pass_checks(100 * YOUNG_LOOKS, growth=WORTH_OBJECTS // 5)
+    assert gc.get_freeze_count() - frozen > WORTH_OBJECTS
+
+
+def test_growth_that_no_check_sees_is_collected_by_the_interpreter_and_frozen(scene: Scene) -> None:
+    frozen = gc.get_freeze_count()
+    kept = [[] for _ in range(2 * YOUNG_OBJECTS)]  # type: ignore[var-annotated]
+    assert scene.collector.collecting_us.count >= 1
+    assert gc.get_freeze_count() - frozen > YOUNG_OBJECTS // 2, "a second look would take as long as the first"
+    assert kept
+
+
+def test_a_collector_that_is_not_started_never_collects() -> None:
+    """A node inside a program leaves the program's collector alone."""
+    scene, thresholds, runs = Scene(), gc.get_threshold(), gc.get_stats()[0]["collections"]
+    gc.disable()
+    try:
+        Waves(scene.collector).pass_checks(100, growth=WORTH_OBJECTS)
+        assert gc.get_stats()[0]["collections"] == runs
+    finally:
+        gc.enable()
+    assert gc.get_threshold() == thresholds
 
 
 def frozen_cycle() -> "weakref.ref[Cycle]":

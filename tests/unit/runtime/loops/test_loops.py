@@ -66,7 +66,7 @@ async def test_timers_and_blocking_work_come_back_to_the_loop_of_their_context()
         runtime.context()
         there: Context = runtime.context()
         loop, fired = asyncio.get_running_loop(), asyncio.Queue[bool]()
-        there.set_timer(1, lambda: loop.call_soon_threadsafe(fired.put_nowait, there.is_current))
+        there.set_timer(0.001, lambda: loop.call_soon_threadsafe(fired.put_nowait, there.is_current))
         assert await fired.get()
 
         async def works() -> tuple[str, bool]:

@@ -59,12 +59,16 @@ class Scene:
         self.callbacks: list[Callable[[], None]] = []
         self.looks = 0
         loop = cast(asyncio.AbstractEventLoop, self)
-        self.monitor = StallMonitor(loop, self.clock, processor_us=lambda: self.worked_us)
+        self.checked: list[float] = []  # the delay of the timer that was set before each call
+        self.monitor = StallMonitor(
+            loop, self.clock, processor_us=lambda: self.worked_us, checked=lambda: self.checked.append(self.delay_s)
+        )
         self.monitor.wake_by(self.callbacks.append)
         self.monitor.start()
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Any:
         self.due = delay_s, callback
+        self.delay_s = delay_s
         return self
 
     def cancel(self) -> None:
@@ -96,6 +100,13 @@ def test_a_loop_with_work_is_looked_at_at_every_interval() -> None:
     scene = Scene()
     scene.pass_ms(1_000, working_us=300)
     assert (scene.looks, scene.callbacks) == (200, [])
+    assert scene.checked == [0.005] * 200, "and what follows a check counts in the next interval"
+
+
+def test_nothing_follows_a_check_of_an_idle_loop() -> None:
+    scene = Scene()
+    scene.pass_ms(20 * REST_INTERVAL_MS)
+    assert len(scene.checked) < QUIET_LOOKS
 
 
 def test_traffic_ends_the_rest_so_that_what_it_holds_up_is_seen() -> None:

@@ -163,7 +163,7 @@ async def test_helpers_work_beyond_a_broken_network(node: EmbeddedNode) -> None:
 async def test_a_fault_that_strikes_is_waited_for(node: EmbeddedNode, client: WireClient) -> None:
     refusing = node.faults.refuse_connections()
     with pytest.raises(WaitFailed, match=r"the fault was to strike 1 time within 0\.01 s: 0 times"):
-        await node.aio.wait_for_fault(refusing, timeout_s=0.01)
+        await node.aio.wait_for_fault(refusing, timeout=0.01)
     async with client_of(parse_address(node.bootstrap)):
         await node.aio.wait_for_fault(refusing)
     with pytest.raises(RuntimeError, match=r"await node\.aio\.wait_for_fault"):

@@ -17,6 +17,7 @@ from hutong.journal.files.disk import Disk
 from hutong.journal.journal import Journal
 from hutong.journal.offline import OfflineJournal
 from hutong.journal.settings import JournalSettings
+from hutong.runtime.threads.durable_writes import ring_offload
 from hutong.runtime.threads.offload import ThreadOffload
 from hutong.runtime.threads.precedence import Precedence
 from hutong.server.broker.data import open_files
@@ -43,7 +44,12 @@ class NodeJournals:
         self.device = Precedence(environment.clock, environment.wheel, workers)
         self.offload = ThreadOffload(loop, workers, "hutong-disk")
         self._reads = {group: ThreadOffload(loop, workers, f"hutong-reader-{group}") for group in GROUPS}
-        self._flushes = {group: ThreadOffload(loop, 1, f"hutong-flush-{group}") for group in GROUPS}
+        threads = {group: ThreadOffload(loop, 1, f"hutong-flush-{group}") for group in GROUPS}
+        # A kernel's fault in io_uring must not stop a node: threads alone do the same.
+        is_ring_allowed = environment.settings.log.io_uring
+        self._flushes = {
+            group: ring_offload(loop, each) if is_ring_allowed else each for group, each in threads.items()
+        }
 
     async def open(self, data_dir: DataDir, deletion_ms: Callable[[], int]) -> None:
         """Recover every partition group. Raises CorruptData for a group without which no answer would be right."""
@@ -71,8 +77,11 @@ class NodeJournals:
                 await journal.close()
             except StorageError as error:
                 _log.error("partition group %s was not closed cleanly: %s", group, error)
-        for offload in (self.offload, *self._flushes.values(), *self._reads.values()):
-            offload.close()
+        self.offload.close()
+        for flushes in self._flushes.values():
+            flushes.close()
+        for reads in self._reads.values():
+            reads.close()
 
     def settings_of(self, group: str) -> JournalSettings:
         """The settings that the journal of a partition group starts with."""

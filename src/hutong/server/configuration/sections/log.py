@@ -63,9 +63,16 @@ class LogSettings:
         minimum=MEBIBYTE,
         maximum=INT32_MAX,
     )
+    recycled_bytes: int = setting(
+        512 * MEBIBYTE,
+        "Dead journal files of each partition group that wait for new ones to overwrite them; 0: all are removed.",
+        minimum=0,
+        maximum=INT64_MAX,
+    )
     segment_ms: int = setting(
         7 * DAY_MS, "Age at which a journal file is closed, so that retention can delete it.", "log.roll.ms", minimum=1
     )
+    io_uring: bool = setting(True, "Whether flushes go through the kernel's io_uring where that is allowed.")
     cleaner_enable: bool = setting(True, "Whether compacted topics are cleaned.", "log.cleaner.enable")
     cleaner_backoff_ms: int = setting(
         15 * SECOND_MS, "Time between two scans for something to clean.", "log.cleaner.backoff.ms", minimum=10

@@ -165,13 +165,6 @@ METRICS: Final = (
         "group",
     ),
     metric(
-        "hutong_regions_free",
-        GAUGE,
-        "Regions kept to be used again.",
-        _each_cache(lambda cache: cache.regions_free),
-        "group",
-    ),
-    metric(
         "hutong_region_hot_bytes",
         GAUGE,
         "Newest bytes that readers find in memory.",
@@ -204,6 +197,20 @@ METRICS: Final = (
         COUNTER,
         "Checkpoints written: what a start after a crash need not scan.",
         each(lambda journal: journal.checkpointer.checkpoints_total),
+        "group",
+    ),
+    metric(
+        "hutong_recycled_files",
+        GAUGE,
+        "Dead journal files that wait for new segments.",
+        each(lambda journal: len(journal.recycled)),
+        "group",
+    ),
+    metric(
+        "hutong_recycled_segments_total",
+        COUNTER,
+        "Segments that were begun in such a file.",
+        each(lambda journal: journal.recycled.reused_total),
         "group",
     ),
     metric(
