@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hutong.broker.coordinators.transaction_markers import TransactionMarkers
     from hutong.broker.dispatch.long_requests import LongRequests
     from hutong.broker.fetch.disk_reads import DiskReads
+    from hutong.broker.fetch.read_actors import ReadActors
     from hutong.broker.fetch.session_table import FetchSessions
     from hutong.broker.handling.node_facts import BrokerSettings, NodeIdentity, NodeStorage
     from hutong.broker.produce.congestion import Congestion
@@ -65,6 +66,7 @@ class Broker:
     examinations: Examinations
     long_requests: LongRequests
     disk_reads: DiskReads
+    read_actors: ReadActors
     storage: NodeStorage
     admin: AdminState
     meter: Meter

@@ -12,7 +12,7 @@ import typer
 
 from hutong.cli import pipeline
 from hutong.cli.bus import bus, rpc
-from hutong.cli.kafka import client_config, consume, group, produce, topic, user
+from hutong.cli.kafka import actor, client_config, consume, group, produce, topic, user
 from hutong.cli.node import cert, configuration, demo, inspection, serve
 from hutong.foundation.errors import ExitCode, UsageError
 
@@ -46,6 +46,7 @@ app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("tail")(consume.tail)
 app.add_typer(group.app, name="group")
+app.add_typer(actor.app, name="actor")
 app.add_typer(user.app, name="user")
 app.add_typer(bus.app, name="bus")
 app.add_typer(rpc.app, name="rpc")

@@ -22,13 +22,12 @@ from hutong.scheduler.machine import (
     Process,
     Processed,
     Refuse,
-    Resumed,
     Scheduler,
     Sent,
-    Suspended,
     TurnBegun,
     Wake,
     Withdrawn,
+    Woken,
 )
 
 T = TypeVar("T")
@@ -57,7 +56,10 @@ class _ParkedMessage(Generic[T]):
 
 
 class FairExecutor:
-    """Actors on one loop. `call_soon` runs a callback in the next loop iteration."""
+    """Actors on one loop. `call_soon` runs a callback in the next loop iteration.
+
+    Figures: turns_total, busy_us, held, refused_total.
+    """
 
     def __init__(
         self,
@@ -67,6 +69,7 @@ class FairExecutor:
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self.refused_total = 0
+        self.busy_us = 0  # time that turns took on the loop
         self._machine = machine
         self._waits = waits
         self._clock = clock
@@ -82,12 +85,14 @@ class FairExecutor:
         then: Continuation[T],
         *,
         cost: int = 0,
+        weight: int = 1,
         deadline_ms: int | None = None,
         owner: Owner | None = None,
     ) -> None:
         """Let the actor `key` do `work` when its turn comes; `then` is called exactly once, perhaps at once.
 
-        `cost` counts against the bound of all messages in flight. `deadline_ms` is absolute, in monotonic milliseconds.
+        `cost` counts against the bound of all messages in flight. `weight` is the actor's share from now on.
+        `deadline_ms` is absolute, in monotonic milliseconds.
         """
         self._sent_total += 1
         number = self._sent_total
@@ -106,7 +111,16 @@ class FairExecutor:
         # Not so if the owner or the table has ended: then `park` has called `then` already.
         if message.ticket.is_waiting:
             self._messages[number] = message
-            self._follow(self._machine.handle(Sent(key, number, cost)))
+            self._follow(self._machine.handle(Sent(key, number, cost, weight)))
+
+    @property
+    def turns_total(self) -> int:
+        return self._machine.turns_total
+
+    @property
+    def held(self) -> int:
+        """Messages that are not done."""
+        return len(self._messages)
 
     def close(self, error: HutongError) -> None:
         """Fail every message that is not done, and from now on each new one at once."""
@@ -153,38 +167,41 @@ class FairExecutor:
         is_done = is_fault = True
         try:
             if ticket.is_waiting:  # else its continuation has ended: only its cost is given back
-                is_done = self._work(message, ticket)
+                is_done = self._work(process.message, message, ticket)
             is_fault = False
         finally:  # also when a fault of ours passes through here, the others go on
             if is_done:
                 del self._messages[process.message]
             used_us = self._clock.monotonic_us() - begun_us
+            self.busy_us += used_us
             instructions = self._machine.handle(Processed(used_us, is_done, ends_turn=is_fault))
             # The exception passes on, so nobody would carry out these instructions.
             if is_fault:
                 self._follow(instructions)
         return instructions
 
-    def _work(self, message: _ParkedMessage[T], ticket: ParkedWait[T]) -> bool:
+    def _work(self, number: int, message: _ParkedMessage[T], ticket: ParkedWait[T]) -> bool:
         """Do one step of the work. Returns True when it is done."""
         is_woken = False
 
         def wake() -> None:
             nonlocal is_woken
-            # Work may pass `wake` on to several events: a second resume would cancel a later suspend.
+            # Work may pass `wake` on to several events: the message continues once.
             if not is_woken:
                 is_woken = True
-                self._follow(self._machine.handle(Resumed(message.key)))
+                self._follow(self._machine.handle(Woken(message.key, number)))
 
         try:
             result = message.work(wake)
         except HutongError as error:
+            # It needs no second step any more, although something may still wake it.
+            is_woken = True
             ticket.fail(error)
             return True
-        # A `wake` before this line was a resume ahead of its suspend, which the machine allows.
+        # `wake` may have been called before: then the machine lets the message continue in a later turn.
         if result is UNFINISHED:
-            self._machine.handle(Suspended(message.key))
             return False
+        is_woken = True
         ticket.resume(result)
         return True
 

@@ -1,44 +1,47 @@
-"""Fair scheduling: actors with mailboxes take turns on one executor (the idea of QMQ's actor system).
+"""Fair scheduling: actors with mailboxes share one executor (the idea of QMQ's actor system).
 
 Rules kept:
 
-- A message leaves its mailbox only once it is done, so an actor keeps its order.
+- Each actor has a *virtual time*: what its turns have used, divided by its weight. The actor with the least is next. So
+  actors that always have messages get equal shares, and one of weight 2 gets twice as much.
+- What counts as used is the executor's time, or the cost of the messages that were begun (`charges_cost`). A turn
+  counts as one quantum at least, so that many small messages have a price too.
+- An actor that wakes has no arrears to collect: it begins at the time of those that run now, less a small `credit` for
+  one that was away only to ask for more. A new actor begins one quantum later, behind all that wait, or a stream of
+  newcomers would always be first.
 - A turn ends with its quota, which is checked after each message: at least one is processed.
-- The actor that ran or woke longest ago is next; among those of the same turn, the one that has used less time. By time
-  used alone a newcomer, or one that was idle for long, would have the executor to itself until it caught up; by last
-  execution alone a stream of newcomers would always be first. Here an actor that wakes goes behind all that wait, so
-  an actor waits for each other at most once.
-- A suspended actor has no turn until it was resumed as often as suspended. A resume that comes while its actor runs is
-  not lost when the suspend follows.
+- Messages of an actor begin in their order, at most `in_flight_max` before the first of them is done.
 - Messages begun and not done occupy their cost. While the next new one does not fit, none is begun, so a large one is
-  not passed over for ever. Begun messages continue, and one is always admitted.
+  not passed over for ever. Begun messages continue first, since they hold memory, and one is always admitted.
 
 Knows nothing of clocks, loops or the content of messages: time used arrives with events, and work leaves as
 instructions.
 """
 
 import heapq
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
-QUOTA_US: Final = 5_000
+QUOTA_US: Final = 1_000
 MAILBOX_MAX: Final = 10_000
 ACTORS_MAX: Final = 100_000
-IDLE_ACTORS_MAX: Final = 4_096  # whose time used is remembered
+IDLE_ACTORS_MAX: Final = 4_096  # whose virtual time is remembered
 COST_MAX: Final = 16 * 1024 * 1024
+_UNIT: Final = 1_024  # of virtual time, for weight 1: divided by a weight it stays a whole number
 
 Key = Hashable
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message for an actor, named by a number that is never used again."""
+    """A message for an actor, named by a number that is never used again. The actor's weight is that of the newest."""
 
     key: Key
     message: int
     cost: int
+    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class TurnBegun:
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """The answer to Process. A message that is not done stays first in its mailbox."""
+    """The answer to Process. A message that is not done continues after its Woken, which may have come before this."""
 
     used_us: int
     is_done: bool
@@ -56,13 +59,11 @@ class Processed:
 
 
 @dataclass(frozen=True, slots=True)
-class Suspended:
-    key: Key
+class Woken:
+    """A message that was begun can continue."""
 
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
     key: Key
+    message: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Process the first message of an actor, and report it with Processed before anything else is begun."""
+    """Process a message, and report it with Processed before anything else is begun."""
 
     key: Key
     message: int
@@ -92,26 +93,26 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """An actor can run: begin a turn soon."""
+    """A message can be processed: begin a turn soon."""
 
 
-Event = Sent | TurnBegun | Processed | Suspended | Resumed | Withdrawn
+Event = Sent | TurnBegun | Processed | Woken | Withdrawn
 Instruction = Process | Refuse | Wake
 
 
 class _Actor:
-    __slots__ = ("is_begun", "key", "mailbox", "place", "suspends", "used_us")
+    __slots__ = ("begun", "key", "place", "virtual", "waiting", "weight")
 
-    def __init__(self, key: Key, used_us: int) -> None:
+    def __init__(self, key: Key, virtual: int) -> None:
         self.key = key
-        self.mailbox: OrderedDict[int, int] = OrderedDict()  # message to cost, the next one first
-        self.is_begun = False  # whether the first message was processed before, and so holds its cost
-        self.suspends = 0  # below zero only while it runs
-        self.used_us = used_us
-        self.place: _Place | None = None  # in the queue it waits in
+        self.waiting: OrderedDict[int, int] = OrderedDict()  # message to cost, the next one first
+        self.begun: dict[int, int] = {}  # message to the cost that it holds until it is done
+        self.virtual = virtual
+        self.weight = 1
+        self.place: _Place | None = None  # in the queue of those that can begin a message
 
 
-_Place = tuple[int, int, int, _Actor]  # turn in which it ran or woke, time used, arrival, actor
+_Place = tuple[int, int, _Actor]  # virtual time, arrival, actor
 
 
 class Scheduler:
@@ -124,24 +125,37 @@ class Scheduler:
         mailbox_max: int = MAILBOX_MAX,
         actors_max: int = ACTORS_MAX,
         cost_max: int = COST_MAX,
+        in_flight_max: int = 1,
+        charges_cost: bool = False,
+        quantum: int | None = None,
+        credit: int = 0,
     ) -> None:
+        """`quantum` and `credit` are in microseconds, or in units of cost with `charges_cost`."""
         self.turns_total = 0
         self.cost_begun = 0  # of the messages begun and not done
         self._quota_us = quota_us
         self._mailbox_max = mailbox_max
         self._actors_max = actors_max
         self._cost_max = cost_max
-        self._actors: dict[Key, _Actor] = {}  # with messages, or suspended
-        self._idle_used_us: OrderedDict[Key, int] = OrderedDict()  # of those without, by when they became so
-        self._continuing: list[_Place] = []  # heaps; an entry counts only while it is its actor's place
-        self._beginning: list[_Place] = []
+        self._in_flight_max = in_flight_max
+        self._charges_cost = charges_cost
+        self._quantum = quota_us if quantum is None else quantum
+        self._credit = credit * _UNIT
+        self._now = 0  # the virtual time of the turn that began last
+        self._actors: dict[Key, _Actor] = {}  # with messages
+        self._idle: OrderedDict[Key, int] = OrderedDict()  # virtual times of those without, by when they became so
+        self._continuing: deque[tuple[_Actor, int]] = deque()  # messages that were woken
+        self._beginning: list[_Place] = []  # a heap; an entry counts only while it is its actor's place
         self._running: _Actor | None = None
+        self._message = 0  # that is being processed
+        self._is_woken = False  # while it is being processed
         self._turn_used_us = 0
+        self._turn_cost = 0
         self._arrivals = 0
 
     def __len__(self) -> int:
         """Messages not done."""
-        return sum(len(actor.mailbox) for actor in self._actors.values())
+        return sum(len(actor.waiting) + len(actor.begun) for actor in self._actors.values())
 
     def handle(self, event: Event) -> list[Instruction]:
         match event:
@@ -151,156 +165,168 @@ class Scheduler:
                 return self._begin_turn()
             case Processed():
                 return self._processed(event)
-            case Suspended(key):
-                self._suspend(self._actor(key))
-                return []
-            case Resumed(key):
-                return self._resume(key)
+            case Woken(key, message):
+                return self._wake_message(key, message)
             case Withdrawn(key, message):
                 return self._withdraw(key, message)
 
     def check_invariants(self) -> None:
-        begun = [next(iter(actor.mailbox.values())) for actor in self._actors.values() if actor.is_begun]
+        begun = [cost for actor in self._actors.values() for cost in actor.begun.values()]
         assert sum(begun) == self.cost_begun
         assert self.cost_begun <= max([self._cost_max, *begun])
         for actor in self._actors.values():
-            assert 0 < len(actor.mailbox) <= self._mailbox_max or actor.suspends or actor is self._running
-            assert actor.suspends >= 0 or actor is self._running
-            is_ready = bool(actor.mailbox) and actor is not self._running and not actor.suspends
-            assert is_ready == (actor.place is not None), "a message that can be processed is in a queue"
-        assert not self._actors.keys() & self._idle_used_us.keys()
+            assert actor.waiting or actor.begun or actor is self._running
+            assert len(actor.waiting) + len(actor.begun) <= self._mailbox_max
+            assert len(actor.begun) <= self._in_flight_max
+            can_begin = bool(actor.waiting) and actor is not self._running and len(actor.begun) < self._in_flight_max
+            assert can_begin == (actor.place is not None), "a message that can begin is in the queue"
+        for actor, message in self._continuing:
+            assert message in actor.begun
+        assert not self._actors.keys() & self._idle.keys()
 
     def _send(self, sent: Sent) -> list[Instruction]:
-        # Only a new actor counts: those with messages keep their place at the bound.
-        if sent.key not in self._actors and len(self._actors) >= self._actors_max:
-            return [Refuse(sent.message, "actors_max", self._actors_max)]
-        actor = self._actor(sent.key)
-        # The bound of one actor: the node's memory must not depend on how fast one client sends.
-        if len(actor.mailbox) >= self._mailbox_max:
-            return [Refuse(sent.message, "mailbox_max", self._mailbox_max)]
-        actor.mailbox[sent.message] = sent.cost
-        return self._enqueue(actor)
-
-    def _actor(self, key: Key) -> _Actor:
-        actor = self._actors.get(key)
+        actor = self._actors.get(sent.key)
         if actor is None:
-            # An actor that pauses keeps its used time, or a client could reset its fairness by pausing.
-            actor = self._actors[key] = _Actor(key, self._idle_used_us.pop(key, 0))
-        return actor
+            # Only a new actor counts: those with messages keep their place at the bound.
+            if len(self._actors) >= self._actors_max:
+                return [Refuse(sent.message, "actors_max", self._actors_max)]
+            # An actor that pauses keeps its virtual time, or a client could reset its share by pausing.
+            virtual = self._idle.pop(sent.key, self._now + self._quantum * _UNIT)
+            actor = self._actors[sent.key] = _Actor(sent.key, virtual)
+        # The bound of one actor: the node's memory must not depend on how fast one client sends.
+        elif len(actor.waiting) + len(actor.begun) >= self._mailbox_max:
+            return [Refuse(sent.message, "mailbox_max", self._mailbox_max)]
+        # It was idle, or all that it asked for is on its way: time that it did not use is no claim on others.
+        if not actor.waiting:
+            actor.virtual = max(actor.virtual, self._now - self._credit)
+        actor.weight = sent.weight
+        actor.waiting[sent.message] = sent.cost
+        self._enqueue(actor)
+        return self._wake()
 
     def _begin_turn(self) -> list[Instruction]:
         assert self._running is None, "one turn at a time"
-        actor = self._next()
-        # The actors that were ready may have been suspended or withdrawn since the wake-up.
-        if actor is None:
+        self._turn_used_us = self._turn_cost = 0
+        # Begun messages hold their cost, so they never need room.
+        if self._continuing:
+            actor, message = self._continuing.popleft()
+            actor.place = None
+            self.turns_total += 1
+            self._running = actor
+            return [self._process(message)]
+        actor_or_none = self._next()
+        # The messages that were ready may have been withdrawn since the wake-up.
+        if actor_or_none is None:
             return []
+        actor = actor_or_none
         actor.place = None
         self.turns_total += 1
-        self._turn_used_us = 0
+        # One with credit begins before the others' time, which must not go back for that.
+        self._now = max(self._now, actor.virtual)
         self._running = actor
-        return [self._process_first(actor)]
+        return [self._process(self._begin_first(actor))]
 
-    def _process_first(self, actor: _Actor) -> Process:
-        message, cost = next(iter(actor.mailbox.items()))
-        # A message that continues in a later turn holds its cost already.
-        if not actor.is_begun:
-            actor.is_begun = True
-            self.cost_begun += cost
-        return Process(actor.key, message)
+    def _begin_first(self, actor: _Actor) -> int:
+        """Begin the first message that waits; returns it."""
+        message, cost = actor.waiting.popitem(last=False)
+        actor.begun[message] = cost
+        self.cost_begun += cost
+        # Never 0: `_charge` sees by it that something was begun.
+        self._turn_cost += max(1, cost)
+        return message
+
+    def _process(self, message: int) -> Process:
+        assert self._running is not None
+        self._message = message
+        self._is_woken = False
+        return Process(self._running.key, message)
 
     def _processed(self, processed: Processed) -> list[Instruction]:
         actor = self._running
         assert actor is not None, "nothing was to be processed"
-        actor.used_us += processed.used_us
         self._turn_used_us += processed.used_us
         if processed.is_done:
-            self.cost_begun -= actor.mailbox.popitem(last=False)[1]
-            actor.is_begun = False
+            self.cost_begun -= actor.begun.pop(self._message)
             # The quota is checked between messages alone: a message is not interrupted.
             is_over = processed.ends_turn or self._turn_used_us >= self._quota_us
-            if not is_over and self._may_continue(actor):
-                return [self._process_first(actor)]
+            if not is_over and self._may_begin_another(actor):
+                return [self._process(self._begin_first(actor))]
+        # Not done and not woken: the machine hears of it again with Woken, and the actor may begin others until then.
+        elif self._is_woken:
+            self._continuing.append((actor, self._message))
         self._running = None
-        # A resume whose suspend never came is used up with the turn.
-        actor.suspends = max(0, actor.suspends)
+        # Before it queues again, by what it has used.
+        self._charge(actor)
         self._enqueue(actor)
         self._forget_if_idle(actor)
         return self._wake()
 
-    def _may_continue(self, actor: _Actor) -> bool:
+    def _charge(self, actor: _Actor) -> None:
+        """Add what the turn has used to the actor's virtual time."""
+        used = self._turn_cost if self._charges_cost else self._turn_used_us
+        # A turn that only continued what was begun has paid its quantum already.
+        charge = max(used, self._quantum) if self._turn_cost else used
+        actor.virtual += charge * _UNIT // actor.weight
+
+    def _may_begin_another(self, actor: _Actor) -> bool:
         """True when the running actor may begin another message without the room that the head of the queue needs."""
-        if not actor.mailbox or actor.suspends > 0:
+        if not actor.waiting or len(actor.begun) >= self._in_flight_max:
             return False
         waiting = _first(self._beginning)
         # No other actor waits to begin: the bound alone decides.
         if waiting is None:
             return self._fits(_first_cost(actor))
         # Leave room for the head of the queue too: a busy actor must not delay a large message for its whole turn.
-        return self.cost_begun + _first_cost(actor) + _first_cost(waiting[3]) <= self._cost_max
+        return self.cost_begun + _first_cost(actor) + _first_cost(waiting[2]) <= self._cost_max
 
-    def _suspend(self, actor: _Actor) -> None:
-        actor.suspends += 1
-        # Its entry stays in the heap: removal from the middle is linear, and `_first` drops stale entries.
-        if actor.suspends > 0:
-            actor.place = None
-
-    def _resume(self, key: Key) -> list[Instruction]:
+    def _wake_message(self, key: Key, message: int) -> list[Instruction]:
         actor = self._actors.get(key)
-        # A resume without a suspend; while the actor runs it may come before its suspend.
-        if actor is None or (actor.suspends <= 0 and actor is not self._running):
+        # Work that failed is done, although something of it may still end.
+        if actor is None or message not in actor.begun:
             return []
-        # Below zero while it runs: a resume that comes before its suspend cancels that one (see the rules).
-        actor.suspends -= 1
-        # It is enqueued when its turn ends, at the back.
-        if actor is self._running:
+        # Its result came while it was being processed: it continues in a later turn.
+        if actor is self._running and message == self._message:
+            self._is_woken = True
             return []
-        self._forget_if_idle(actor)
-        return self._enqueue(actor)
+        self._continuing.append((actor, message))
+        return self._wake()
 
     def _withdraw(self, key: Key, message: int) -> list[Instruction]:
         actor = self._actors.get(key)
-        if actor is None or message not in actor.mailbox:
+        # It is being processed or on its way, and continues until it is done.
+        if actor is None or message not in actor.waiting:
             return []
-        is_first = next(iter(actor.mailbox)) == message
-        # It is being processed, and continues until it is done.
-        if is_first and actor.is_begun:
-            return []
-        del actor.mailbox[message]
+        is_first = next(iter(actor.waiting)) == message
+        del actor.waiting[message]
         # A running actor is forgotten at the end of its turn.
-        if not actor.mailbox and actor is not self._running:
+        if not actor.waiting and actor is not self._running:
             actor.place = None
             self._forget_if_idle(actor)
         return self._wake() if is_first else []  # those behind a large one may fit
 
-    def _enqueue(self, actor: _Actor) -> list[Instruction]:
-        if actor.place is None and actor.mailbox and actor.suspends <= 0 and actor is not self._running:
+    def _enqueue(self, actor: _Actor) -> None:
+        can_begin = actor.waiting and actor is not self._running and len(actor.begun) < self._in_flight_max
+        if actor.place is None and can_begin:
             self._arrivals += 1
-            # Round robin by the turn in which it became ready, then least used time, then arrival.
-            actor.place = (self.turns_total, actor.used_us, self._arrivals, actor)
-            # Begun messages hold their cost, so they never need room: two queues keep them from waiting behind one that
-            # does.
-            heapq.heappush(self._continuing if actor.is_begun else self._beginning, actor.place)
-        return self._wake()
+            actor.place = (actor.virtual, self._arrivals, actor)
+            heapq.heappush(self._beginning, actor.place)
 
     def _forget_if_idle(self, actor: _Actor) -> None:
-        if not actor.mailbox and not actor.suspends and actor is not self._running:
+        if not actor.waiting and not actor.begun and actor is not self._running:
             del self._actors[actor.key]
-            self._idle_used_us[actor.key] = actor.used_us
+            self._idle[actor.key] = actor.virtual
             # The longest idle one loses its history.
-            if len(self._idle_used_us) > IDLE_ACTORS_MAX:
-                self._idle_used_us.popitem(last=False)
+            if len(self._idle) > IDLE_ACTORS_MAX:
+                self._idle.popitem(last=False)
 
     def _wake(self) -> list[Instruction]:
-        return [Wake()] if self._running is None and self._next() is not None else []
+        return [Wake()] if self._running is None and (self._continuing or self._next() is not None) else []
 
     def _next(self) -> _Actor | None:
-        """The actor that runs next, or None when none can run."""
-        continuing, beginning = _first(self._continuing), _first(self._beginning)
+        """The actor that begins its first message next, or None when none can."""
+        place = _first(self._beginning)
         # The head waits for room, and nothing overtakes it: small messages would starve a large one.
-        if beginning is not None and not self._fits(_first_cost(beginning[3])):
-            beginning = None
-        ready = [place for place in (continuing, beginning) if place is not None]
-        return min(ready)[3] if ready else None
+        return place[2] if place is not None and self._fits(_first_cost(place[2])) else None
 
     def _fits(self, cost: int) -> bool:
         # A message larger than the bound runs alone.
@@ -308,12 +334,12 @@ class Scheduler:
 
 
 def _first_cost(actor: _Actor) -> int:
-    return next(iter(actor.mailbox.values()))
+    return next(iter(actor.waiting.values()))
 
 
 def _first(queue: list[_Place]) -> _Place | None:
     """Return the head of a queue, after dropping places that their actors have left."""
     # A heap removes from its head alone, so a place that was left stays until it is the head.
-    while queue and queue[0][3].place is not queue[0]:
+    while queue and queue[0][2].place is not queue[0]:
         heapq.heappop(queue)
     return queue[0] if queue else None

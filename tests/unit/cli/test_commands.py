@@ -147,6 +147,27 @@ def test_a_group_continues_where_it_stopped(hutong: Hutong, lines: Path) -> None
     assert {"group": "readers", "type": "classic", "state": "empty"} in hutong.rows("group", "list")
 
 
+def test_an_actor_is_set_suspended_and_resumed(hutong: Hutong) -> None:
+    assert hutong.rows("actor", "list", "nightly") == [
+        {"group": "nightly", "priority": 1, "quota": 0, "suspended": False, "expiry": 20.0}
+    ]
+    hutong("actor", "set", "nightly", "--priority", "3", "--expiry", "2.5", "--quota", "1000000")
+    hutong("actor", "suspend", "nightly")
+    assert "hutong actor resume nightly" in hutong.err
+    assert {"group": "nightly", "priority": 3, "quota": 1_000_000, "suspended": True, "expiry": 2.5} in hutong.rows(
+        "actor", "list", "nightly"
+    )
+    hutong("actor", "resume", "nightly")
+    assert hutong.rows("actor", "list", "nightly")[0]["suspended"] is False
+
+
+def test_what_an_actor_cannot_be_set_to_is_said(hutong: Hutong) -> None:
+    hutong("actor", "set", "nightly", code=64)
+    assert "name --priority, --quota or --expiry" in hutong.err
+    hutong("actor", "set", "nightly", "--priority", "0", code=76)
+    assert "hutong.actor.priority must be greater than or equal to 1" in hutong.err
+
+
 def test_a_reset_is_shown_first_and_done_only_when_told(hutong: Hutong, lines: Path) -> None:
     hutong("produce", "resets", str(lines))
     hutong("consume", "resets", "--group", "resetting")

@@ -9,6 +9,7 @@ from hutong.broker.rights.authorization import RightsParts
 if TYPE_CHECKING:
     from hutong.broker.coordinators.producer_ids import ProducerIds
     from hutong.broker.coordinators.transaction_markers import TransactionMarkers
+    from hutong.broker.fetch.read_actors import ReadActors
     from hutong.broker.handling.node_facts import NodeIdentity
     from hutong.broker.topics.catalogue import Topics
     from hutong.foundation.clock import Clock
@@ -25,6 +26,7 @@ class GroupParts(RightsParts, Protocol):
     consumer_groups: ConsumerGroupCoordinator
     groups: GroupCoordinator
     identity: NodeIdentity
+    read_actors: ReadActors
     share_groups: ShareCoordinator
     topics: Topics
 

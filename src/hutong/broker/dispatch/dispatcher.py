@@ -112,6 +112,7 @@ class Dispatch:
         self._broker.admissions.forget(session)
         self._broker.examinations.forget(session)
         self._broker.long_requests.forget(session)
+        self._broker.read_actors.forget(session)
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         """Handle one request; returns the response's buffers, a PendingResponse, or None where none is due."""

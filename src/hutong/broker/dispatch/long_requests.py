@@ -38,7 +38,7 @@ LONG_FROM_BYTES: Final = 32 * 1024
 """Up to so many bytes are decoded on the loop (measured: 5 ms for 10,000 topics of three bytes each)."""
 MANY_FROM_BYTES: Final = 2 * 1024
 """Below, a request cannot have so many elements that it must be divided: the smallest take three bytes."""
-SLICE_US: Final = 3_000
+SLICE_US: Final = 1_000
 ELEMENT_COST: Final = 64
 """The cost of each element against LONG_BYTES_MAX where the bytes are records."""
 LONG_BYTES_MAX: Final = 8 * 1024 * 1024

@@ -17,7 +17,7 @@ from hutong.broker.handling.responses import PendingInParts, error_code_of
 from hutong.broker.rights.authorization import may, may_in_cluster, refusal
 from hutong.broker.topics.partition import LEADER_EPOCH, check_leader_epoch
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, Refused
-from hutong.foundation.waiting.pending import Pending
+from hutong.foundation.waiting.pending import Continuation, Pending
 from hutong.journal.append.transactions import aborted_between
 from hutong.journal.format.batches import end_offset_of
 from hutong.journal.log import DiskRead
@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Sequence
 
+    from hutong.broker.fetch.actors import Actor
     from hutong.broker.fetch.parts import FetchParts
     from hutong.broker.topics.partition import Partition
+    from hutong.groups.actor_configs import ActorRules
     from hutong.journal.log import PartitionLog
 
 IDS_FROM_VERSION: Final = 13  # KIP-516
@@ -148,13 +150,31 @@ class FetchPass:
         broker, session = self._context.broker, self._context.session
         for partition, offset, disk_read, data, aborted in self.disk_reads:
             pending.expect_part()
-            then = partial(self._settle, pending, partition, data, offset, aborted)
-            broker.disk_reads.read(disk_read, partition, offset, session, then)
+            actor, rules = broker.read_actors.of_fetch(session, self._context.client_id, partition.topic_name)
+            settle = partial(self._settle, pending, partition, data, offset, aborted)
+            then = partial(self._meter, actor, rules, settle) if rules.quota else settle
+            broker.disk_reads.read(disk_read, partition, offset, session, actor, rules, then)
         return pending.answer()
 
     def throttle(self) -> None:
         """Ask the client to pause: the node had no room for its fetch (KIP-219)."""
         self.response.throttle_time_ms = self._context.broker.settings.fetch_throttle_ms
+
+    def _meter(
+        self,
+        actor: Actor,
+        rules: ActorRules,
+        settle: Continuation[list[memoryview]],
+        outcome: list[memoryview] | HutongError,
+    ) -> None:
+        """Count what a group with a quota gets. The reader that goes over it pauses after this answer (KIP-219)."""
+        if not isinstance(outcome, HutongError):
+            broker, size = self._context.broker, sum(map(len, outcome))
+            owed_ms = broker.disk_reads.owed_ms(actor, rules, size)
+            if owed_ms:
+                self.response.throttle_time_ms = max(self.response.throttle_time_ms, owed_ms)
+                broker.meter.mute(self._context.session, owed_ms)
+        settle(outcome)
 
     def _settle(
         self,
@@ -179,6 +199,7 @@ class FetchPass:
         pending.settle_part()
 
     def _read(self, topic: FetchTopic, asked: FetchPartition, data: PartitionData) -> None:
+        broker = self._context.broker
         partition = self._find(topic, asked)
         log = partition.log
         self.logs.append(log)
@@ -204,10 +225,14 @@ class FetchPass:
             if log.transactions is not None and log.transactions.aborted.reaches(asked.fetch_offset):
                 # Taken now: a disk read ends later, when the log may know of more than these batches can have seen.
                 aborted = log.transactions.aborted.rows()
+        # As at the end of the log: the fetch waits for news, and its client asks again until the group is resumed.
+        if broker.read_actors.has_suspended and self._is_suspended(partition.topic_name):
+            data.records = []
+            return
         if isinstance(found, DiskRead):
             data.records = []
             # Nothing of the partition counts then. The client asks again, for this partition before the others.
-            if self._disk_bytes >= self._context.broker.settings.fetch_disk_bytes_max:
+            if self._disk_bytes >= broker.disk_reads.answer_bytes_max(broker.settings.fetch_disk_bytes_max):
                 return
             self.disk_reads.append((partition, asked.fetch_offset, found, data, aborted))
             self._disk_bytes += found.size
@@ -242,6 +267,10 @@ class FetchPass:
         # KIP-320: a client with an older or newer epoch has metadata of another leader.
         check_leader_epoch(asked.current_leader_epoch)
         return partition
+
+    def _is_suspended(self, topic: str) -> bool:
+        context = self._context
+        return context.broker.read_actors.of_fetch(context.session, context.client_id, topic)[1].is_suspended
 
     def _check_rights(self, name: str) -> None:
         if self._rights is ReadRights.NONE or not may(self._context, Operation.READ, ResourceType.TOPIC, name):

@@ -9,8 +9,10 @@ from hutong.broker.rights.authorization import RightsParts
 if TYPE_CHECKING:
     from hutong.broker.dispatch.long_requests import LongRequests
     from hutong.broker.fetch.disk_reads import DiskReads
+    from hutong.broker.fetch.read_actors import ReadActors
     from hutong.broker.fetch.session_table import FetchSessions
     from hutong.broker.handling.node_facts import BrokerSettings
+    from hutong.broker.quotas.meter import Meter
     from hutong.broker.topics.catalogue import Topics
     from hutong.foundation.clock import Clock
     from hutong.foundation.waiting.table import WaitTable
@@ -26,6 +28,8 @@ class FetchParts(RightsParts, Protocol):
     fetches: WaitTable[None]
     long_requests: LongRequests
     memory: MemoryBudget[Any]
+    meter: Meter
+    read_actors: ReadActors
     served_bytes_total: int
     settings: BrokerSettings
     topics: Topics

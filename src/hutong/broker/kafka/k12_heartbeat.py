@@ -22,5 +22,9 @@ def handle(request: HeartbeatRequest, context: RequestContext[GroupParts]) -> He
     if not may(context, Operation.READ, ResourceType.GROUP, request.group_id):
         return HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if broker.consumer_groups.has_members(request.group_id):
-        return HeartbeatResponse(error_code=broker.consumer_groups.heartbeat_classic(request))
-    return HeartbeatResponse(error_code=broker.groups.heartbeat(request))
+        error = broker.consumer_groups.heartbeat_classic(request)
+    else:
+        error = broker.groups.heartbeat(request)
+    if error is ErrorCode.NONE:
+        broker.read_actors.note_member(context, request.group_id)
+    return HeartbeatResponse(error_code=error)

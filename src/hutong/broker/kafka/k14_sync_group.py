@@ -29,7 +29,14 @@ def handle(
     sync = broker.groups.sync
     if broker.consumer_groups.has_members(request.group_id):
         sync = broker.consumer_groups.sync
-    sync(request, caller_of(context), lambda reply: pending.complete(_response(reply)))
+
+    def synced(reply: SyncReply) -> None:
+        # Before the member has its partitions, so its first fetch is the group's.
+        if reply.error is ErrorCode.NONE:
+            broker.read_actors.note_member(context, request.group_id)
+        pending.complete(_response(reply))
+
+    sync(request, caller_of(context), synced)
     return pending
 
 

@@ -35,8 +35,22 @@ def handle(
     if denied is not ErrorCode.NONE:
         return ConsumerGroupHeartbeatResponse(error_code=denied, error_message=None)
     groups = context.broker.consumer_groups
-    groups.heartbeat(request, caller_of(context), lambda reply: pending.complete(_response(reply, context)))
+
+    def beaten(reply: HeartbeatReply) -> None:
+        if reply.error is ErrorCode.NONE:
+            _note_member(request, context)
+        pending.complete(_response(reply, context))
+
+    groups.heartbeat(request, caller_of(context), beaten)
     return pending
+
+
+def _note_member(request: ConsumerGroupHeartbeatRequest, context: RequestContext[GroupParts]) -> None:
+    # A negative epoch leaves the group: fetches of this client are no longer the group's.
+    if request.member_epoch < 0:
+        context.broker.read_actors.forget(context.session)
+    else:
+        context.broker.read_actors.note_member(context, request.group_id)
 
 
 def _response(reply: HeartbeatReply, context: RequestContext[GroupParts]) -> ConsumerGroupHeartbeatResponse:

@@ -66,6 +66,27 @@ _TOGETHER_REQUESTS_MAX: Final = 1 << 16 if IS_COMPILED else 16
 _SLOW_RECORDS_MAX: Final = 32
 
 
+class _PendingAnswers(PendingResponse):
+    """The answers to requests that were appended together and wait for the disk.
+
+    One object in place of a closure and a response: both together cost each request 0.4 us more. For the same reason
+    its attributes are set from outside, without an `__init__`.
+    """
+
+    __slots__ = ("appended", "batches", "began_us", "correlation_ids", "local_us", "path")
+
+    path: ProduceFastPath
+    correlation_ids: list[int]
+    batches: list[tuple[memoryview, BatchHeader]]
+    appended: Appended
+    began_us: int
+    local_us: int  # of the work before the wait
+
+    def settle(self, error: HutongError | None) -> None:
+        """Answer: the append is safe, or failed with `error`."""
+        self.path._settle(self, error)
+
+
 class ProduceFastPath:
     """The meaning of one connection's last Produce, and the bytes by which a repetition is recognized."""
 
@@ -150,27 +171,23 @@ class ProduceFastPath:
         taken = appended.batch_count
         del batches[taken:]
         self._requests_total[API_KEY] += taken
-        answers: list[Buffer] | None = None
-        pending: PendingResponse | None = None
-
-        def settle(error: HutongError | None) -> None:
-            nonlocal answers
-            answers = self._answer(correlation_ids, batches, appended if error is None else error)
-            # None while the append is safe at once: then the answers are returned below.
-            if pending is not None:
-                self._spent(local_us, broker.clock.monotonic_us() - began_us - local_us, taken)
-                pending.complete(answers)
-
         if appended.is_safe:
-            settle(None)
-        else:
-            log.when_safe(self._qos, settle, self._timeout_ms)
-        local_us = broker.clock.monotonic_us() - began_us
-        if answers is not None:
-            self._spent(local_us, 0, taken)
+            answers = self._answer(correlation_ids, batches, appended)
+            self._spent(broker.clock.monotonic_us() - began_us, 0, taken)
             return taken, ends[taken - 1], answers
-        pending = PendingResponse()
+        pending = _PendingAnswers()
+        pending.path, pending.appended = self, appended
+        pending.correlation_ids, pending.batches = correlation_ids, batches
+        pending.began_us, pending.local_us = began_us, broker.clock.monotonic_us() - began_us
+        log.when_safe(self._qos, pending.settle, self._timeout_ms)
         return taken, ends[taken - 1], pending
+
+    def _settle(self, pending: _PendingAnswers, error: HutongError | None) -> None:
+        outcome = pending.appended if error is None else error
+        batches, local_us = pending.batches, pending.local_us
+        answers = self._answer(pending.correlation_ids, batches, outcome)
+        self._spent(local_us, self._broker.clock.monotonic_us() - pending.began_us - local_us, len(batches))
+        pending.complete(answers)
 
     def _spent(self, local_us: int, remote_us: int, requests: int) -> None:
         """Record the times of requests that were answered together."""

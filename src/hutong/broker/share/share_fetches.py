@@ -28,6 +28,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.fetch.disk_reads import DiskReads
+    from hutong.broker.fetch.read_actors import ReadActors
     from hutong.broker.handling.session import ClientSession
     from hutong.broker.share.share_logs import ShareLogs
     from hutong.broker.topics.partition import Partition
@@ -87,6 +88,7 @@ class ShareFetches:
         groups: ShareCoordinator,
         logs: ShareLogs,
         disk_reads: DiskReads,
+        read_actors: ReadActors,
         table: WaitTable[None],
         clock: Clock,
         call_soon: Callable[[Callable[[], None]], object],
@@ -94,6 +96,7 @@ class ShareFetches:
         self.groups = groups
         self.logs = logs
         self.disk_reads = disk_reads
+        self.read_actors = read_actors
         self.waits = table
         self.clock = clock
         self.records_total = 0
@@ -271,6 +274,11 @@ class ShareFetch:
         if offset is None:
             self._ended()
             return
+        actor, rules = self._all.read_actors.of_group(key.group_id, partition.topic_name)
+        # Nothing is delivered while the group is suspended; a fetch after that finds what is there.
+        if rules.is_suspended:
+            self._ended()
+            return
         log = partition.log
         is_committed = self._all.groups.rules_of(key.group_id).is_read_committed
         # share.isolation.level of the group, not of the client: all its members see the same records (KIP-932).
@@ -289,7 +297,7 @@ class ShareFetch:
                 self._acquire(key, partition, offset, outcome, rounds)
 
         if isinstance(found, DiskRead):
-            self._all.disk_reads.read(found, partition, offset, self._session, read)
+            self._all.disk_reads.read(found, partition, offset, self._session, actor, rules, read)
         # No record between the position and the limit: the log reports the next one.
         elif found.size:
             read(found.buffers)

@@ -273,6 +273,11 @@ class GroupCoordinator:
         entry = self._host.get(group_id)
         return entry.machine if entry is not None else None
 
+    def reads(self, group_id: str, topic: str) -> bool:
+        """Return True if the group has members, and one of them subscribes to the topic."""
+        entry = self._host.get(group_id)
+        return entry is not None and entry.reads(topic)
+
     def __iter__(self) -> Iterator[ClassicGroup]:
         """Every group, to look at."""
         return (entry.machine for entry in self._host)

@@ -18,11 +18,12 @@ def bytes_of_join(request: JoinGroupRequest) -> int:
 
 
 class ClassicGroupEntry(MachineEntry[str, ClassicGroup]):
-    __slots__ = ("empty_since_ms",)
+    __slots__ = ("_read_topics", "empty_since_ms")
 
     def __init__(self, group: ClassicGroup) -> None:
         super().__init__(group.group_id, group)
         self.empty_since_ms: int | None = None  # wall time; None while it has members, or if it never had any
+        self._read_topics: tuple[int, frozenset[str] | None] = (-1, frozenset())  # of the generation
 
     def more_to_join(self, request: JoinGroupRequest) -> int:
         """Bytes that the group would keep in addition with this member; no less than 0."""
@@ -33,6 +34,17 @@ class ClassicGroupEntry(MachineEntry[str, ClassicGroup]):
     def more_to_sync(self, request: SyncGroupRequest) -> int:
         """Bytes that the group would keep in addition with these assignments; no less than 0."""
         return max(0, sum(len(each.assignment) for each in request.assignments) - self.machine.assignment_bytes)
+
+    def reads(self, topic: str) -> bool:
+        """Return True if the group has members that subscribe to the topic; also if nobody can read what they say."""
+        group = self.machine
+        if group.protocol_type != CONSUMER_PROTOCOL_TYPE or not group.member_table.members:
+            return False
+        # Members change what they read in a rebalance only, and a read from the disk should not decode all of it.
+        if group.state is GroupState.STABLE and self._read_topics[0] != group.generation_id:
+            self._read_topics = group.generation_id, subscribed_topics(group.subscriptions())
+        topics = self._read_topics[1]
+        return topics is None or topic in topics
 
     def usage(self) -> Usage:
         """The group's use of its offsets, for retention (KIP-211)."""

@@ -289,6 +289,11 @@ class ConsumerGroupCoordinator:
         entry = self._host.get(group_id)
         return entry.machine if entry is not None else None
 
+    def reads(self, group_id: str, topic: str) -> bool:
+        """Return True if the group has members, and one of them subscribes to the topic."""
+        group = self.get(group_id)
+        return group is not None and bool(group.members) and group.subscriptions.reads(topic)
+
     def kind(self, group_id: str) -> GroupKind | None:
         """The kind of the group that has this id, or None."""
         return self._directory.kind(group_id)

@@ -20,6 +20,7 @@ from hutong.broker.configs.network_configs import NODE_KEYS, OF_LISTENERS
 from hutong.broker.coordinators.producer_ids import ProducerIds
 from hutong.broker.coordinators.transaction_markers import TransactionMarkers
 from hutong.broker.dispatch.request_tracing import RequestTracer
+from hutong.broker.fetch.read_actors import ReadActors
 from hutong.broker.handling.node_facts import NodeIdentity, NodeStorage
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.produce.congestion import Congestion
@@ -108,7 +109,8 @@ class BrokerVerticle(Verticle):
         # Before the listeners open: a user of the settings could otherwise be refused for a moment.
         await put_users(self._admin.scram, self._users, self._journals.offload)
         self._groups = await self._replay_groups(topics)
-        self._share = await self._replay_share_groups(topics, self._groups)
+        read_actors = ReadActors((self._groups.classic, self._groups.consumer), self._group_configs)
+        self._share = await self._replay_share_groups(topics, self._groups, read_actors)
         # Transactions last: completing decided ones writes markers to topics and offsets, which must be there.
         markers = TransactionMarkers(topics, self._groups.offsets.transactional)
         self._transactions = await self._replay_transactions(topics, producer_ids, markers)
@@ -135,6 +137,7 @@ class BrokerVerticle(Verticle):
             examinations=queues.examinations,
             long_requests=queues.long_requests,
             disk_reads=queues.disk_reads,
+            read_actors=read_actors,
             storage=_storage(self._data_dir),
             admin=self._admin,
             request_times=translate.request_times(settings),
@@ -206,7 +209,9 @@ class BrokerVerticle(Verticle):
             journal.delete_log(log_id)
         return await open_groups(self._environment, state, topics, self._group_configs, self._deletion_ms)
 
-    async def _replay_share_groups(self, topics: Topics, groups: GroupCoordinators) -> ShareGroupParts:
+    async def _replay_share_groups(
+        self, topics: Topics, groups: GroupCoordinators, read_actors: ReadActors
+    ) -> ShareGroupParts:
         return await open_share_groups(
             self._environment,
             state=self._state_topic(SHARE_TOPIC, SHARE_GROUP, topics),
@@ -214,6 +219,7 @@ class BrokerVerticle(Verticle):
             directory=groups.directory,
             configs=self._group_configs,
             disk_reads=self._queues.disk_reads,
+            read_actors=read_actors,
             offload=self._journals.offload,
         )
 

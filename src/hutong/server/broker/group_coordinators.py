@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hutong.broker.state.state_topic import StateTopic
 from hutong.broker.topics.catalogue import Topics
 from hutong.broker.topics.partition import Topic
+from hutong.groups.actor_configs import config_keys as actor_config_keys
 from hutong.groups.classic.driver import GroupCoordinator
 from hutong.groups.configs import GroupConfigs
 from hutong.groups.consumer.assignment.catalogue import TopicFacts
@@ -49,7 +50,8 @@ def group_configs(settings: Settings) -> GroupConfigs:
     """The configs that single groups may set, of each kind of group. The catalogue's log replays them."""
     keys = config_keys(translate.consumer_group_settings(settings))
     return GroupConfigs(
-        [*keys, *share_config_keys(translate.share_settings(settings))], (*CONSUMER_GREATER, *SHARE_GREATER)
+        [*keys, *share_config_keys(translate.share_settings(settings)), *actor_config_keys()],
+        (*CONSUMER_GREATER, *SHARE_GREATER),
     )
 
 

@@ -36,20 +36,19 @@ class RequestQueues:
         self._offloads = (examiner_threads, codec_thread)
         self.fetches: WaitTable[None] = WaitTable("fetches", wheel, _FETCHES_MAX)
         reads: WaitTable[list[memoryview]] = WaitTable("cold_reads", wheel, _DISK_READS_MAX)
-        limits = translate.scheduler_limits(settings)
 
         # A queue for each journal: a disk that stalls under one must not hold up reads of another.
         def queue_of_journal() -> FairExecutor:
-            return FairExecutor(Scheduler(**limits), reads, clock, loop.call_soon)
+            return FairExecutor(translate.disk_read_scheduler(settings), reads, clock, loop.call_soon)
 
         self.disk_reads = DiskReads(queue_of_journal, clock, lambda: device.is_contended)
         examined: WaitTable[list[Outcome | None]] = WaitTable("examined_produces", wheel, HELD_MAX)
-        executor = FairExecutor(Scheduler(), examined, clock, loop.call_soon)
+        examining = FairExecutor(Scheduler(), examined, clock, loop.call_soon)
         unpacked_bytes_max = settings.log.unpacked_batch_bytes_max
-        self.examinations = Examinations(executor, examiner_threads, clock, unpacked_bytes_max)
+        self.examinations = Examinations(examining, examiner_threads, clock, unpacked_bytes_max)
         long_requests: WaitTable[FinishedRequest] = WaitTable("long_requests", wheel, HELD_MAX)
-        executor = FairExecutor(Scheduler(cost_max=LONG_BYTES_MAX), long_requests, clock, loop.call_soon)
-        self.long_requests = LongRequests(executor, codec_thread, clock)
+        dividing = FairExecutor(Scheduler(cost_max=LONG_BYTES_MAX), long_requests, clock, loop.call_soon)
+        self.long_requests = LongRequests(dividing, codec_thread, clock)
         self.held_producers: WaitTable[None] = WaitTable("held_producers", wheel, HELD_MAX)
         self.throttled: WaitTable[None] = WaitTable("throttled", wheel, HELD_MAX)
         self.fetch_sessions = FetchSessions(settings.fetch.session_slots, os.urandom)
@@ -57,6 +56,11 @@ class RequestQueues:
         for table in (self.fetches, reads, examined, long_requests, self.held_producers, self.throttled):
             sources.waits[table.name] = table
         sources.disk_reads = self.disk_reads
+        sources.executors = {
+            "disk_reads": lambda: self.disk_reads.executors,
+            "examinations": lambda: (examining,),
+            "long_requests": lambda: (dividing,),
+        }
         sources.fetch_sessions = self.fetch_sessions
 
     def end_waits(self, error: HutongError) -> None:

@@ -19,6 +19,7 @@ from hutong.server.configuration import translate
 
 if TYPE_CHECKING:
     from hutong.broker.fetch.disk_reads import DiskReads
+    from hutong.broker.fetch.read_actors import ReadActors
     from hutong.broker.state.state_topic import StateTopic
     from hutong.broker.topics.catalogue import Topics
     from hutong.broker.topics.partition import Topic
@@ -54,6 +55,7 @@ async def open_share_groups(
     directory: GroupDirectory,
     configs: GroupConfigs,
     disk_reads: DiskReads,
+    read_actors: ReadActors,
     offload: Offload,
 ) -> ShareGroupParts:
     """Replay the groups' state and start them. Raises CorruptData, StorageError."""
@@ -90,9 +92,8 @@ async def open_share_groups(
     sessions = ShareSessions(held, limits.max_share_sessions, session_ended)
     groups.on_gone = sessions.end
     topics.on_change.append(lambda topic, exists: _topic_changed(groups, topic, exists))
-    return ShareGroupParts(
-        groups, sessions, ShareFetches(groups, logs, disk_reads, waits, clock, environment.loop.call_soon)
-    )
+    fetches = ShareFetches(groups, logs, disk_reads, read_actors, waits, clock, environment.loop.call_soon)
+    return ShareGroupParts(groups, sessions, fetches)
 
 
 def _shape_of(topics: Topics, name: str) -> TopicShape | None:

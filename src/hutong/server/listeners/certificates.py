@@ -152,7 +152,7 @@ def certificates_of(
     section: BridgeSettings | MetricsSettings,
     clock: Clock,
     wheel: TimerWheel,
-    reload_interval_ms: int = TlsSettings().reload_interval_ms,
+    reload_interval_ms: int,
 ) -> Certificates | None:
     """The certificates of a listener with files of its own; None for a plain one. Raises UsageError."""
     if section.tls_certificate is None:

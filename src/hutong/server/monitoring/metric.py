@@ -12,7 +12,7 @@ from typing import Final
 from hutong.foundation.histograms import Histogram
 from hutong.journal.journal import Journal
 from hutong.server.monitoring.exposition import Family, MetricKind, Samples, Scale, Spread, Value
-from hutong.server.monitoring.sources import Sources
+from hutong.server.monitoring.sources import MessagingFigures, Sources
 from hutong.server.monitoring.survey.result import Survey
 
 COUNTER, GAUGE, HISTOGRAM, SUMMARY = MetricKind
@@ -37,6 +37,14 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
+class MessagingMetric:
+    """One row of the table that is read from the figures of the bus, contexts and services, counted once for a page."""
+
+    family: Family
+    read: Callable[[MessagingFigures], Labelled]
+
+
+@dataclass(frozen=True, slots=True)
 class Surveyed:
     """One row of the table that is read from a survey, and of which there may be many samples."""
 
@@ -46,6 +54,12 @@ class Surveyed:
 
 def metric(name: str, kind: MetricKind, meaning: str, read: Read, *labels: str, in_steps: bool = False) -> Metric:
     return Metric(Family(name, kind, meaning, labels), read, in_steps)
+
+
+def messaging_metric(
+    name: str, kind: MetricKind, meaning: str, read: Callable[[MessagingFigures], Labelled], *labels: str
+) -> MessagingMetric:
+    return MessagingMetric(Family(name, kind, meaning, labels), read)
 
 
 def surveyed(

@@ -18,7 +18,7 @@ from typing import Final
 
 from hutong.broker.broker import Broker
 from hutong.server.monitoring.exposition import render, render_written
-from hutong.server.monitoring.metric import Metric, Surveyed
+from hutong.server.monitoring.metric import MessagingMetric, Metric, Surveyed
 from hutong.server.monitoring.rows import (
     bridges,
     examining,
@@ -31,6 +31,7 @@ from hutong.server.monitoring.rows import (
     reading,
     request_times,
     requests,
+    scheduling,
     security,
     topics,
     transactions,
@@ -48,21 +49,23 @@ AT_ONCE: Final[tuple[Metric, ...]] = (
     *examining.METRICS,
     *journals.METRICS,
     *reading.METRICS,
+    *scheduling.METRICS,
     *transactions.METRICS,
     *groups.METRICS,
     *network.METRICS,
     *security.METRICS,
-    *messaging.METRICS,
     *bridges.METRICS,
     *process.METRICS,
 )
 SURVEYED: Final[tuple[Surveyed, ...]] = (*node.SURVEYED, *topics.SURVEYED, *groups.SURVEYED, *transactions.SURVEYED)
-METRICS: Final[tuple[Metric | Surveyed, ...]] = (*AT_ONCE, *SURVEYED)
+METRICS: Final[tuple[Metric | MessagingMetric | Surveyed, ...]] = (*AT_ONCE, *messaging.METRICS, *SURVEYED)
 
 
 def exposition(sources: Sources, limits: SurveyLimits) -> Iterator[bytes]:
     """All metrics as Prometheus reads them, a step at a time; between two steps others may have the loop."""
     yield from render((metric.family, metric.samples(sources)) for metric in AT_ONCE)
+    figures = sources.messaging()
+    yield from render((metric.family, metric.read(figures)) for metric in messaging.METRICS)
     if sources.broker is None:
         yield from render((metric.family, ()) for metric in SURVEYED)
         return

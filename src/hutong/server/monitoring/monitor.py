@@ -29,13 +29,21 @@ class Monitor(Verticle):
     raises UsageError.
     """
 
-    def __init__(self, sources: Sources, clock: Clock, settings: MetricsSettings, limits: SurveyLimits) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        clock: Clock,
+        settings: MetricsSettings,
+        limits: SurveyLimits,
+        reload_interval_ms: int,
+    ) -> None:
         self.sources = sources
         self.health = Health(sources.journals)
         self.listens_at: Address | None = None
         self._clock = clock
         self._settings = settings
         self._limits = limits
+        self._reload_interval_ms = reload_interval_ms
         self._acceptor: Acceptor | None = None
         self._certificates: Certificates | None = None
 
@@ -45,7 +53,7 @@ class Monitor(Verticle):
         if address is None:
             return
         credentials = MetricsCredentials(settings.user, settings.password) if settings.password else None
-        self._certificates = certificates_of(settings, self._clock, self.context.home.wheel)
+        self._certificates = certificates_of(settings, self._clock, self.context.home.wheel, self._reload_interval_ms)
         tls = None
         if self._certificates is not None:
             tls = self._certificates.source()

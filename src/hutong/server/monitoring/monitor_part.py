@@ -36,8 +36,8 @@ class MonitorPart(NodePart):
         """The node counts as not ready until `all_opened`. Raises UsageError."""
         self._node = node
         runtime, clock = node.runtime, node.runtime.clock
-        self.stalls = StallMonitor(asyncio.get_running_loop(), clock)
         self.collector = Collector(clock, runtime.wheel, self._requests_total)
+        self.stalls = StallMonitor(asyncio.get_running_loop(), clock, checked=self.collector.check)
         self.sources = Sources(
             {},
             self.stalls,
@@ -47,7 +47,9 @@ class MonitorPart(NodePart):
             runtime=runtime,
             rpc=lambda: node.rpc_if_used,
         )
-        self._monitor = Monitor(self.sources, clock, self._settings.metrics, translate.survey_limits(self._settings))
+        settings = self._settings
+        limits, reload_interval_ms = translate.survey_limits(settings), settings.tls.reload_interval_ms
+        self._monitor = Monitor(self.sources, clock, settings.metrics, limits, reload_interval_ms)
         await node.deploy("monitor", self._monitor)
         node.addresses.metrics = self._monitor.listens_at
 

@@ -6,7 +6,7 @@ samples.
 Knows nothing of metrics.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from hutong.reactor.memory.watch import MemoryWatch
 from hutong.runtime.loops.collector import Collector
 from hutong.runtime.watch.blocked import BlockedThreads
 from hutong.runtime.watch.stalls import StallMonitor
+from hutong.scheduler.driver import FairExecutor
 from hutong.security.sasl.figures import SaslFigures
 from hutong.server.listeners.certificates import Certificates
 from hutong.transactions.driver import TransactionCoordinator
@@ -28,9 +29,20 @@ if TYPE_CHECKING:
     from hutong.broker.broker import Broker
     from hutong.bus.bridge.figures import BridgeFigures  # only a node with bridges needs it
     from hutong.bus.bus import EventBus
+    from hutong.bus.figures import BusFigures
     from hutong.reactor.accept.acceptor import Acceptor
+    from hutong.rpc.figures import MethodFigures
     from hutong.rpc.rpc import Rpc
-    from hutong.runtime.runtime import Runtime
+    from hutong.runtime.runtime import Runtime, RuntimeFigures
+
+
+@dataclass(frozen=True, slots=True)
+class MessagingFigures:
+    """Sizes of the bus, the contexts and the services at one moment. `services` has (service, method) as its keys."""
+
+    bus: "BusFigures | None"
+    runtime: "RuntimeFigures | None"
+    services: "Mapping[tuple[str, str], MethodFigures]"
 
 
 @dataclass(slots=True)
@@ -47,6 +59,7 @@ class Sources:
     memory: MemoryWatch | None = None
     requests_total: Mapping[int, int] = field(default_factory=dict)
     disk_reads: DiskReads | None = None
+    executors: dict[str, Callable[[], Sequence[FairExecutor]]] = field(default_factory=dict)  # by their work
     fetch_sessions: FetchSessions | None = None
     transactions: TransactionCoordinator | None = None
     blocked: BlockedThreads | None = None
@@ -58,3 +71,12 @@ class Sources:
     runtime: "Runtime | None" = None
     bus: "EventBus | None" = None
     rpc: "Callable[[], Rpc | None]" = lambda: None  # made by the first use of `node.rpc`
+
+    def messaging(self) -> MessagingFigures:
+        """Count now. That passes over every context and every reply that is awaited, so a page does it once."""
+        rpc = self.rpc()
+        return MessagingFigures(
+            None if self.bus is None else self.bus.figures,
+            None if self.runtime is None else self.runtime.figures,
+            {} if rpc is None else rpc.registry.figures(),
+        )

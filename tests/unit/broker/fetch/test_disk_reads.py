@@ -13,7 +13,8 @@ from tests.support.sessions import session_of
 from tests.unit.broker.wire_node import batch_of, client_of, fetch_request, running_node
 from tests.unit.journal.stage import Stage, records_of
 
-from hutong.broker.fetch.disk_reads import CONTENDED_BYTES_MAX, DISK_WAIT_MS_MAX, DiskReads
+from hutong.broker.fetch.actors import Actor
+from hutong.broker.fetch.disk_reads import CONTENDED_ANSWER_BYTES_MAX, CONTENDED_BYTES_MAX, DiskReads
 from hutong.broker.fetch.fetch_pass import FetchPass, ReadRights
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.log_limit import LOG_INTERVAL_MS
@@ -23,6 +24,7 @@ from hutong.broker.topics.partition import Partition
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.waiting.pending import Pending
 from hutong.foundation.waiting.table import WaitTable
+from hutong.groups.actor_configs import DEFAULT, EXPIRY_MS_MAX, ActorRules
 from hutong.journal.files.segment import Segment
 from hutong.journal.log import DISK_READ_BYTES_MAX, DiskRead
 from hutong.scheduler.driver import FairExecutor
@@ -39,6 +41,11 @@ from hutong.wire.kafka.apis.k01_fetch import (
 )
 
 FORGETFUL = Settings(log=LogSettings(cache_region_bytes=64 * KIBIBYTE, cache_bytes=MEBIBYTE, segment_bytes=MEBIBYTE))
+
+
+def actor_of(reader: ClientSession) -> Actor:
+    """An actor for each connection, as of clients of different names."""
+    return Actor("t", (), f"client {reader.id}")
 
 
 class Scene:
@@ -62,10 +69,10 @@ class Scene:
         self.partition = Partition("t", 0, self.stage.journal.log(1), None, False)  # type: ignore[arg-type]
         self.outcomes: list[list[memoryview] | HutongError] = []
 
-    def read(self, reader: ClientSession, offset: int = 0) -> None:
+    def read(self, reader: ClientSession, offset: int = 0, rules: ActorRules = DEFAULT) -> None:
         cold = self.partition.log.read(offset, 1000)
         assert isinstance(cold, DiskRead)
-        self.reads.read(cold, self.partition, offset, reader, self.outcomes.append)
+        self.reads.read(cold, self.partition, offset, reader, actor_of(reader), rules, self.outcomes.append)
 
     def settle(self) -> None:
         while self.turns:
@@ -87,7 +94,7 @@ def test_a_read_is_answered_from_the_page_cache_or_by_a_worker(is_cached: bool) 
     assert scene.stage.journal.reader.worker_reads_total == workers_total + (not is_cached)
 
 
-def test_a_connection_that_asks_for_much_has_one_turn_when_another_had_one() -> None:
+def test_an_actor_that_asks_for_much_has_one_turn_when_another_had_one() -> None:
     scene = Scene(is_cached=False)
     greedy, modest = session_of(1), session_of(2)
     for offset in range(5):
@@ -105,8 +112,11 @@ def test_a_connection_that_asks_for_much_has_one_turn_when_another_had_one() -> 
 def test_reads_are_small_while_somebody_waits_for_the_disk() -> None:
     scene = Scene()
     assert scene.reads.bytes_max == DISK_READ_BYTES_MAX
+    assert scene.reads.answer_bytes_max(8 * MEBIBYTE) == 8 * MEBIBYTE
     scene.is_contended = True
     assert scene.reads.bytes_max == CONTENDED_BYTES_MAX
+    assert scene.reads.answer_bytes_max(8 * MEBIBYTE) == CONTENDED_ANSWER_BYTES_MAX
+    assert scene.reads.answer_bytes_max(KIBIBYTE) == KIBIBYTE
     cold = scene.partition.log.read(0, 1 << 20, disk_bytes_max=300)
     assert isinstance(cold, DiskRead)
     assert cold.size == 300
@@ -130,7 +140,7 @@ def test_a_read_that_the_disk_never_ends_is_answered_and_a_gone_reader_is_forgot
     scene.read(gone)
     gone.owner.end()
     scene.turns.popleft()()
-    scene.stage.advance(DISK_WAIT_MS_MAX)
+    scene.stage.advance(EXPIRY_MS_MAX)
     assert [type(outcome) for outcome in scene.outcomes] == [OwnerGone, Expired]
     scene.settle()
     scene.stage.settle()
@@ -161,6 +171,7 @@ def test_a_fetch_that_finds_no_room_is_answered_with_a_throttle_time() -> None:
     surroundings = SimpleNamespace(
         authorizer=everybody_may(),
         disk_reads=scene.reads,
+        read_actors=SimpleNamespace(of_fetch=lambda session, *_: (actor_of(session), DEFAULT)),
         settings=BrokerSettings(fetch_throttle_ms=70),
         memory=SimpleNamespace(is_tight=False),
         served_bytes_total=0,
@@ -212,8 +223,9 @@ def test_reads_of_a_journal_that_has_stalled_hold_up_no_other_journal() -> None:
     other = scene.partition.log.read(5, 1000)
     assert isinstance(other, DiskRead)
     elsewhere = dataclasses.replace(other, segment=Segment(0, Path("/data/other/x.journal")))
-    scene.reads.read(elsewhere, scene.partition, 5, session_of(2), scene.outcomes.append)
-    scene.reads.read(other, scene.partition, 5, session_of(3), scene.outcomes.append)
+    for number, found in ((2, elsewhere), (3, other)):
+        reader = session_of(number)
+        scene.reads.read(found, scene.partition, 5, reader, actor_of(reader), DEFAULT, scene.outcomes.append)
     while scene.turns:
         scene.turns.popleft()()
     assert len(scene.stage.steps.waiting) == 2, "the other journal's goes on, this one's second waits"

@@ -8,6 +8,8 @@ from tests.support.rights import everybody_may
 from tests.support.sessions import session_of
 from tests.unit.groups.stage import SUBSCRIPTION, Stage
 
+from hutong.broker.fetch.actors import Actor
+from hutong.broker.fetch.read_actors import ReadActors
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.kafka import (
     k08_offset_commit,
@@ -23,6 +25,7 @@ from hutong.broker.kafka import (
     k47_offset_delete,
 )
 from hutong.foundation.waiting.pending import Pending
+from hutong.groups.configs import GroupConfigs
 from hutong.groups.settings import GroupSettings
 from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequest,
@@ -100,11 +103,17 @@ class Desk:
             topics=FakeTopics(),
             authorizer=everybody_may(),
             identity=SimpleNamespace(node_id=1),
+            read_actors=ReadActors((self.stage.groups, self.stage.consumer_groups), GroupConfigs([])),
         )
         self._session = session_of(address="10.1.2.3")
 
     def context(self, version: int) -> RequestContext[Any]:
         return RequestContext(version, "app", self._session, cast(Any, self._broker))
+
+    def actor_of_fetch(self, topic: str = "orders") -> Actor:
+        """The actor of a fetch of this client on another connection."""
+        actors: ReadActors = self._broker.read_actors
+        return actors.of_fetch(session_of(2, address="10.1.2.3"), "app", topic)[0]
 
     def join(self, version: int, member_id: str = "", instance: str | None = None) -> JoinGroupResponse:
         """Joins, and waits for the initial delay to pass."""
@@ -192,6 +201,17 @@ def test_joining_in_every_version(version: int) -> None:
 def test_a_refused_join_can_be_said_in_every_version(version: int) -> None:
     refused = round_trip(Desk().join(version, "stranger"), version)
     assert (refused.error_code, refused.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "stranger")
+
+
+def test_a_fetch_counts_as_the_groups_from_the_sync_of_a_member_until_the_group_is_empty() -> None:
+    desk = Desk()
+    joined = desk.join(3)
+    assert desk.actor_of_fetch() == Actor("orders", (), "User:ANONYMOUS/app")
+    desk.sync(5, joined)
+    assert desk.actor_of_fetch() == Actor("orders", ("g",))
+    assert desk.actor_of_fetch("unread") == Actor("unread", (), "User:ANONYMOUS/app")
+    answer(k13_leave_group.handle(LeaveGroupRequest("g", joined.member_id), desk.context(2)))
+    assert desk.actor_of_fetch() == Actor("orders", (), "User:ANONYMOUS/app")
 
 
 def test_sync_heartbeat_and_leave() -> None:

@@ -101,10 +101,10 @@ def test_a_key_that_everybody_can_read_is_warned_of(place: Place, caplog: pytest
 
 def test_bridges_have_certificates_of_their_own(place: Place) -> None:
     section = BridgeSettings(tls_certificate=place.file, tls_client_ca=place.ca)
-    certificates = certificates_of(section, place.clock, place.wheel)
+    certificates = certificates_of(section, place.clock, place.wheel, 5_000)
     assert certificates is not None
     assert certificates.source()().verify_mode.name == "CERT_REQUIRED"
-    assert certificates_of(Settings().bridge, place.clock, place.wheel) is None
+    assert certificates_of(Settings().bridge, place.clock, place.wheel, 5_000) is None
 
 
 def test_clients_are_asked_for_certificates_only_where_these_say_who_they_are(place: Place) -> None:
@@ -175,7 +175,7 @@ def test_bridges_have_lists_of_their_own(place: Place) -> None:
     lists = Lists(place)
     (lists.folder / "ca.crl").write_bytes(revocation_list(place.authority, [lists.client]))
     section = BridgeSettings(tls_certificate=place.file, tls_client_ca=place.ca, tls_crl=lists.folder)
-    certificates = certificates_of(section, place.clock, place.wheel)
+    certificates = certificates_of(section, place.clock, place.wheel, 5_000)
     assert certificates is not None
     assert lists.shake(certificates.source()()) == "certificate revoked"
 

@@ -11,8 +11,10 @@ from tests.support.monitored import monitored_node, scrape
 from tests.support.revocation import revocation_list
 from tests.unit.broker.wire_node import client_of
 
+from hutong.foundation.clock import ManualClock
 from hutong.server.configuration.sections.network import KafkaSettings, MetricsSettings
 from hutong.server.configuration.sections.security import SecuritySettings, TlsSettings
+from hutong.server.embedded import Node
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
 
 
@@ -85,6 +87,29 @@ async def test_metrics_refuse_a_scraper_whose_certificate_is_revoked(tmp_path: P
         with pytest.raises(ssl.SSLError, match="ALERT_CERTIFICATE_REVOKED"):
             await reader.read()
         writer.close()
+
+
+async def test_the_certificate_of_the_metrics_listener_is_checked_in_its_interval(tmp_path: Path) -> None:
+    authority, file, clock = trustme.CA(), tmp_path / "node.pem", ManualClock()
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(file)
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+
+    async def certificate() -> bytes:
+        host, _, port = (node.metrics or "").rpartition(":")
+        _, writer = await asyncio.open_connection(host, int(port), ssl=context)
+        shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+        return bytes(shown)
+
+    wanted = {"metrics.tls_certificate": str(file), "tls.reload_interval_ms": "60000"}
+    async with Node(metrics="127.0.0.1:0", settings=wanted, clock=clock) as node:
+        first = await certificate()
+        authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(file)
+        for passed_ms, is_first in ((59_000, True), (1_020, False)):
+            clock.advance(passed_ms)
+            node.runtime.wheel.advance(clock.monotonic_ms())
+            assert (await certificate() == first) is is_first
 
 
 async def test_what_the_acls_refuse_is_counted(tmp_path: Path) -> None:
