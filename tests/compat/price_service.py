@@ -18,7 +18,7 @@ class PriceService:
         self._bus = bus
         self._prices: dict[str, int] = {}
         bus.consumer("prices.get", self._get)
-        retry = Retry(attempts=3, first_delay_ms=1, delay_ms_max=10)
+        retry = Retry(attempts=3, first_delay=0.001, delay_max=0.01)
         bus.consumer(f"topic:{CHANGES}", self._change, group=GROUP, retry=retry)
 
     def _get(self, message: Message) -> None:

@@ -3,8 +3,9 @@
 Nothing is imported before it is asked for.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from hutong.foundation.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from hutong.rpc.call import AUTH_TOKEN, IncomingCall, current_call
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         NotExecuted,
         OutcomeUnknown,
         Overloaded,
+        ReferenceGone,
         RequestExpired,
         RequestIdReused,
         ResultNotKept,
@@ -67,6 +69,7 @@ __all__ = [
     "Overloaded",
     "Pace",
     "Phase",
+    "ReferenceGone",
     "RequestExpired",
     "RequestIdReused",
     "ResultNotKept",
@@ -86,38 +89,43 @@ __all__ = [
     "service",
     "with_options",
 ]
-_MODULES: Final = {
-    "AUTH_TOKEN": "call",
-    "Binding": "serving.binding",
-    "CallLimits": "remote.incoming",
-    "CallOptions": "options",
-    "Client": "remote.client",
-    "Deduplication": "delivery.deduplication",
-    "Delivery": "options",
-    "Discovery": "serving.discovery",
-    "IncomingCall": "call",
-    "Interceptor": "serving.interceptors",
-    "Pace": "delivery.caller.retry",
-    "Phase": "serving.interceptors",
-    "new_request_id": "delivery.caller.session_ids",
-    "Rpc": "rpc",
-    "Service": "calling.proxy",
-    "authentication": "serving.interceptors",
-    "authorization": "serving.interceptors",
-    "interceptor": "serving.interceptors",
-    "with_options": "calling.proxy",
-    "caller_of": "remote.client",
-    "closes": "descriptions.description",
-    "connect": "remote.client",
-    "current_call": "call",
-    "describe": "descriptions.description",
-    "service": "descriptions.description",
-}
 
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"hutong.rpc.{_MODULES.get(name, 'errors')}"), name)
-    globals()[name] = found
-    return found
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "rpc.call": ("AUTH_TOKEN", "IncomingCall", "current_call"),
+        "rpc.calling.proxy": ("Service", "with_options"),
+        "rpc.delivery.caller.retry": ("Pace",),
+        "rpc.delivery.caller.session_ids": ("new_request_id",),
+        "rpc.delivery.deduplication": ("Deduplication",),
+        "rpc.descriptions.description": ("closes", "describe", "service"),
+        "rpc.errors": (
+            "BadArguments",
+            "BadReply",
+            "CallFailed",
+            "CallTimeout",
+            "ConnectionLost",
+            "DispatchFailed",
+            "NoService",
+            "NotAuthenticated",
+            "NotAuthorized",
+            "NotConnected",
+            "NotExecuted",
+            "OutcomeUnknown",
+            "Overloaded",
+            "ReferenceGone",
+            "RequestExpired",
+            "RequestIdReused",
+            "ResultNotKept",
+            "ServiceError",
+            "ServiceFault",
+        ),
+        "rpc.options": ("CallOptions", "Delivery"),
+        "rpc.remote.client": ("Client", "caller_of", "connect"),
+        "rpc.remote.incoming": ("CallLimits",),
+        "rpc.rpc": ("Rpc",),
+        "rpc.serving.binding": ("Binding",),
+        "rpc.serving.discovery": ("Discovery",),
+        "rpc.serving.interceptors": ("Interceptor", "Phase", "authentication", "authorization", "interceptor"),
+    },
+)

@@ -5,15 +5,18 @@ Knows no transport and no service.
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 
 from hutong.bus.envelope.headers import Headers
 from hutong.foundation.errors import UsageError
 from hutong.foundation.waiting.table import Owner
-from hutong.rpc.errors import Failure
+from hutong.rpc.errors import DispatchFailed, Failure
 from hutong.rpc.options import HeaderPairs
+
+if TYPE_CHECKING:
+    from hutong.rpc.calling.caller import Caller
 
 A = TypeVar("A")
 ACTION: Final = "action"
@@ -22,6 +25,10 @@ PROXY_ADDRESS: Final = "proxyaddr"
 """Header of an answer: where the service that was returned is bound."""
 STREAM_ADDRESS: Final = "streamaddr"
 """Header of an answer: where the items of the stream that was returned are asked for."""
+RELEASE: Final = "hutong.release"
+"""Action at the address of an object that was passed: so many of its references are dropped."""
+REFERENCES_MAX: Final = 10_000
+"""Streams and references that one connection has open, and objects that it has passed, unless it has other limits."""
 AUTH_TOKEN: Final = "auth-token"
 """Header of a call: the token of the caller, for authentication interceptors."""
 
@@ -48,6 +55,15 @@ class IncomingCall(Struct, eq=False):
         """The address of the host that the call came from; empty within this process."""
         return ""
 
+    @property
+    def references_max(self) -> int:
+        """The number of streams and references that may be open for its connection."""
+        return REFERENCES_MAX
+
+    def caller(self) -> "Caller":
+        """The caller of services at the peer. Raises DispatchFailed where the transport has no way back."""
+        raise DispatchFailed(f"{self.action!r} passes a service, and its caller cannot be called back on this way")
+
     def arguments(self, kind: type[A]) -> A:
         """The arguments as the struct of a method. Raises BadArguments, which names the parameter."""
         raise NotImplementedError
@@ -69,6 +85,7 @@ class Outcome(Struct, gc=False):
     failure: Failure | None = None
     headers: HeaderPairs = ()  # of the answer: PROXY_ADDRESS, STREAM_ADDRESS
     is_encoded: bool = False
+    has_references: bool = False  # in the value: it belongs to this process and to its caller
 
 
 Done = Callable[[Outcome], object]

@@ -14,7 +14,8 @@
         ├── NotExecuted          nothing happened: the service could not remember the call; it may be tried again
         ├── CallTimeout          no answer came in time; the effect may or may not have happened
         ├── NoService            no service is bound at the address; nothing happened
-        │   └── NotConnected     no connection can be made; nothing happened
+        │   ├── NotConnected     no connection can be made; nothing happened
+        │   └── ReferenceGone    the object behind a reference is released; nothing happened
         ├── Overloaded           refused by a bound that is named, of this side or the other; nothing happened
         ├── ConnectionLost       the connection ended before the answer; the effect may or may not have happened
         └── BadReply             an answer that does not match the signature
@@ -162,6 +163,13 @@ class NoService(CallFailed):
 
 class NotConnected(NoService):
     """There is no connection to where the service is. Nothing happened."""
+
+
+class ReferenceGone(NoService):
+    """The object behind a reference is no more: released, idle for too long, or its connection has ended.
+
+    Nothing happened.
+    """
 
 
 class Overloaded(CallFailed):

@@ -25,8 +25,11 @@ from hutong.rpc.delivery.deduplication import Deduplication
 from hutong.rpc.delivery_port import Memory
 from hutong.rpc.descriptions.description import ServiceDescription, describe
 from hutong.rpc.figures import ServiceStatistics
+from hutong.rpc.idle_time import REFERENCE_IDLE_SECONDS_DEFAULT, idle_ms_of
 from hutong.rpc.over_bus.endpoint import BusEndpoint, ServiceFailure, ServiceFailureCodec
-from hutong.rpc.over_bus.temporaries import IDLE_MS_DEFAULT, TEMPORARIES_MAX, BindingTemporaries, Surroundings
+from hutong.rpc.over_bus.exports import Exports, ReferenceContexts
+from hutong.rpc.over_bus.temporaries import BindingTemporaries
+from hutong.rpc.over_bus.temporary import ON_BUS, TEMPORARIES_MAX, Surroundings
 from hutong.rpc.over_bus.transport import BusTransport
 from hutong.rpc.serving.binding import Binding, DispatcherRotation, Registry
 from hutong.rpc.serving.discovery import (
@@ -64,7 +67,7 @@ class Rpc(Caller):
 
     Everything but `go_from_thread` is for that loop, or for handlers in contexts of the same runtime that call proxies.
 
-    References and streams are closed when they have been idle for `idle_ms`.
+    References and streams are closed when they have been idle for `reference_idle_seconds`; None is without end.
     """
 
     def __init__(
@@ -72,8 +75,9 @@ class Rpc(Caller):
         bus: EventBus,
         runtime: Runtime,
         *,
-        idle_ms: int = IDLE_MS_DEFAULT,
+        reference_idle_seconds: float | None = REFERENCE_IDLE_SECONDS_DEFAULT,
     ) -> None:
+        idle_ms = idle_ms_of(reference_idle_seconds)
         super().__init__(BusTransport(bus), make_reliable=Reliability(runtime.clock, runtime.wheel))
         self.bus = bus
         self.runtime = runtime
@@ -84,6 +88,8 @@ class Rpc(Caller):
         self._timers = LoopTimers(self._loop, self._wheel, runtime.clock)
         waits: WaitTable[None] = WaitTable("temporaries_max", self._wheel, TEMPORARIES_MAX)
         self.temporaries = Surroundings(bus, self.registry, runtime.clock, waits, idle_ms)
+        self.reference_contexts = ReferenceContexts(runtime)
+        self._exporter = Exports(self.temporaries, self.reference_contexts, self, lambda: ON_BUS, TEMPORARIES_MAX)
         bus.add_close_hook(self.close)
         with suppress(ValueError):  # another one of the same bus was first
             bus.register_codec(ServiceFailureCodec(), default_for=ServiceFailure)
@@ -152,6 +158,9 @@ class Rpc(Caller):
         if bindings:
             # All at once, so that the grace is one for all of them.
             await asyncio.gather(*[binding.unbind(grace) for binding in bindings])
+        if self._exporter is not None:
+            self._exporter.close()
+        self._leases.close()
         await asyncio.sleep(0)  # what they had opened is closed on this loop
         self._timers.close()
 
@@ -171,7 +180,7 @@ class Rpc(Caller):
         *,
         owns: bool,
     ) -> Binding:
-        temporaries = BindingTemporaries(self.temporaries, has_debug_info=terms.has_debug_info)
+        temporaries = BindingTemporaries(self.temporaries, self, has_debug_info=terms.has_debug_info)
         dispatchers = [self._dispatcher(description, implementation, one, terms, temporaries) for one in contexts]
         if terms.memory is not None:
             # Before the first call comes in: one that was answered before a restart must not run again.

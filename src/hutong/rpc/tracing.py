@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
 
-from hutong.rpc.call import Done, IncomingCall
+from hutong.rpc.call import RELEASE, Done, IncomingCall
 from hutong.rpc.calling.transport import Transport
 from hutong.rpc.serving.dispatcher import Dispatcher
 
@@ -35,6 +35,10 @@ class TracedDispatcher(Dispatcher):
     tracer: CallTracer
 
     def dispatch(self, call: IncomingCall, done: Done) -> None:
+        # No call of the application.
+        if call.action == RELEASE:
+            super().dispatch(call, done)
+            return
         action = call.action if call.action in self.served else OTHER
         self.tracer.serving(self.description.address, action, call, done, super().dispatch)
 

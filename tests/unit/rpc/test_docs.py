@@ -1,20 +1,24 @@
-"""The snippets of docs/rpc.md run as they stand, one after the other."""
+"""The snippets of docs/rpc.md and docs/rpc-callbacks.md run as they stand, one after the other."""
 
 import ast
 import inspect
 import re
 from pathlib import Path
 
+import pytest
+
 from hutong.rpc import Rpc
 
-PAGE = Path(__file__).parents[3] / "docs" / "rpc.md"
-SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+DOCS = Path(__file__).parents[3] / "docs"
+SNIPPET = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-async def test_the_snippets_run(rpc: Rpc) -> None:
+@pytest.mark.parametrize(("name", "count"), [("rpc.md", 8), ("rpc-callbacks.md", 2)])
+async def test_the_snippets_run(rpc: Rpc, name: str, count: int) -> None:
     names = {"rpc": rpc, "__name__": "docs"}
-    for snippet in SNIPPETS:
-        ended = eval(compile(snippet, str(PAGE), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+    snippets = SNIPPET.findall((DOCS / name).read_text())
+    for snippet in snippets:
+        ended = eval(compile(snippet, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
         if inspect.isawaitable(ended):
             await ended
-    assert len(SNIPPETS) >= 8
+    assert len(snippets) >= count

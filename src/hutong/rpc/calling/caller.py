@@ -12,14 +12,16 @@ from typing import Any, Final, ParamSpec, TypeVar, cast, overload
 from hutong.bus.options import GivenHeaders
 from hutong.foundation.errors import HutongError, UsageError
 from hutong.rpc.call import Outcome
+from hutong.rpc.calling.leases import ReferenceLeases
 from hutong.rpc.calling.proxy import Bound, Proxy, Target, ended
+from hutong.rpc.calling.references import BLOCKS, Exporter, ReferringTransport
 from hutong.rpc.calling.transport import CallSite, OutgoingCall, Transport
 from hutong.rpc.delivery_port import MakeReliable
 from hutong.rpc.descriptions.description import describe
 from hutong.rpc.errors import error_of
 from hutong.rpc.options import DEFAULT, RETRIES_DEFAULT, CallOptions, Delivery
 from hutong.rpc.tracing import CallTracer
-from hutong.runtime.contexts.contexts import Context, current_context
+from hutong.runtime.contexts.contexts import CURRENT, Context, ContextKind, current_context
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -27,13 +29,25 @@ TIMEOUT_S: Final = 30.0
 
 
 class Caller:
-    """Calls services over one transport. `make_reliable` wraps it for deliveries that try again."""
+    """Calls services over one transport. `make_reliable` wraps it for deliveries that try again.
 
-    def __init__(self, transport: Transport, *, make_reliable: MakeReliable | None = None) -> None:
+    `exporter` binds objects that are passed to services.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        make_reliable: MakeReliable | None = None,
+        exporter: Exporter | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
         self.transport = transport
+        self._exporter = exporter
         self._tracer: CallTracer | None = None
         self._make_reliable = make_reliable
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop or asyncio.get_running_loop()
+        self._leases = ReferenceLeases(transport, self._loop)
 
     def proxy(
         self,
@@ -122,16 +136,49 @@ class Caller:
     def go_from_thread(self, method: Any, /, *arguments: Any, **named: Any) -> concurrent.futures.Future[Any]:
         """As `go`, for threads that run no event loop: `.result()` blocks until the call has ended."""
 
+        context = current_context()
+
         async def call() -> Any:
+            # A context whose thread blocks in `.result()` could run neither the answer's handler nor a callback.
+            if context is not None and context.kind is not ContextKind.EVENT_LOOP:
+                CURRENT.set(None)
+                BLOCKS.set(True)
             return await self.go(method, *arguments, **named)
 
-        future = _GoingFromThread(self._loop, current_context())
+        future = _GoingFromThread(self._loop, context)
         future.follow(asyncio.run_coroutine_threadsafe(call(), self._loop))
         return future
 
     def set_tracer(self, tracer: "CallTracer | None") -> None:
         """Report to it every call of proxies made from now on, and every call by name."""
         self._tracer = tracer
+
+    def release(self, passed: object) -> bool:
+        """Let services call an object no more that was passed to them. False if none can call it now.
+
+        Calls of the proxies that they still have raise ReferenceGone.
+        """
+        return self._exporter is not None and self._exporter.release(passed)
+
+    def referring(self, transport: Transport, *, is_repeated: bool) -> Transport:
+        """For proxies: what carries the calls of a method that takes references."""
+        return ReferringTransport(transport, self._exports(), is_repeated=is_repeated)
+
+    def received(self, protocol: type, address: str) -> Proxy:
+        """For services: the proxy of an object that was passed. Its caller hears when the last one is dropped."""
+        lease = self._leases.take(address)
+        return Proxy(Target(self, describe(protocol), address, DEFAULT, is_reference=True, lease=lease))
+
+    def reference(self, protocol: type, address: Any, options: CallOptions) -> Proxy:
+        """For proxies: the proxy of an object that a service returned."""
+        # The object keeps no memory of calls, so a delivery that repeats them could not keep its promise.
+        options = options.changed(delivery=Delivery.AT_MOST_ONCE)
+        return Proxy(Target(self, describe(protocol), address, options, is_reference=True))
+
+    def _exports(self) -> Exporter:
+        if self._exporter is None:
+            raise UsageError("an object cannot be passed to a service over this transport.")
+        return self._exporter
 
     def transport_for(self, options: CallOptions, service: str) -> Transport:
         """For proxies: what carries calls with these options. `service` is what tracing calls their service."""
@@ -230,7 +277,7 @@ async def _ended(transport: Transport, call: OutgoingCall, timeout_ms: int) -> A
 
 def _result(outcome: Outcome | HutongError, bound: Bound | None) -> Any:
     if isinstance(outcome, HutongError):
-        raise outcome
+        raise outcome if bound is None else bound.error_of(outcome)
     if bound is not None:
         return bound.result_of(outcome)
     if outcome.failure is not None:

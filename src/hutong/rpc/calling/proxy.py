@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, Unpa
 from hutong.bus.options import GivenHeaders
 from hutong.foundation.errors import HutongError, UsageError
 from hutong.rpc.call import PROXY_ADDRESS, STREAM_ADDRESS, Outcome
+from hutong.rpc.calling.leases import ReferenceLease
+from hutong.rpc.calling.references import receive_result
 from hutong.rpc.calling.transport import CallSite, OutgoingCall, Transport
-from hutong.rpc.descriptions.description import IS_BASE, MethodDescription, ResultKind, ServiceDescription, describe
-from hutong.rpc.errors import BadReply, error_of
+from hutong.rpc.descriptions.description import IS_BASE, MethodDescription, ResultKind, ServiceDescription
+from hutong.rpc.errors import BadReply, NoService, ReferenceGone, error_of
 from hutong.rpc.options import CallOptions, Delivery, GivenOptions
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ class Target(NamedTuple):
     description: ServiceDescription
     address: str
     options: CallOptions
+    is_reference: bool = False  # it may be released, and then nothing is at the address again
+    lease: ReferenceLease | None = None  # of an object that was passed: released with the last proxy
 
 
 class Service(Protocol):
@@ -109,6 +113,19 @@ class Proxy:
         made = self.__dict__[name] = _method(Bound(target, method))
         return made
 
+    def __eq__(self, other: object) -> bool:
+        """Two proxies are equal if they call the same object by the same way, whatever their options."""
+        return isinstance(other, Proxy) and self._called == other._called
+
+    def __hash__(self) -> int:
+        return hash(self._called)
+
+    @property
+    def _called(self) -> tuple[int, str, str]:
+        # Not the options: they say how it is called, and not what.
+        target = self._hutong
+        return id(target.caller), target.description.name, target.address
+
     def __repr__(self) -> str:
         return f"<proxy of {self._hutong.description.name} at {self._hutong.address!r}>"
 
@@ -126,6 +143,10 @@ class Bound:
         self.errors = target.description.errors
         self.timeout_ms = target.options.timeout_ms
         self.transport: Transport = target.caller.transport_for(target.options, target.description.address)
+        # Around the others, so that retries repeat an address, and not the binding of an object.
+        if method.references:
+            is_repeated = target.options.delivery is not Delivery.AT_MOST_ONCE
+            self.transport = target.caller.referring(self.transport, is_repeated=is_repeated)
 
     def result_of(self, outcome: Outcome) -> Any:
         """Return the caller's result. Raises the service's failure, or BadReply."""
@@ -135,18 +156,30 @@ class Bound:
             return outcome.value
         return self._made(outcome)
 
+    def error_of(self, error: HutongError) -> HutongError:
+        """Return what the caller gets for a call that nobody answered."""
+        # At a declared address a service may be bound again; at that of a reference nothing will be.
+        if self.target.is_reference and isinstance(error, NoService):
+            return ReferenceGone(f"{self.target.description.name}.{self.method.name}: the object is released: {error}")
+        return error
+
     def _made(self, outcome: Outcome) -> Any:
+        if self.method.kind is ResultKind.REFERENCES:
+            return receive_result(self.method, outcome.value, self._reference)
         name = PROXY_ADDRESS if self.method.kind is ResultKind.REFERENCE else STREAM_ADDRESS
         address = next((value for given, value in outcome.headers if given.lower() == name), None)
         if address is None:
             raise BadReply(f"the answer to {self.method.name!r} has no header {name!r}")
         target = self.target
-        options = target.options.changed(delivery=Delivery.AT_MOST_ONCE)
         if self.method.kind is ResultKind.REFERENCE:
-            return Proxy(Target(target.caller, describe(self.method.result_type), address, options))
+            return target.caller.reference(self.method.result_type, address, target.options)
+        options = target.options.changed(delivery=Delivery.AT_MOST_ONCE)
         from hutong.rpc.calling.stream_reader import read_stream
 
         return read_stream(target.caller.transport, address, self.method, options, self.errors)
+
+    def _reference(self, protocol: type, address: Any) -> Proxy:
+        return self.target.caller.reference(protocol, address, self.target.options)
 
 
 def _method(bound: Bound) -> Callable[..., Any]:
@@ -172,7 +205,7 @@ def _awaited_method(bound: Bound) -> Callable[..., Any]:
             abandon()
             raise
         if not isinstance(outcome, Outcome):
-            raise outcome
+            raise bound.error_of(outcome)
         if is_unary and outcome.failure is None:
             return outcome.value
         return bound.result_of(outcome)

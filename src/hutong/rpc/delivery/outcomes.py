@@ -52,7 +52,7 @@ _TEXTS: Final = {
 
 def encode_outcome(outcome: Outcome) -> bytes | None:
     """None: it cannot be kept."""
-    if outcome.headers:
+    if outcome.headers or outcome.has_references:
         return None
     try:
         return _ENCODER.encode(_StoredOutcome(to_builtins(outcome.value), outcome.failure))

@@ -20,6 +20,7 @@ import msgspec
 
 from hutong.foundation.errors import UsageError
 from hutong.rpc.descriptions.encodable import encoding_problem
+from hutong.rpc.descriptions.references import ReferenceShape, mentions_service, shape_of
 from hutong.rpc.errors import CODE_MAX, CODE_MIN, FAULT_CODE, RESERVED_CODES, ServiceError
 
 T = TypeVar("T")
@@ -38,6 +39,7 @@ class ResultKind(Enum):
     UNARY = "unary"  # one value
     STREAM = "stream"  # any number of values, as the caller asks for them
     REFERENCE = "reference"  # another service, for this caller
+    REFERENCES = "references"  # None or a service, or several: in a list, tuple or dict
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,11 @@ class Parameter:
     type: Any
     default: Any = msgspec.NODEFAULT
     is_keyword_only: bool = False
+    shape: ReferenceShape | None = None  # where services are passed
+
+    @property
+    def wire_type(self) -> Any:
+        return self.type if self.shape is None else self.shape.wire
 
     @property
     def is_required(self) -> bool:
@@ -59,7 +66,8 @@ class MethodDescription:
     """One method.
 
     `result_type` is the signature's: for a stream its item, for a reference the Protocol; None for a method that
-    returns nothing. `arguments_type` is a struct with the parameters as its fields, made like the method is called.
+    returns nothing. `arguments_type` is a struct with the parameters as its fields, made like the method is called; a
+    parameter that is a reference has the type of its address there, and is in `references`.
     `is_awaited` is True for a method declared with `async def`: a stream may be either.
     """
 
@@ -71,10 +79,19 @@ class MethodDescription:
     closes: bool = False
     is_awaited: bool = True
     documentation: str = ""
+    result_shape: ReferenceShape | None = None  # of several references
+    references: tuple[Parameter, ...] = ()
+
+    @property
+    def has_references(self) -> bool:
+        """True if services are among its arguments."""
+        return bool(self.references)
 
     @property
     def wire_type(self) -> Any:
-        """The type to which the answer is converted: the result; None for streams and references, which come later."""
+        """The type to which the answer is converted: the result; None for streams and a reference, which come later."""
+        if self.result_shape is not None:
+            return self.result_shape.wire
         return self.result_type if self.kind is ResultKind.UNARY else None
 
     @functools.cached_property
@@ -116,7 +133,14 @@ def service(address: str, *, errors: Iterable[type[ServiceError]] = (), version:
         # Not `issubclass(protocol, Protocol)`: an implementation inherits from the Protocol, but is none itself.
         if not isinstance(protocol, type) or not getattr(protocol, "_is_protocol", False):
             raise UsageError(f"@service is for a class that inherits from typing.Protocol; {protocol!r} does not.")
-        setattr(protocol, _DESCRIPTION, _read(protocol, address, errors, version))
+        declaration = _Declaration(protocol, address, tuple(errors), version)
+        found: ServiceDescription | _Declaration
+        try:
+            found = declaration.read()
+        except _NotYetDefined:
+            # Perhaps a service that is declared further down, which mentions this one: read at the first use.
+            found = declaration
+        setattr(protocol, _DESCRIPTION, found)
         return cast("T", protocol)
 
     if not isinstance(address, str) or not address:
@@ -131,10 +155,17 @@ def closes(method: T) -> T:
 
 
 def describe(protocol: object) -> ServiceDescription:
-    """The description of a Protocol that is decorated with `@service`. Raises UsageError for anything else."""
+    """The description of a Protocol that is decorated with `@service`. Raises UsageError for anything else.
+
+    Also for a name in an annotation that is not defined yet.
+    """
     # `vars`, not `getattr`: a class that only inherits from a service has not been checked, and must be decorated
     # itself.
     found = vars(protocol).get(_DESCRIPTION) if isinstance(protocol, type) else None
+    # Two threads may read it at once: their descriptions are the same.
+    if isinstance(found, _Declaration):
+        found = found.read()
+        setattr(protocol, _DESCRIPTION, found)
     if not isinstance(found, ServiceDescription):
         name = getattr(protocol, "__qualname__", None) or repr(protocol)
         raise UsageError(f'{name} is no service: decorate its Protocol with @service("address").')
@@ -153,6 +184,24 @@ def type_name(kind: Any) -> str:
     if isinstance(kind, type) and not get_args(kind):
         return kind.__qualname__
     return str(kind).replace("typing.", "").replace("collections.abc.", "")
+
+
+class _NotYetDefined(UsageError):
+    """An annotation has a name that nothing has where it is declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Declaration:
+    """The arguments of `@service`, for a description that is read later."""
+
+    protocol: type
+    address: str
+    errors: tuple[type[ServiceError], ...]
+    version: str
+
+    def read(self) -> "ServiceDescription":
+        """Raises UsageError; of its kind _NotYetDefined for a name that may come later."""
+        return _read(self.protocol, self.address, self.errors, self.version)
 
 
 def _read(protocol: type, address: str, errors: Iterable[type[ServiceError]], version: str) -> ServiceDescription:
@@ -207,16 +256,18 @@ def _method(protocol: type, name: str, function: object) -> MethodDescription:
     # Vert.x's service proxies dispatch by name alone.
     if typing.get_overloads(function):
         raise UsageError(f"{where} is overloaded; an action has one signature: give the other a name of its own.")
-    hints = _hints(where, function)
+    hints = _hints(where, function, protocol)
     signature = inspect.signature(function)
+    is_reference = _services_with(protocol)
     # [1:] leaves out self.
-    parameters = tuple([_parameter(where, parameter, hints) for parameter in list(signature.parameters.values())[1:]])
+    given = list(signature.parameters.values())[1:]
+    parameters = tuple([_parameter(where, parameter, hints, is_reference) for parameter in given])
     if len(parameters) > PARAMETERS_MAX:
         raise UsageError(f"{where} has {len(parameters)} parameters; a method has at most {PARAMETERS_MAX}.")
     # Without it the caller's side could not convert the answer, and could not distinguish a stream from one value.
     if "return" not in hints:
         raise UsageError(f"{where} does not say what it returns: annotate it, with None if it returns nothing.")
-    kind, result = _result(where, hints["return"])
+    kind, result, shape = _result(where, hints["return"], is_reference)
     is_awaited = inspect.iscoroutinefunction(function)
     # An async generator is declared by a plain `def` that returns an AsyncIterator, so only streams may lack `async`.
     if not is_awaited and kind is not ResultKind.STREAM:
@@ -230,18 +281,40 @@ def _method(protocol: type, name: str, function: object) -> MethodDescription:
         bool(getattr(function, _CLOSES, False)),
         is_awaited,
         inspect.cleandoc(function.__doc__ or ""),
+        shape,
+        tuple([parameter for parameter in parameters if parameter.shape is not None]),
     )
 
 
-def _hints(where: str, function: types.FunctionType) -> dict[str, Any]:
+def _hints(where: str, function: types.FunctionType, protocol: type) -> dict[str, Any]:
     try:
-        # `include_extras` keeps Annotated, whose msgspec.Meta holds constraints and field numbers.
-        return get_type_hints(function, include_extras=True)
+        # `include_extras` keeps Annotated, whose msgspec.Meta holds constraints and field numbers. The name of the
+        # Protocol itself is bound only after its decorators have run.
+        return get_type_hints(function, localns={protocol.__name__: protocol}, include_extras=True)
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
-        raise UsageError(f"{where} has an annotation that means nothing (yet) where it is declared: {error}.") from None
+        kind = _NotYetDefined if isinstance(error, NameError) else UsageError
+        raise kind(f"{where} has an annotation that means nothing (yet) where it is declared: {error}.") from None
 
 
-def _parameter(where: str, parameter: inspect.Parameter, hints: dict[str, Any]) -> Parameter:
+def _services_with(protocol: type) -> Callable[[object], bool]:
+    """Recognize declared services, and the one that is being declared."""
+    return lambda kind: kind is protocol or is_service(kind)
+
+
+def _problem(kind: Any, is_reference: Callable[[object], bool]) -> str | None:
+    """The reason values of the type do not travel, as the second half of a sentence."""
+    # Before msgspec is asked, which knows a service as a class that it cannot convert.
+    if mentions_service(kind, is_reference):
+        return (
+            "a service is passed by itself, with None, as item of a list or tuple, or as value of a dict, and not "
+            "otherwise"
+        )
+    return encoding_problem(kind, is_reference)
+
+
+def _parameter(
+    where: str, parameter: inspect.Parameter, hints: dict[str, Any], is_reference: Callable[[object], bool]
+) -> Parameter:
     name, default = parameter.name, parameter.default
     if parameter.kind not in _NAMED:
         shown: dict[Any, str] = {parameter.VAR_POSITIONAL: f"*{name}", parameter.VAR_KEYWORD: f"**{name}"}
@@ -251,8 +324,9 @@ def _parameter(where: str, parameter: inspect.Parameter, hints: dict[str, Any]) 
         raise UsageError(f"{where} has a parameter {name!r}; names that begin with an underscore are not sent.")
     if name not in hints:
         raise UsageError(f"{where} has a parameter {name!r} without an annotation; its type says how it travels.")
+    shape = shape_of(hints[name], is_reference)
     # Refused at declaration instead of at the first call.
-    if (wrong := encoding_problem(hints[name])) is not None:
+    if shape is None and (wrong := _problem(hints[name], is_reference)) is not None:
         raise UsageError(f"{where}: the parameter {name!r} is a {type_name(hints[name])}, and {wrong}.")
     if default is inspect.Parameter.empty:
         default = msgspec.NODEFAULT
@@ -260,13 +334,23 @@ def _parameter(where: str, parameter: inspect.Parameter, hints: dict[str, Any]) 
     elif type(default).__hash__ is None:
         text = f"the default of {name!r} is a {type(default).__name__}, which calls would share and change"
         raise UsageError(f"{where}: {text}; take None or something that cannot change.")
-    return Parameter(name, hints[name], default, parameter.kind is inspect.Parameter.KEYWORD_ONLY)
+    # A default is used at the service, where an object of the caller's would be nobody's.
+    elif shape is not None and default not in (None, ()):
+        raise UsageError(
+            f"{where}: the default of {name!r} is an object; a reference has None as its default, or none."
+        )
+    return Parameter(name, hints[name], default, parameter.kind is inspect.Parameter.KEYWORD_ONLY, shape)
 
 
-def _result(where: str, kind: Any) -> tuple[ResultKind, Any]:
+def _result(
+    where: str, kind: Any, is_reference: Callable[[object], bool]
+) -> tuple[ResultKind, Any, ReferenceShape | None]:
     # A returned service travels as a reference: the address of a temporary service.
-    if is_service(kind):
-        return ResultKind.REFERENCE, kind
+    if is_reference(kind):
+        return ResultKind.REFERENCE, kind, None
+    # One reference keeps its header, which Vert.x has for it; None and containers have no place there.
+    if (shape := shape_of(kind, is_reference)) is not None:
+        return ResultKind.REFERENCES, kind, shape
     if get_origin(kind) in _STREAMS or kind in _STREAMS:
         items = get_args(kind)
         # A bare AsyncIterator names no item type, and items are converted like results.
@@ -276,10 +360,10 @@ def _result(where: str, kind: Any) -> tuple[ResultKind, Any]:
     else:
         found = ResultKind.UNARY
     if kind is None or kind is type(None):
-        return found, None
-    if (wrong := encoding_problem(kind)) is not None:
+        return found, None, None
+    if (wrong := _problem(kind, is_reference)) is not None:
         raise UsageError(f"{where} returns a {type_name(kind)}, and {wrong}.")
-    return found, kind
+    return found, kind, None
 
 
 def _arguments_type(where: str, name: str, parameters: tuple[Parameter, ...]) -> type[msgspec.Struct]:
@@ -301,5 +385,5 @@ def _arguments_type(where: str, name: str, parameters: tuple[Parameter, ...]) ->
 
 def _field(parameter: Parameter) -> Any:
     if parameter.is_required:
-        return parameter.name, parameter.type
-    return parameter.name, parameter.type, parameter.default
+        return parameter.name, parameter.wire_type
+    return parameter.name, parameter.wire_type, parameter.default

@@ -3,7 +3,7 @@
 Pure: knows no services.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -24,7 +24,7 @@ _KEYS = (
 )
 
 
-def encoding_problem(kind: Any) -> str | None:
+def encoding_problem(kind: Any, is_service: Callable[[object], bool]) -> str | None:
     """Return the reason values of the type cannot be encoded, as the second half of a sentence; None if they can."""
     try:
         msgspec.json.Decoder(kind)
@@ -33,7 +33,12 @@ def encoding_problem(kind: Any) -> str | None:
         return f"that cannot be converted: {error}".replace("\n", " ").rstrip(".")
     for part in _parts(found):
         if isinstance(part, inspect.CustomType | inspect.ExtType):
-            name = getattr(getattr(part, "cls", None), "__qualname__", "Ext")
+            custom = getattr(part, "cls", None)
+            name = getattr(custom, "__qualname__", "Ext")
+            if is_service(custom):
+                return f"the service {name} is passed as an argument or a result, not inside of a value"
+            if getattr(custom, "_is_protocol", False):
+                return f"{name} is no service yet: decorate its Protocol with @service"
             return f"msgspec does not convert {name}: use a msgspec.Struct, a dataclass or a TypedDict"
         if isinstance(part, inspect.DictType) and not _is_key(part.key_type):
             return "JSON has no dict whose keys are not text or numbers"

@@ -38,7 +38,7 @@ class BusTransport:
         if call.headers or options is None or options.timeout_ms != timeout_ms:
             pairs = ((ACTION, site.action), *site.headers, *call.headers)
             options = DeliveryOptions(
-                timeout_ms, Headers(pairs), is_traced=False
+                timeout_ms / 1000, Headers(pairs), is_traced=False
             )  # the transport that traces calls adds their spans
             if not call.headers:
                 site.cache = options

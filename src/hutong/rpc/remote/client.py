@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Self
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.table import Owner
+from hutong.reactor.front.addresses import split_address
 from hutong.remoting.channels.channel import Channel
 from hutong.remoting.client import RemotingClient
 from hutong.rpc.call import IncomingCall
 from hutong.rpc.calling.caller import Caller
 from hutong.rpc.delivery.caller.retry import Pace, Reliability
+from hutong.rpc.idle_time import idle_ms_of
+from hutong.rpc.remote.calling_back import calling_back
 from hutong.rpc.remote.connections import CONNECTION_LIMITS
 from hutong.rpc.remote.dialled import DialledTransport
 from hutong.rpc.remote.incoming import CallLimits, IncomingCalls, RemoteCall
-from hutong.rpc.remote.outgoing import ChannelTransport
+from hutong.rpc.remote.passing import PassedObjects
 from hutong.rpc.remote.wire import CALL
 from hutong.runtime.loops.timers import LoopTimers
 
@@ -42,19 +46,32 @@ class Client(Caller):
         tls: ssl.SSLContext | None = None,
         services: "Rpc | None" = None,
         limits: CallLimits | None = None,
+        reference_idle_seconds: float | None = None,
         clock: Clock | None = None,
         pace: Pace | None = None,
     ) -> None:
+        idle_ms, limits = idle_ms_of(reference_idle_seconds), limits or CallLimits()
         loop, clock = asyncio.get_running_loop(), clock or SystemClock()
         self.address = _checked(address)
         wheel = TimerWheel(clock.monotonic_ms())
         self._timers = LoopTimers(loop, wheel, clock)
-        self.incoming = None if services is None else IncomingCalls(services, loop, clock, limits)
+        self.passed = PassedObjects(
+            self,
+            services,
+            clock,
+            wheel,
+            connection=self._connection,
+            first_passed=self._take_calls,
+            references_max=limits.references_per_connection_max,
+            idle_ms=idle_ms,
+        )
+        caller_over = calling_back(loop, self.passed.surroundings, limits.references_per_connection_max)
+        self.incoming = IncomingCalls(self.passed, loop, clock, limits, caller_over=caller_over)
         self.remoting = RemotingClient(loop, clock=clock, wheel=wheel, limits=CONNECTION_LIMITS, tls=tls)
-        if self.incoming is not None:
-            self.remoting.register(CALL, self.incoming.receive)
+        if services is not None:
+            self._take_calls()
         self.transport = DialledTransport(self._dial, loop, clock, wheel)
-        super().__init__(self.transport, make_reliable=Reliability(clock, wheel, pace=pace))
+        super().__init__(self.transport, make_reliable=Reliability(clock, wheel, pace=pace), exporter=self.passed)
 
     @property
     def is_connected(self) -> bool:
@@ -73,6 +90,7 @@ class Client(Caller):
         """Fail the calls under way and end the connection. A second call does nothing."""
         await self.transport.close()
         await self.remoting.close(0)
+        await self.passed.end()
         await asyncio.sleep(0)  # tables have their timers stopped on this loop
         self._timers.close()
 
@@ -90,6 +108,14 @@ class Client(Caller):
     def __repr__(self) -> str:
         return f"<client of {self.address}{'' if self.is_connected else ', not connected'}>"
 
+    def _connection(self) -> Owner | None:
+        channel = self.transport.channel
+        return None if channel is None else channel.owner
+
+    def _take_calls(self) -> None:
+        # Not before there is anything to call: a client that offers nothing refuses calls in the remoting itself.
+        self.remoting.register(CALL, self.incoming.receive)
+
     async def _dial(self) -> Channel:
         return await self.remoting.connect(self.address)
 
@@ -100,31 +126,44 @@ def connect(
     tls: ssl.SSLContext | None = None,
     services: "Rpc | None" = None,
     limits: CallLimits | None = None,
+    reference_idle_seconds: float | None = None,
     clock: Clock | None = None,
     pace: Pace | None = None,
 ) -> Client:
     """A client of the node that listens at `address` ("HOST:PORT", an IPv6 host in brackets), as `Node(rpc=...)` does.
 
     With `tls` the connection is encrypted and the node's certificate checked against the host, by the context's rules.
-    With `services`, an `Rpc`, the other side may call services bound there; `limits` are for such calls. `pace` is for
-    calls whose delivery retries. Raises UsageError for an invalid address.
+    With `services`, an `Rpc`, the other side may call services bound there; `limits` are for such calls. Objects
+    that are passed to services are released at the end of the connection, and with `reference_idle_seconds` also when
+    nobody has called them for so long. `pace` is for calls whose delivery retries. Raises UsageError for an invalid
+    address.
     """
-    return Client(address, tls=tls, services=services, limits=limits, clock=clock, pace=pace)
+    return Client(
+        address,
+        tls=tls,
+        services=services,
+        limits=limits,
+        reference_idle_seconds=reference_idle_seconds,
+        clock=clock,
+        pace=pace,
+    )
 
 
 def caller_of(call: IncomingCall) -> Caller:
     """Return a caller for calls back to the peer that made `call`, while its connection lasts.
 
-    Calls fail with NoService if that side offers no services. Raises UsageError for a call of another transport. For
-    the loop of the connection, which is the node's first.
+    Calls fail with NoService if that side offers no services. Raises UsageError for a call of another transport. From
+    any context.
     """
     if not isinstance(call, RemoteCall):
         raise UsageError("caller_of() is for calls that came over a connection; this one did not.")
-    return Caller(ChannelTransport(call.peer))
+    return call.caller()
 
 
 def _checked(address: str) -> str:
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65_536:
-        raise UsageError(f"{address!r} is no address; write HOST:PORT.")
+    try:
+        split_address(address)
+    # The error of this package, in the words of every other address.
+    except ValueError as error:
+        raise UsageError(f"{error}.") from None
     return address

@@ -12,7 +12,7 @@ from asyncio import AbstractEventLoop, _get_running_loop
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -22,12 +22,15 @@ from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.remoting.channels.answers import frame_of
 from hutong.remoting.channels.channel import Channel
-from hutong.rpc.call import IncomingCall, Outcome
+from hutong.rpc.call import REFERENCES_MAX, IncomingCall, Outcome
 from hutong.rpc.descriptions.conversion import bad_arguments, result_from
 from hutong.rpc.errors import DISPATCH_CODE, BadReply, Failure
 from hutong.rpc.remote import wire
 from hutong.rpc.serving.binding import DispatcherRotation
 from hutong.wire.rocketmq.command import BINARY, Command, encode_ext
+
+if TYPE_CHECKING:
+    from hutong.rpc.calling.caller import Caller
 
 A = TypeVar("A")
 DRAINED: Final = "drained"
@@ -37,10 +40,11 @@ CONNECTION_CALLS: Final = "rpc.connection_calls"
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """Bounds of calls under way. Raises ValueError for a bound below one."""
+    """Bounds of calls under way, and of references. Raises ValueError for a bound below one."""
 
     calls_per_connection_max: int = 1_024
     calls_max: int = 16_384
+    references_per_connection_max: int = REFERENCES_MAX
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -76,8 +80,12 @@ class IncomingCalls:
         loop: AbstractEventLoop,
         clock: Clock,
         limits: CallLimits | None = None,
+        *,
+        caller_over: "Callable[[Channel], Caller]",
     ) -> None:
+        """`caller_over` makes the caller of services at a channel's peer."""
         self.limits = limits or CallLimits()
+        self.caller_over = caller_over
         self.calls = 0
         self.refused_total = 0
         self._find = services.find
@@ -100,7 +108,8 @@ class IncomingCalls:
         if self._drained is not None:
             return self._refusal("the node stops", wire.FailureKind.NO_SERVICE)
         rotation = self._find(head.address)
-        if rotation is None:
+        # A reference is for the connection that it was given to: elsewhere its address says nothing.
+        if rotation is None or (rotation.owner is not None and rotation.owner is not channel.owner):
             return self._refusal(f"nobody is bound at {head.address!r}", wire.FailureKind.NO_SERVICE)
         # Counted for each connection as well, or one client could take all of `calls_max`.
         connection: ConnectionCalls | None = channel.attributes.get(CONNECTION_CALLS)
@@ -196,6 +205,13 @@ class RemoteCall(IncomingCall):
     @property
     def origin(self) -> str:
         return str(self.peer.peer.address)
+
+    @property
+    def references_max(self) -> int:
+        return int(self.calls.limits.references_per_connection_max)
+
+    def caller(self) -> "Caller":
+        return self.calls.caller_over(self.peer)  # type: ignore[no-any-return]
 
     def arguments(self, kind: type[A]) -> A:
         decode: Callable[[Any], A] = self.calls.decoder(kind)

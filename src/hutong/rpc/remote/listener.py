@@ -5,12 +5,16 @@ Assembles a listener, and knows nothing of services.
 
 import asyncio
 import ssl
+from functools import partial
 from typing import Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.figures import ReactorFigures
 from hutong.remoting.server import RemotingServer, TlsMode
+from hutong.rpc.over_bus.exports import ReferenceContexts
+from hutong.rpc.over_bus.temporary import Surroundings
+from hutong.rpc.remote.calling_back import calling_back
 from hutong.rpc.remote.connections import CONNECTION_LIMITS
 from hutong.rpc.remote.incoming import CallLimits, IncomingCalls
 from hutong.rpc.remote.wire import CALL
@@ -33,7 +37,10 @@ class RpcListener:
         limits: CallLimits | None = None,
     ) -> None:
         self._wheel = wheel
-        self.incoming = IncomingCalls(rpc, loop, clock, limits)
+        limits = limits or CallLimits()
+        around = partial(_surroundings_of, rpc)
+        caller_over = calling_back(loop, around, limits.references_per_connection_max)
+        self.incoming = IncomingCalls(rpc, loop, clock, limits, caller_over=caller_over)
         self.remoting = RemotingServer(loop, clock=clock, wheel=wheel, limits=CONNECTION_LIMITS)
         self.remoting.register(CALL, self.incoming.receive)
 
@@ -51,3 +58,7 @@ class RpcListener:
     def figures(self) -> ReactorFigures:
         """Of its connections."""
         return self.remoting.reactor_figures
+
+
+def _surroundings_of(rpc: Rpc) -> tuple[Surroundings, ReferenceContexts]:
+    return rpc.temporaries, rpc.reference_contexts

@@ -9,6 +9,7 @@ Knows nothing of how a connection is made, nor of what is done when it is lost.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ from hutong.foundation.waiting.numbered import NumberedWait
 from hutong.remoting.channels.answers import NOT_SUPPORTED, SYSTEM_BUSY
 from hutong.remoting.channels.channel import Channel
 from hutong.rpc.call import Outcome
+from hutong.rpc.calling.elsewhere import begin_elsewhere
 from hutong.rpc.calling.transport import Abandon, CallSite, Ended, OutgoingCall
 from hutong.rpc.errors import BadReply, CallFailed, CallTimeout, ConnectionLost, NoService, NotConnected, Overloaded
 from hutong.rpc.remote import wire
@@ -142,14 +144,21 @@ class Preparations:
 
 
 class ChannelTransport:
-    """Carries calls over one channel, for as long as it lasts. On the channel's loop."""
+    """Carries calls over one channel, for as long as it lasts. From any thread: services call back from theirs."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, loop: asyncio.AbstractEventLoop) -> None:
         self._channel = channel
+        self._loop = loop
         self._preparations = Preparations()
 
     def begin_call(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
         """See Transport. Raises ValueError for arguments or headers that cannot be sent."""
+        running = asyncio._get_running_loop()
+        if running is None or running is self._loop:
+            return self._begin_here(call, timeout_ms, done)
+        return begin_elsewhere(self._loop, running, partial(self._begin_here, call, timeout_ms), done)
+
+    def _begin_here(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
         prepared, block, body = self._preparations.ready(call, timeout_ms)
         answer = AwaitedAnswer(prepared, done)
         begin_on_channel(self._channel, answer, block, body, timeout_ms)

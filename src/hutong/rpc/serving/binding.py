@@ -12,6 +12,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import LimitExceeded
+from hutong.foundation.waiting.table import Owner
 from hutong.rpc.descriptions.description import ServiceDescription
 from hutong.rpc.figures import MethodFigures, ServiceStatistics, summed
 from hutong.rpc.serving.dispatcher import Dispatcher
@@ -26,13 +27,14 @@ SERVICES_MAX: Final = 1_000_000
 class DispatcherRotation:
     """The dispatchers at one address, in rotation. `is_empty` once all are gone: look the address up again.
 
-    `only` is the one dispatcher, where there is one.
+    `only` is the one dispatcher, where there is one. What has an `owner` is for that one's connection alone.
     """
 
-    __slots__ = ("_next", "address", "dispatchers", "only")
+    __slots__ = ("_next", "address", "dispatchers", "only", "owner")
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, owner: Owner | None = None) -> None:
         self.address = address
+        self.owner = owner
         self._set(())
 
     @property
@@ -68,12 +70,12 @@ class Registry:
     def find(self, address: str) -> DispatcherRotation | None:
         return self._rotations.get(address)
 
-    def add(self, address: str, dispatcher: Dispatcher) -> None:
+    def add(self, address: str, dispatcher: Dispatcher, owner: Owner | None = None) -> None:
         """Raises LimitExceeded."""
         with self._lock:
             if len(self._rotations) >= SERVICES_MAX:
                 raise LimitExceeded("services_max", SERVICES_MAX)
-            self._rotations.setdefault(address, DispatcherRotation(address)).add(dispatcher)
+            self._rotations.setdefault(address, DispatcherRotation(address, owner)).add(dispatcher)
 
     def count(self, binding: "Binding") -> None:
         """Count the calls of a new binding."""

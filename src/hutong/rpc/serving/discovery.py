@@ -134,7 +134,8 @@ def details_of(address: str, description: ServiceDescription) -> ServiceDetails:
 
 
 def _method(method: MethodDescription) -> MethodDetails:
-    result = {} if method.kind is ResultKind.REFERENCE else _schema(method.result_type)
+    kind = method.result_type if method.result_shape is None else method.wire_type
+    result = {} if method.kind is ResultKind.REFERENCE else _schema(kind)
     return MethodDetails(
         method.name, method.signature, method.kind.value, method.documentation, _schema(method.arguments_type), result
     )

@@ -40,18 +40,22 @@ from hutong.rpc.serving.stepping import Stepper
 from hutong.runtime.contexts.contexts import Context
 
 if TYPE_CHECKING:
+    from hutong.rpc.calling.caller import Caller
     from hutong.rpc.delivery_port import Memory
 
 STACK_LINES_MAX: Final = 64  # of debug information
 
 
 class Temporaries(Protocol):
-    """The binder of results that are no values: streams and references."""
+    """The binder of results that are no values, streams and references; and what answers those of arguments."""
 
     def publish(
         self, call: IncomingCall, method: MethodDescription, value: Any, variables: Variables, context: Context
     ) -> Outcome:
-        """Bind a stream or a reference for the caller. Raises DispatchFailed for what is neither, LimitExceeded."""
+        """Bind a stream or references for the caller. Raises DispatchFailed for what is neither, LimitExceeded."""
+
+    def caller_for(self, call: IncomingCall) -> "Caller":
+        """The caller of what the call has passed. Raises DispatchFailed where its peer cannot be called back."""
 
 
 class Served(Struct, eq=False):
@@ -62,6 +66,7 @@ class Served(Struct, eq=False):
     is_plain: bool  # the call itself does the work
     chain: tuple[Interceptor, ...]
     figures: MethodFigures
+    has_references: bool  # among its arguments
 
 
 class Dispatcher:
@@ -92,7 +97,9 @@ class Dispatcher:
         self.idle_handler: Callable[[], None] | None = None
         self.closing_handler: Callable[[], None] | None = None
         self.served: dict[str, Served] = {
-            name: Served(method, *invocations[name], _chain(interceptors, name), MethodFigures())
+            name: Served(
+                method, *invocations[name], _chain(interceptors, name), MethodFigures(), bool(method.references)
+            )
             for name, method in description.methods.items()
         }
         self._memory = memory
@@ -156,6 +163,14 @@ class Dispatcher:
             raise DispatchFailed(f"{method.name!r} returns a {method.kind.value}, which cannot be had here")
         return self._temporaries.publish(call, method, value, variables, self.context)
 
+    def receive_references(self, call: IncomingCall, method: MethodDescription, arguments: Struct) -> None:
+        """Make proxies of the references among the arguments. Raises BadArguments, DispatchFailed."""
+        from hutong.rpc.calling.references import receive_arguments
+
+        if self._temporaries is None:
+            raise DispatchFailed(f"{method.name!r} takes a reference, which cannot be passed here")
+        receive_arguments(method, arguments, self._temporaries.caller_for(call).received)
+
     def _dispatch_submitted(self, submitted: tuple[IncomingCall, Done]) -> None:
         self.dispatch(*submitted)
 
@@ -208,6 +223,8 @@ class Execution(Struct, eq=False):
         served = self.served
         try:
             arguments = self.call.arguments(served.method.arguments_type)
+            if served.has_references:
+                self.dispatcher.receive_references(self.call, served.method, arguments)
             result = self.variables.run(served.invoke, arguments) if served.is_plain else served.invoke(arguments)
         except Exception as error:  # noqa: BLE001  # a supervisor: implementations are other people's code
             self._end(then, None, error)

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hutong.foundation.clock import ManualClock
+from hutong.remoting.channels.channel import Channel
+from hutong.rpc.calling.caller import Caller
 from hutong.rpc.delivery.fingerprints import fingerprint_of
 from hutong.rpc.descriptions.conversion import as_names
 from hutong.rpc.errors import BadArguments
@@ -25,12 +27,16 @@ class NoServices:
         return None
 
 
+def nobody(channel: Channel) -> Caller:
+    raise AssertionError(f"nobody is called back over {channel}")
+
+
 def over_the_bus(arguments: dict[str, Any], action: str = "pay") -> BusCall:
     return BusCall("orders", action, body=as_names(arguments))
 
 
 async def over_a_connection(arguments: dict[str, Any]) -> RemoteCall:
-    calls = IncomingCalls(NoServices(), asyncio.get_running_loop(), ManualClock())
+    calls = IncomingCalls(NoServices(), asyncio.get_running_loop(), ManualClock(), caller_over=nobody)
     return RemoteCall("orders", "pay", command=Command(1, body=encode_body(arguments)), calls=calls)
 
 

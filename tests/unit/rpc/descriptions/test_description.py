@@ -151,7 +151,6 @@ class Wrong:
     async def mutable(self, items: list[str] = []) -> None: ...  # noqa: B006
     async def keys(self, items: dict[tuple[int, int], str]) -> None: ...
     async def two_structs(self, items: Line | Place) -> None: ...
-    async def unknown(self, item: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
     async def stream_of_what(self) -> AsyncIterator: ...  # type: ignore[type-arg, empty-body]
     def not_async(self) -> int: ...  # type: ignore[empty-body]
     @property
@@ -172,7 +171,6 @@ class Wrong:
         ("mutable", "default of 'items' is a list, which calls would share"),
         ("keys", "keys"),
         ("two_structs", "cannot be converted"),
-        ("unknown", "'Nowhere' is not defined"),
         ("stream_of_what", "stream"),
         ("not_async", "not async"),
         ("prop", "property"),

@@ -258,6 +258,22 @@ def reference() -> type:
     return Refused
 
 
+def references() -> type:
+    @service("a")
+    class Refused(Protocol):
+        async def children(self) -> "list[Refused]": ...
+
+    return Refused
+
+
+def callback() -> type:
+    @service("a")
+    class Refused(Protocol):
+        async def subscribe(self, text: str, listener: "Refused | None" = None) -> None: ...
+
+    return Refused
+
+
 def no_package() -> type:
     @service("::")
     class Refused(Protocol):
@@ -280,6 +296,8 @@ def no_package() -> type:
         (flags, "Rights, whose members are combined"),
         (foreign_letters, "'größe', but names in a .proto"),
         (reference, "Refused.open returns another service"),
+        (references, "Refused.children returns another service"),
+        (callback, "Refused.subscribe takes a service as 'listener', which gRPC has no word for"),
         (no_package, "'::' has no letters"),
     ],
 )

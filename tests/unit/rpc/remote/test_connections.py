@@ -217,8 +217,15 @@ async def test_nobody_listens() -> None:
     with pytest.raises(NotConnected):
         async with connect("127.0.0.1:1"):
             pass
-    for address in ("here", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", ":1"):
-        with pytest.raises(UsageError, match="HOST:PORT"):
+    for address, text in {
+        "here": "write HOST:PORT",
+        "127.0.0.1": "write HOST:PORT",
+        "127.0.0.1:": "write HOST:PORT",
+        "127.0.0.1:0": "has port 0: a port is a number from 1",
+        "127.0.0.1:65536": "has port 65536",
+        ":1": "has no host",
+    }.items():
+        with pytest.raises(UsageError, match=text):
             connect(address)
 
 

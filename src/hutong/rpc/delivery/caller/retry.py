@@ -23,6 +23,7 @@ from hutong.foundation.errors import Expired, HutongError, LimitExceeded, UsageE
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import ParkedWait, WaitTable
 from hutong.rpc.call import Outcome
+from hutong.rpc.calling.elsewhere import begin_elsewhere
 from hutong.rpc.calling.transport import Abandon, Ended, OutgoingCall, Transport
 from hutong.rpc.delivery.caller.session import CallerSession
 from hutong.rpc.delivery.caller.session_ids import SessionIds
@@ -134,33 +135,12 @@ class ReliableTransport:
         # No hop is needed: the caller is on the transport's own loop, or in a thread without any.
         if loop is None or loop is reliability.loop:
             return self._begin(call, timeout_ms, done)
-        attempts: list[Abandon] = []
-
-        def begin() -> None:
-            try:
-                # The outcome goes back to the caller's loop; its future is not thread-safe.
-                attempts.append(self._begin(call, timeout_ms, lambda ended: _call_soon(loop, done, ended)))
-            except HutongError as error:
-                _call_soon(loop, done, error)
-            except (TypeError, ValueError) as error:
-                _call_soon(loop, done, UsageError(str(error)))
-
-        def abandon() -> None:
-            reliability.loop.call_soon_threadsafe(lambda: [each() for each in attempts])
-
-        reliability.loop.call_soon_threadsafe(begin)
-        return abandon
+        return begin_elsewhere(reliability.loop, loop, partial(self._begin, call, timeout_ms), done)
 
     def _begin(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
         attempts = _Attempts(self._reliability, self._transport, call, timeout_ms, done)
         attempts.begin_attempts(self._retries, self._own_id, needs_memory=self._needs_memory)
         return attempts.abandon
-
-
-def _call_soon(loop: asyncio.AbstractEventLoop, done: Ended, outcome: Outcome | HutongError) -> None:
-    # The caller's loop may be gone, and with it everybody who awaits the outcome.
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(done, outcome)
 
 
 class _Attempts:

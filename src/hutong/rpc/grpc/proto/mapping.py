@@ -68,9 +68,11 @@ def _parts(
 ) -> tuple[list[Part], list[Part]]:
     """The fields of arguments and result, with the types that they name."""
     where = f"{service.name.rpartition('.')[2]}.{method.name}"
-    if method.kind is ResultKind.REFERENCE:
+    # A gRPC client calls and is never called, and its server cannot tell the connections of one client apart.
+    if method.references or method.kind in (ResultKind.REFERENCE, ResultKind.REFERENCES):
+        passes = f"takes a service as {method.references[0].name!r}" if method.references else "returns another service"
         raise UsageError(
-            f"{where} returns another service, which gRPC has no word for: leave it to callers on the bus or over TCP, "
+            f"{where} {passes}, which gRPC has no word for: leave it to callers on the bus or over TCP, "
             "and offer a Protocol without it here."
         )
     arguments = inspect.type_info(method.arguments_type)
