@@ -31,7 +31,7 @@ def test_a_change_is_told_and_then_answered(
     hutong_bus.publish(f"topic:{CHANGES}", {"name": "tea", "price": 3})
     assert changed.get(timeout=TIMEOUT_S) == {"name": "tea", "price": 3}
     assert hutong_bus.request("prices.get", "tea").result(TIMEOUT_S).body == 3
-    hutong_node.wait_for_lag(GROUP, CHANGES, timeout_s=TIMEOUT_S)
+    hutong_node.wait_for_lag(GROUP, CHANGES, timeout=TIMEOUT_S)
 
 
 async def test_an_unknown_name_fails_as_typed(hutong_bus: EventBus) -> None:
@@ -47,7 +47,7 @@ def test_a_change_that_cannot_be_made_is_tried_again_and_put_aside(
     PriceService(hutong_bus)
     hutong_node.produce(CHANGES, '{"name": "tea", "price": "dear"}', headers={"content-type": "application/json"})
     hutong_bus.publish(f"topic:{CHANGES}", {"name": "tea", "price": 4})
-    (dead,) = hutong_node.records(DEAD, count=1, timeout_s=TIMEOUT_S)
+    (dead,) = hutong_node.records(DEAD, count=1, timeout=TIMEOUT_S)
     assert (dead.header(f"{DEAD_PREFIX}attempts"), dead.header(f"{DEAD_PREFIX}error-type")) == (b"3", b"ValueError")
     assert changed.get(timeout=TIMEOUT_S) == {"name": "tea", "price": 4}
 
@@ -64,12 +64,12 @@ def test_changes_outlive_a_broker_that_is_killed(
     hutong_node.start()
     while changed.get(timeout=TIMEOUT_S)["price"] != 2:
         pass  # what was handled and not committed is handled again
-    hutong_node.wait_for_lag(GROUP, CHANGES, timeout_s=TIMEOUT_S)
+    hutong_node.wait_for_lag(GROUP, CHANGES, timeout=TIMEOUT_S)
 
 
 def test_nothing_is_left_of_a_consumer_of_a_topic() -> None:
     threads = set(threading.enumerate())
     with EmbeddedNode(topics=[CHANGES]) as node:
         PriceService(node.bus)
-        node.wait_for_group(GROUP, members=1, timeout_s=TIMEOUT_S)
+        node.wait_for_group(GROUP, members=1, timeout=TIMEOUT_S)
     assert set(threading.enumerate()) == threads

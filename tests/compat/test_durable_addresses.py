@@ -18,7 +18,7 @@ from hutong.foundation.errors import LimitExceeded, UsageError
 from hutong.runtime.contexts.contexts import ContextKind
 from hutong.runtime.runtime import Runtime
 
-HASTY = Retry(attempts=3, first_delay_ms=10, delay_ms_max=50)
+HASTY = Retry(attempts=3, first_delay=0.01, delay_max=0.05)
 DEADLINE_S = 30.0
 _numbers = itertools.count()
 
@@ -157,7 +157,7 @@ async def test_fail_counts_as_a_failure_and_retry_after_sets_the_pause(bus: Even
         message.retry_after(0)
         message.fail(42, "no stock")
 
-    retry = Retry(attempts=2, first_delay_ms=60_000, delay_ms_max=60_000)
+    retry = Retry(attempts=2, first_delay=60, delay_max=60)
     bus.consumer(f"topic:{topic}", handle, group="billing", retry=retry, dead_letter="sold-out")
     await bus.publish(f"topic:{topic}", 1)
     (dead,) = await dead_letters(bus, "sold-out", 1)
@@ -237,7 +237,7 @@ async def test_by_key_others_go_on_while_one_waits(bus: EventBus, topic: str) ->
     for key, body in [("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2")]:
         await bus.publish(f"topic:{topic}", body, DeliveryOptions(headers=Headers({"hutong-key": key})))
     seen = Seen("a1")
-    bus.consumer(f"topic:{topic}", seen, group="billing", order=Order.KEY, retry=Retry(attempts=2, first_delay_ms=300))
+    bus.consumer(f"topic:{topic}", seen, group="billing", order=Order.KEY, retry=Retry(attempts=2, first_delay=0.3))
     assert await seen.count(5) == ["a1", "b1", "b2", "a1", "a2"]
 
 

@@ -48,13 +48,13 @@ async def test_a_poisoned_order_is_put_aside_and_holds_up_nobody(
 async def test_two_of_them_share_the_work_and_one_takes_over(hutong_node: EmbeddedNode, kafka_bootstrap: str) -> None:
     async with running(kafka_bootstrap, "first"):
         async with running(kafka_bootstrap, "second"):
-            group = await hutong_node.aio.wait_for_group(GROUP, members=2, timeout_s=TIMEOUT_S)
+            group = await hutong_node.aio.wait_for_group(GROUP, members=2, timeout=TIMEOUT_S)
             assert {member.client_id: len(member.partitions) for member in group.members} == {"first": 1, "second": 1}
             await send_orders(hutong_node, 1, 2, 3, 4)
-            await hutong_node.aio.wait_for_lag(GROUP, ORDERS, timeout_s=TIMEOUT_S)
-        await hutong_node.aio.wait_for_group(GROUP, members=1, timeout_s=TIMEOUT_S)
+            await hutong_node.aio.wait_for_lag(GROUP, ORDERS, timeout=TIMEOUT_S)
+        await hutong_node.aio.wait_for_group(GROUP, members=1, timeout=TIMEOUT_S)
         await send_orders(hutong_node, 5, 6)
-        await hutong_node.aio.wait_for_lag(GROUP, ORDERS, timeout_s=TIMEOUT_S)
+        await hutong_node.aio.wait_for_lag(GROUP, ORDERS, timeout=TIMEOUT_S)
     assert orders_in(await hutong_node.aio.records(INVOICES)) == [1, 2, 3, 4, 5, 6]
 
 
@@ -71,7 +71,7 @@ async def test_a_broker_that_comes_back_costs_no_order(
         else:
             await hutong_node.aio.restart()
         await send_orders(hutong_node, *range(10, 20))
-        await hutong_node.aio.wait_for_lag(GROUP, ORDERS, timeout_s=TIMEOUT_S)
+        await hutong_node.aio.wait_for_lag(GROUP, ORDERS, timeout=TIMEOUT_S)
     assert set(orders_in(await hutong_node.aio.records(INVOICES))) == set(range(20))
 
 
@@ -79,12 +79,12 @@ async def test_a_broken_disk_costs_no_order(hutong_node: EmbeddedNode, kafka_boo
     await send_orders(hutong_node, 1, 2)
     failing = hutong_node.faults.fail_fsync("records")
     async with running(kafka_bootstrap):
-        await hutong_node.aio.wait_for_fault(failing, timeout_s=TIMEOUT_S)  # there is no invoice, and so no commit
+        await hutong_node.aio.wait_for_fault(failing, timeout=TIMEOUT_S)  # there is no invoice, and so no commit
         assert sum(standing.lag for standing in hutong_node.standings(GROUP, ORDERS)) == 2
         failing.heal()
         await hutong_node.aio.restart()
         await send_orders(hutong_node, 3)
-        await hutong_node.aio.wait_for_lag(GROUP, ORDERS, timeout_s=TIMEOUT_S)
+        await hutong_node.aio.wait_for_lag(GROUP, ORDERS, timeout=TIMEOUT_S)
     assert set(orders_in(await hutong_node.aio.records(INVOICES))) == {1, 2, 3}
 
 
@@ -92,7 +92,7 @@ async def test_a_lost_answer_makes_no_second_invoice(hutong_node: EmbeddedNode, 
     lost = hutong_node.faults.lose_answers(api="Produce")
     await send_orders(hutong_node, 1)
     async with running(kafka_bootstrap):
-        await hutong_node.aio.wait_for_lag(GROUP, ORDERS, timeout_s=TIMEOUT_S)
+        await hutong_node.aio.wait_for_lag(GROUP, ORDERS, timeout=TIMEOUT_S)
     assert lost.hits == 1
     assert orders_in(await hutong_node.aio.records(INVOICES)) == [1]
 
@@ -101,6 +101,6 @@ async def test_a_leader_that_moves_is_asked_again(hutong_node: EmbeddedNode, kaf
     refused = hutong_node.faults.refuse_requests("Produce", "NOT_LEADER_OR_FOLLOWER", times=2)
     await send_orders(hutong_node, 1)
     async with running(kafka_bootstrap):
-        await hutong_node.aio.wait_for_lag(GROUP, ORDERS, timeout_s=TIMEOUT_S)
+        await hutong_node.aio.wait_for_lag(GROUP, ORDERS, timeout=TIMEOUT_S)
     assert refused.hits == 2
     assert orders_in(await hutong_node.aio.records(INVOICES)) == [1]

@@ -43,13 +43,13 @@ def test_a_poisoned_order_is_put_aside_and_holds_up_nobody(hutong_node: Embedded
 def test_two_of_them_share_the_work_and_one_takes_over(hutong_node: EmbeddedNode, kafka_bootstrap: str) -> None:
     with running(kafka_bootstrap, "first"):
         with running(kafka_bootstrap, "second"):
-            group = hutong_node.wait_for_group(GROUP, members=2, timeout_s=TIMEOUT_S)
+            group = hutong_node.wait_for_group(GROUP, members=2, timeout=TIMEOUT_S)
             assert {member.client_id: len(member.partitions) for member in group.members} == {"first": 1, "second": 1}
             send_orders(hutong_node, 1, 2, 3, 4)
-            hutong_node.wait_for_lag(GROUP, ORDERS, timeout_s=TIMEOUT_S)
-        hutong_node.wait_for_group(GROUP, members=1, timeout_s=TIMEOUT_S)
+            hutong_node.wait_for_lag(GROUP, ORDERS, timeout=TIMEOUT_S)
+        hutong_node.wait_for_group(GROUP, members=1, timeout=TIMEOUT_S)
         send_orders(hutong_node, 5, 6)
-        hutong_node.wait_for_lag(GROUP, ORDERS, timeout_s=TIMEOUT_S)
+        hutong_node.wait_for_lag(GROUP, ORDERS, timeout=TIMEOUT_S)
     assert orders_in(hutong_node.records(INVOICES)) == [1, 2, 3, 4, 5, 6]
 
 
@@ -64,7 +64,7 @@ def test_a_broker_that_comes_back_costs_no_order(hutong_node: EmbeddedNode, kafk
         else:
             hutong_node.restart()
         send_orders(hutong_node, *range(10, 20))
-        hutong_node.wait_for_lag(GROUP, ORDERS, timeout_s=TIMEOUT_S)
+        hutong_node.wait_for_lag(GROUP, ORDERS, timeout=TIMEOUT_S)
     assert set(orders_in(hutong_node.records(INVOICES))) == set(range(20))
 
 
@@ -72,12 +72,12 @@ def test_a_broken_disk_costs_no_order(hutong_node: EmbeddedNode, kafka_bootstrap
     send_orders(hutong_node, 1, 2)
     failing = hutong_node.faults.fail_fsync("records")
     with running(kafka_bootstrap):
-        hutong_node.wait_for_fault(failing, timeout_s=TIMEOUT_S)  # there is no invoice, and so no commit
+        hutong_node.wait_for_fault(failing, timeout=TIMEOUT_S)  # there is no invoice, and so no commit
         assert sum(standing.lag for standing in hutong_node.standings(GROUP, ORDERS)) == 2
         failing.heal()
         hutong_node.restart()
         send_orders(hutong_node, 3)
-        hutong_node.wait_for_lag(GROUP, ORDERS, timeout_s=TIMEOUT_S)
+        hutong_node.wait_for_lag(GROUP, ORDERS, timeout=TIMEOUT_S)
     assert set(orders_in(hutong_node.records(INVOICES))) == {1, 2, 3}
 
 
@@ -85,7 +85,7 @@ def test_a_lost_answer_makes_no_second_invoice(hutong_node: EmbeddedNode, kafka_
     lost = hutong_node.faults.lose_answers(api="Produce")
     send_orders(hutong_node, 1)
     with running(kafka_bootstrap):
-        hutong_node.wait_for_lag(GROUP, ORDERS, timeout_s=TIMEOUT_S)
+        hutong_node.wait_for_lag(GROUP, ORDERS, timeout=TIMEOUT_S)
     assert lost.hits == 1
     assert orders_in(hutong_node.records(INVOICES)) == [1]
 
@@ -94,6 +94,6 @@ def test_a_leader_that_moves_is_asked_again(hutong_node: EmbeddedNode, kafka_boo
     refused = hutong_node.faults.refuse_requests("Produce", "NOT_LEADER_OR_FOLLOWER", times=2)
     send_orders(hutong_node, 1)
     with running(kafka_bootstrap):
-        hutong_node.wait_for_lag(GROUP, ORDERS, timeout_s=TIMEOUT_S)
+        hutong_node.wait_for_lag(GROUP, ORDERS, timeout=TIMEOUT_S)
     assert refused.hits == 2
     assert orders_in(hutong_node.records(INVOICES)) == [1]

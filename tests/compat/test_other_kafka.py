@@ -57,7 +57,7 @@ async def test_durable_addresses_are_topics_of_kafka(node: hutong.Node, kafka: s
         stored = await node.bus.publish("topic:orders", body)
         assert stored is not None
         assert stored.topic == "orders"
-    node.bus.consumer("topic:orders", handle, group="billing", retry=Retry(attempts=2, first_delay_ms=10))
+    node.bus.consumer("topic:orders", handle, group="billing", retry=Retry(attempts=2, first_delay=0.01))
     assert [await asyncio.wait_for(seen.get(), 60) for _ in range(2)] == ["one", "two"]
     node.bus.consumer("topic:orders.billing.dead", lambda message: dead.put_nowait(message.body), group="undertaker")
     assert await asyncio.wait_for(dead.get(), 60) == "bad"

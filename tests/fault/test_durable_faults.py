@@ -33,7 +33,7 @@ TOPIC, GROUP, PARTITIONS = "orders", "billing", 4
 DEADLINE_S = 60.0
 QUICK: dict[str, Any] = {"reconnect.backoff.max.ms": 200, "log_level": 0}
 SESSION: dict[str, Any] = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 300}
-HASTY = Retry(attempts=3, first_delay_ms=10, delay_ms_max=50)
+HASTY = Retry(attempts=3, first_delay=0.01, delay_max=0.05)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ class Seen:
 
 
 async def test_a_node_killed_under_load_loses_nothing(node: Node, tmp_path: pathlib.Path) -> None:
-    retry = {"attempts": 4, "first_delay_ms": 20}
+    retry = {"attempts": 4, "first_delay": 0.02}
     with Worker(tmp_path, address=node.address, topic=TOPIC, group=GROUP, retry=retry) as process:
         with PublishingLoad(node.address, TOPIC) as load:
             for _ in range(3):
@@ -116,7 +116,7 @@ async def test_publishing_fails_by_its_timeout(node: Node, bus: EventBus) -> Non
     await bus.publish(f"topic:{TOPIC}", "before")
     node.stop()
     with pytest.raises(PublishFailed, match="in time") as failed:
-        await bus.publish(f"topic:{TOPIC}", "late", DeliveryOptions(timeout_ms=500))
+        await bus.publish(f"topic:{TOPIC}", "late", DeliveryOptions(timeout=0.5))
     assert failed.value.is_outcome_unknown
     assert bus.replies_waiting == 0
     await asyncio.to_thread(node.start)
@@ -193,7 +193,7 @@ async def test_a_rebalance_in_the_middle_of_retries(node: Node, bus: EventBus, r
             raise ValueError("not yet")
         seen(message)
 
-    retry = Retry(attempts=5, first_delay_ms=20)
+    retry = Retry(attempts=5, first_delay=0.02)
     first = bus.consumer(f"topic:{TOPIC}", handle, group=GROUP, retry=retry, max_buffered_messages=20)
     await first.ready()
     for _ in range(2):

@@ -32,7 +32,7 @@ PARTITIONS = 4
 HANDLED_PER_ROUND = 1_000 if ROUNDS > 2 else 300
 PER_SECOND = 300  # a partition waits for what fails, so one with the keys of those gets no further than about 250
 TOPIC, GROUP = "orders", "billing"
-RETRY = {"attempts": 4, "first_delay_ms": 20}
+RETRY = {"attempts": 4, "first_delay": 0.02}
 DEADLINE_S = 120.0
 PAUSE = threading.Event()  # never set
 
@@ -68,9 +68,9 @@ def verdict(node: Node, load: PublishingLoad, process: Worker) -> Verdict:
         sometimes_failing,
         read_diary(process.diary_path),
         dead_letters(node.address, f"{TOPIC}.{GROUP}.dead"),
-        attempts=RETRY["attempts"],
+        attempts=4,
         group=GROUP,
-        first_delay_ms=RETRY["first_delay_ms"],
+        first_delay_ms=20,
     )
 
 

@@ -19,6 +19,8 @@ writers = st.integers(0, 4)
 
 
 class TransactionHistory(JournalHistory):
+    grows_old = False
+
     def begin_more(self) -> None:
         self.models[TRANSACTIONS] = LogModel(TRANSACTIONS)
         self.writers = [

@@ -1,4 +1,4 @@
-"""The sizes of a bus, for whatever reports them. Messages are not counted: that would slow down each send."""
+"""The sizes of a bus, for metrics. Messages are not counted: that would slow down each send."""
 
 from typing import NamedTuple
 

@@ -1,44 +1,54 @@
 """Delivery options: headers, codec and timeout of a message, as one object or as keywords of a call.
 
-Strategy: keywords become the same object, so that the bus has one kind of options. Their unit of time is the second, as
-asyncio has it; the object keeps whole milliseconds, as Vert.x has them.
+Strategy: keywords become the same object, so that the bus has one kind of options. The unit of time is the second, as
+asyncio has it; timers and frames use whole milliseconds, which the object has ready.
 
 Knows no bus; a wrong option raises where the options are made.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from hutong.bus.envelope.headers import Headers
 from hutong.foundation.errors import UsageError
 
 TIMEOUT_MS_DEFAULT: Final = 30_000  # as in Vert.x
+TIMEOUT_DEFAULT: Final = TIMEOUT_MS_DEFAULT / 1000
 TIMEOUT_MS_MAX: Final = (1 << 31) - 1  # 24 days
 GivenHeaders = Headers | Mapping[str, str] | Iterable[tuple[str, str]] | None
 """The keyword `headers` of a call: a dict, pairs where names repeat, or Headers."""
+
+
+def _milliseconds(timeout: object) -> int:
+    # A bool is an int to Python, and `timeout=True` would be one second.
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise UsageError(f"timeout is a number of seconds, such as 2.5, not {type(timeout).__name__}.")
+    if not 0 < timeout <= TIMEOUT_MS_MAX / 1000:  # NaN is not either
+        raise UsageError(f"timeout is above 0 and at most {TIMEOUT_MS_MAX // 1000} seconds, not {timeout}.")
+    # Rounded, since 1.1 * 1000 is a little more than 1100; and never 0: timers wait at least 1 ms.
+    return max(1, min(round(timeout * 1000), TIMEOUT_MS_MAX))
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOptions:
     """Options of one delivery, for any number of uses: headers are copied with each message.
 
-    `timeout_ms` is how long a request waits for its reply, from 1 to TIMEOUT_MS_MAX. `codec_name` names the codec of
-    the body; without it the body's type decides. `local_only` keeps a message within the process. Without `is_traced`
-    the bus's tracer gets no report of it, since its sender reports it. Raises TypeError or ValueError.
+    `timeout` is the time in seconds that a request waits for its reply, at most TIMEOUT_MS_MAX. `codec_name` names the
+    codec of the body; without it the body's type decides. `local_only` keeps a message within the process. Without
+    `is_traced` the bus's tracer gets no report of it, since its sender reports it. `timeout_ms` is computed. Raises
+    TypeError, and UsageError for a wrong timeout.
     """
 
-    timeout_ms: int = TIMEOUT_MS_DEFAULT
+    timeout: float = TIMEOUT_DEFAULT
     headers: Headers | None = None
     codec_name: str | None = None
     local_only: bool = False
     is_traced: bool = True
+    timeout_ms: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if type(self.timeout_ms) is not int:
-            raise TypeError(f"timeout_ms is a whole number of milliseconds, not {type(self.timeout_ms).__name__}")
-        if not 1 <= self.timeout_ms <= TIMEOUT_MS_MAX:
-            raise ValueError(f"timeout_ms is between 1 and {TIMEOUT_MS_MAX}, not {self.timeout_ms}")
+        object.__setattr__(self, "timeout_ms", _milliseconds(self.timeout))
         if self.headers is not None and not isinstance(self.headers, Headers):
             raise TypeError(f"headers are Headers({{...}}), not {type(self.headers).__name__}")
         if self.codec_name is not None and not isinstance(self.codec_name, str):
@@ -67,18 +77,9 @@ def given_options(
         raise UsageError("headers, codec and timeout are given as keywords or in DeliveryOptions(...), not in both.")
     if codec is not None and not isinstance(codec, str):
         raise UsageError(f"codec is the name of a registered codec, not {type(codec).__name__}.")
-    timeout_ms = TIMEOUT_MS_DEFAULT if timeout is None else _milliseconds(timeout)
-    return DeliveryOptions(timeout_ms, None if headers is None else _headers(headers), codec)
-
-
-def _milliseconds(timeout: object) -> int:
-    # A bool is an int to Python, and `timeout=True` would be one second.
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise UsageError(f"timeout is a number of seconds, such as 2.5, not {type(timeout).__name__}.")
-    if not 0 < timeout <= TIMEOUT_MS_MAX / 1000:  # NaN is not either
-        raise UsageError(f"timeout is above 0 and at most {TIMEOUT_MS_MAX // 1000} seconds, not {timeout}.")
-    # Rounded, since 1.1 * 1000 is a little more than 1100; and never 0, which the object refuses.
-    return max(1, min(round(timeout * 1000), TIMEOUT_MS_MAX))
+    return DeliveryOptions(
+        TIMEOUT_DEFAULT if timeout is None else timeout, None if headers is None else _headers(headers), codec
+    )
 
 
 def _headers(headers: object) -> Headers:

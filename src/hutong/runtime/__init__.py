@@ -3,8 +3,9 @@
 What programs use can be imported from here: `from hutong.runtime import Verticle`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from hutong.foundation.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from hutong.runtime.contexts.context_timers import ContextTimer
@@ -25,18 +26,13 @@ __all__ = [
     "current_context",
 ]
 
-_MODULES: Final = {
-    "watch.blocked": ("BlockedLimits",),
-    "contexts.context_timers": ("ContextTimer",),
-    "contexts.contexts": ("Context", "ContextKind", "current_context"),
-    "runtime": ("Runtime",),
-    "verticles": ("Deployment", "DeploymentOptions", "Verticle"),
-}
-
-
-def __getattr__(name: str) -> object:
-    """Imported when asked for: most rooms need one module of this one."""
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "runtime.contexts.context_timers": ("ContextTimer",),
+        "runtime.contexts.contexts": ("Context", "ContextKind", "current_context"),
+        "runtime.runtime": ("Runtime",),
+        "runtime.verticles": ("Deployment", "DeploymentOptions", "Verticle"),
+        "runtime.watch.blocked": ("BlockedLimits",),
+    },
+)

@@ -1,4 +1,4 @@
-"""`hutong.Node`: a node inside a program, with the event bus and, where they are asked for, a broker and bridges.
+"""`hutong.Node`: a node inside a program, with the event bus and with a broker and bridges if they are wanted.
 
 Strategy: one runtime; on it, in this order, the broker, the bus, the bridges and the program's own verticles. What was
 deployed last is undeployed first, so a program's handlers end before their bus, and durable addresses before the broker
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
+from hutong.rpc.idle_time import REFERENCE_IDLE_SECONDS_DEFAULT, idle_ms_of
 from hutong.runtime.runtime import Runtime
 from hutong.runtime.threads.pools import WORKER_THREADS
 from hutong.runtime.watch.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits
@@ -39,36 +40,33 @@ ANY_PORT: Final = "127.0.0.1:0"
 
 
 class Node:
-    """`async with Node() as node:` gives `node.bus`, `node.rpc` and `node.runtime` on the running event loop.
+    """A node on the running event loop: `async with Node() as node:` gives `node.bus`, `node.rpc` and `node.runtime`.
 
-    With `kafka="HOST:PORT"` (port 0: any free one) or a `data_dir` it is a broker too: Kafka clients connect to
-    `node.kafka`, and durable addresses of the bus are topics there. Without a `data_dir` what the broker keeps goes
-    with the node. With `log="kafka://HOST:PORT[,HOST:PORT...]"` they are topics of that cluster, be it of hutongs or of
-    any Kafka, and so is what services remember of their calls.
+    Broker
+        `kafka="HOST:PORT"` or a `data_dir` starts one. Port 0 takes a free port. Kafka clients connect to `node.kafka`,
+        and durable addresses of the bus are topics there. Without a `data_dir` the records are deleted at the end.
+    Another log
+        `log="kafka://HOST:PORT[,HOST:PORT...]"` keeps durable addresses and the results of calls in a cluster of
+        Hutong or Kafka.
+    Services
+        `rpc="HOST:PORT"` offers the services of `node.rpc` over connections (`hutong.rpc.connect`), with TLS by
+        `rpc_tls` and bounds by `rpc_limits`; `node.rpc_address` has the port. `grpc="HOST:PORT"` offers them to gRPC's
+        clients, with TLS by `grpc_tls` (docs/grpc.md); it needs the extra `grpc`. References and streams that are idle
+        for `rpc_reference_idle_seconds` are closed; None closes none.
+    Bridges
+        `tcp_bridge="HOST:PORT"` and `sockjs="HOST:PORT"` let Vert.x's clients join the bus. They send to addresses that
+        match a regular expression of `permit_in` and listen at those of `permit_out`. `bridge_hooks` decide the rest.
+    Metrics
+        `metrics="HOST:PORT"` serves the figures of bus, services, contexts and broker at `/metrics` (docs/metrics.md).
+    Traces
+        `tracing` makes spans of OpenTelemetry for messages and calls (docs/tracing.md).
 
-    With `grpc="HOST:PORT"` services bound to `node.rpc` are there for clients in any language (docs/grpc.md), with TLS
-    if `grpc_tls` requires it; that needs the extra `grpc`.
+    A listener that other machines can reach needs TLS, unless `allow_plain` names its kind: `("rpc", "grpc")`, say.
 
-    With `tcp_bridge="HOST:PORT"` or `sockjs="HOST:PORT"` clients outside join the bus there: they may send to addresses
-    that match one of the regular expressions `permit_in`, and listen at those of `permit_out`. Bridges ask
-    `bridge_hooks`.
+    `settings` are those of `hutong config`: {"log.retention_ms": "60000"}. `users` maps names to passwords for SASL
+    (`kafka.protocol`, docs/security.md). `event_loops`, `worker_threads` and `blocked_limits` are the runtime's.
 
-    With `rpc="HOST:PORT"` what is bound in `node.rpc` is called over connections there too (`hutong.rpc.connect`):
-    encrypted ones, with `rpc_tls`; `rpc_limits` bound the calls under way. `node.rpc_address` is where.
-
-    With `metrics="HOST:PORT"` Prometheus finds the figures of bus, services, contexts and broker at `/metrics` there
-    (docs/metrics.md).
-
-    With `tracing` (docs/tracing.md) messages and calls of this node are spans of OpenTelemetry's traces.
-
-    What listens elsewhere than on this machine needs TLS, unless `allow_plain` names its kind: `("rpc", "grpc")`, say.
-
-    `settings` are those of `hutong config`, as {"log.retention_ms": "60000"}. `users` of the broker are given these
-    passwords, by name, to log in by SASL (`kafka.protocol`, docs/security.md). `event_loops` and `worker_threads` are
-    those of `node.runtime`; `blocked_limits` say when a thread counts as blocked.
-
-    Entering raises UsageError for a setting, folder or address that cannot be used, and StorageError where the disk
-    cannot be.
+    Entering raises UsageError for a setting, folder or address that cannot be used, and StorageError if the disk fails.
     """
 
     runtime: Runtime
@@ -95,6 +93,7 @@ class Node:
         rpc: str | None = None,
         rpc_tls: "ssl.SSLContext | None" = None,
         rpc_limits: "CallLimits | None" = None,
+        rpc_reference_idle_seconds: float | None = REFERENCE_IDLE_SECONDS_DEFAULT,
         allow_plain: Sequence[str] = (),
         permit_in: Sequence[str] = (),
         permit_out: Sequence[str] = (),
@@ -124,6 +123,8 @@ class Node:
         self._users = users
         self._bridge_hooks = bridge_hooks
         self._tracing = tracing
+        idle_ms_of(rpc_reference_idle_seconds)  # refused here, not when services are first used
+        self._reference_idle_seconds = rpc_reference_idle_seconds
         self._grpc = None if grpc is None else GrpcPart(grpc, grpc_tls, tuple(allow_plain))
         self._rpc = None if rpc is None else RpcPart(rpc, rpc_tls, rpc_limits, tuple(allow_plain))
         self._make_runtime = partial(
@@ -135,7 +136,7 @@ class Node:
         async with AsyncExitStack() as exit_stack:
             parts = [part for part in (*self._main_parts(exit_stack), self._grpc, self._rpc) if part is not None]
             bus_part = next(part for part in parts if isinstance(part, BusPart))
-            self._node = ComposedNode(self._make_runtime(), parts, self._tracing)
+            self._node = ComposedNode(self._make_runtime(), parts, self._tracing, self._reference_idle_seconds)
             exit_stack.push_async_callback(self._node.stop)
             addresses = await self._node.start()
             self.runtime, self.bus, self.kafka = self._node.runtime, self._node.bus, bus_part.own_kafka
@@ -155,13 +156,13 @@ class Node:
         return self._node.rpc
 
     def _main_parts(self, exit_stack: AsyncExitStack) -> list[NodePart]:
-        """The broker, the bus and its bridges, as far as they are asked for."""
+        """Return the broker, the bus and its bridges: those that the arguments name."""
         if not self._flags:
             return [BusPart()]
         from hutong.server.configuration import loader
 
         if not self._has_broker:
-            settings = loader.load(environment={}, flags=self._flags).settings
+            settings = loader.load(environment={}, flags=self._flags, flag_source="argument").settings
             if settings.metrics.listen is None:
                 return bus_parts(settings, hooks=self._bridge_hooks)
             from hutong.server.monitoring.monitor_part import MonitorPart
@@ -172,7 +173,7 @@ class Node:
         if folder is None:
             folder = exit_stack.enter_context(tempfile.TemporaryDirectory(prefix="hutong-"))
         flags = {**self._flags, "node.data_dir": str(folder)}
-        settings = loader.load(environment={}, flags=flags).settings
+        settings = loader.load(environment={}, flags=flags, flag_source="argument").settings
         from hutong.server.broker.broker_part import BrokerPart
 
         broker = BrokerPart(settings, users=self._users, is_embedded=True)

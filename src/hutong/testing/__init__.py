@@ -7,7 +7,9 @@ Names are brought in when they are asked for, since a plugin is imported by ever
 broker or not.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hutong.foundation.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from hutong.testing.faults.switches import Fault
@@ -17,12 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["EmbeddedNode", "Fault", "Group", "Member", "Record", "Services", "Standing", "Topic", "WaitFailed"]
 
-_HOMES = {"EmbeddedNode": "node.embedded", "Fault": "faults.switches", "Services": "node.services"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES.get(name, 'values')}"), name)
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "testing.faults.switches": ("Fault",),
+        "testing.node.embedded": ("EmbeddedNode",),
+        "testing.node.services": ("Services",),
+        "testing.values": ("Group", "Member", "Record", "Standing", "Topic", "WaitFailed"),
+    },
+)

@@ -194,7 +194,7 @@ async def test_a_plain_thread_sends_requests_and_consumes(bus: EventBus) -> None
         with pytest.raises(ReplyError, match="no handlers"):
             bus.request("nowhere").result(10)
         with pytest.raises(ReplyError, match="in time"):
-            bus.request("from thread", 4, DeliveryOptions(timeout_ms=10)).result(10)
+            bus.request("from thread", 4, DeliveryOptions(timeout=0.01)).result(10)
         late = bus.request("from thread", 5)
         with pytest.raises(TimeoutError, match="nothing came"):
             late.result(0.01)
@@ -223,7 +223,7 @@ async def test_another_event_loop_asks_and_iterates(bus: EventBus) -> None:
     async def elsewhere() -> list[object]:
         replies = [(await bus.request("echo", index)).body for index in range(50)]
         with pytest.raises(ReplyError, match="in time"):
-            await bus.request("silent", options=DeliveryOptions(timeout_ms=10))
+            await bus.request("silent", options=DeliveryOptions(timeout=0.01))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
                 await bus.request("silent")
@@ -248,8 +248,8 @@ async def test_the_reply_to_a_loop_that_has_ended_is_dropped(bus: EventBus, fail
     bus.consumer("late", requests.append)
 
     async def ask() -> None:
-        bus.request("late", options=DeliveryOptions(timeout_ms=20))
-        bus.request("late", options=DeliveryOptions(timeout_ms=20)).then(print)
+        bus.request("late", options=DeliveryOptions(timeout=0.02))
+        bus.request("late", options=DeliveryOptions(timeout=0.02)).then(print)
 
     await in_thread(lambda: asyncio.run(ask()))
     await turns()

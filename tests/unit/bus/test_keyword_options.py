@@ -77,7 +77,8 @@ async def test_a_request_ends_after_its_timeout(bus: EventBus) -> None:
     [(2.5, 2_500), (1, 1_000), (1.1, 1_100), (0.0001, 1), (TIMEOUT_MS_MAX / 1000, TIMEOUT_MS_MAX)],
 )
 def test_a_timeout_is_in_seconds(timeout: float, timeout_ms: int) -> None:
-    assert given_options(DEFAULT, timeout=timeout) == DeliveryOptions(timeout_ms=timeout_ms)
+    assert given_options(DEFAULT, timeout=timeout) == DeliveryOptions(timeout)
+    assert DeliveryOptions(timeout).timeout_ms == timeout_ms
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.unit.bus.scenes import Seen, turns
 
 from hutong.bus import DeliveryOptions, EventBus, FailureType, Headers, Message, ReplyError
 
-SOON = DeliveryOptions(timeout_ms=10)
+SOON = DeliveryOptions(timeout=0.01)
 
 
 async def test_request_and_reply(bus: EventBus) -> None:
@@ -126,7 +126,7 @@ async def test_a_reply_whose_codec_raises_fails_its_request_at_once(
     bus.register_codec(OddCodec(error), default_for=Odd)
     bus.consumer("odd", later if is_later else lambda message: Odd())
     with pytest.raises(ReplyError, match="the reply cannot be carried: ") as caught:
-        await bus.request("odd", None, DeliveryOptions(timeout_ms=86_400_000))
+        await bus.request("odd", None, DeliveryOptions(timeout=86_400))
     assert caught.value.failure_type is FailureType.ERROR
     assert "secret" not in caught.value.message
     await turns()
@@ -143,7 +143,7 @@ async def test_a_discard_handler_that_raises_leaves_no_request_behind(
     consumer.discard_handler = raising
     ended: list[None] = []
     consumer.end_handler = lambda: ended.append(None)
-    replies = [bus.request("paused", number, DeliveryOptions(timeout_ms=86_400_000)) for number in range(3)]
+    replies = [bus.request("paused", number, DeliveryOptions(timeout=86_400)) for number in range(3)]
     await turns()
     consumer.unregister()
     for reply in replies:
@@ -250,7 +250,7 @@ async def test_replies_and_failures_leave_no_cycles(bus: EventBus) -> None:
     gc.disable()
     try:
         for _ in range(20):
-            await bus.request("echo", {"a": 1}, DeliveryOptions(timeout_ms=1_000))
+            await bus.request("echo", {"a": 1}, DeliveryOptions(timeout=1))
             await bus.request("echo")
             for address in ("nowhere", "failing"):
                 with suppress(ReplyError):

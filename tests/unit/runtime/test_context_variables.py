@@ -90,7 +90,7 @@ async def test_a_timer_has_the_variables_it_was_set_in(runtime: Runtime, kind: C
         note()
 
     USER.set("ann")
-    timer = context.set_periodic(1, note_later if is_coroutine else note)
+    timer = context.set_periodic(0.001, note_later if is_coroutine else note)
     USER.set("bob")
     assert [await noted.get() for _ in range(2)] == [("ann", context)] * 2
     timer.cancel()

@@ -1,6 +1,7 @@
 """`hutong.Node`: a node inside a program."""
 
 import asyncio
+import gc
 import json
 import subprocess
 import sys
@@ -72,7 +73,7 @@ async def test_what_a_verticle_registers_runs_in_its_context_and_ends_with_it(ki
         async def start(self) -> None:
             node.bus.consumer("plain", lambda message: message.reply(self.context.is_current))
             node.bus.consumer("coroutine", self.answer)
-            self.context.set_timer(60_000, print)
+            self.context.set_timer(60, print)
 
         async def answer(self, message: Message) -> None:
             await asyncio.sleep(0)
@@ -116,6 +117,14 @@ async def test_a_broker_that_is_asked_for_serves_kafka_and_goes_with_its_data() 
         folder = broker._data_dir.path
         assert folder.exists()
     assert not folder.exists()
+
+
+async def test_the_collector_of_the_program_stays_as_it_is() -> None:
+    """Thresholds, callbacks and frozen objects belong to the process, and so to the program."""
+    before = gc.get_threshold(), gc.get_freeze_count(), list(gc.callbacks)
+    async with hutong.Node(kafka="127.0.0.1:0", metrics="127.0.0.1:0"):
+        assert (gc.get_threshold(), gc.get_freeze_count(), list(gc.callbacks)) == before
+    assert (gc.get_threshold(), gc.get_freeze_count(), list(gc.callbacks)) == before
 
 
 async def test_a_folder_is_kept(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_failures_are_typed(bus: EventBus) -> None:
     assert nobody.value.failure_type is FailureType.NO_HANDLERS
     bus.consumer("silent", lambda message: None)
     with pytest.raises(ReplyError) as silent:
-        bus.request("silent", None, DeliveryOptions(timeout_ms=20)).result(WAIT_S)
+        bus.request("silent", None, DeliveryOptions(timeout=0.02)).result(WAIT_S)
     assert silent.value.failure_type is FailureType.TIMEOUT
     bus.consumer("refuses", lambda message: message.fail(402, "no money"))
     with pytest.raises(ReplyError) as refused:

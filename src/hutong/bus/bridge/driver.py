@@ -32,7 +32,7 @@ from hutong.bus.envelope.headers import Headers
 from hutong.bus.envelope.message import Message
 from hutong.bus.envelope.reply import Reply
 from hutong.bus.errors import BUILT_IN_CODE, FailureType, HandlerRaised, ReplyError, carrying_failed
-from hutong.bus.options import DEFAULT, TIMEOUT_MS_DEFAULT, DeliveryOptions
+from hutong.bus.options import DEFAULT, TIMEOUT_DEFAULT, DeliveryOptions
 from hutong.bus.waiting.promise import Promise
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import Expired, HutongError, OwnerGone, UsageError
@@ -449,7 +449,7 @@ def _options(frame: ClientFrame) -> DeliveryOptions:
     if not frame.headers and frame.timeout_ms is None and frame.codec_name is None and not frame.local_only:
         return DEFAULT
     return DeliveryOptions(
-        frame.timeout_ms or TIMEOUT_MS_DEFAULT,
+        TIMEOUT_DEFAULT if not frame.timeout_ms else frame.timeout_ms / 1000,
         Headers(frame.headers) if frame.headers else None,
         frame.codec_name,
         frame.local_only,

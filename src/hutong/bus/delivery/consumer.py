@@ -270,7 +270,7 @@ class Consumer:
         return None
 
     def _passed(self, message: Message) -> None:
-        """Handle the message in the consumer's context, after the interceptors, on whatever thread the last one ran."""
+        """Handle the message in the consumer's context. The last interceptor may have run on any thread."""
         if self.context.is_current:  # `next` was called by the interceptor itself, in this context
             result = self._handle(message)
             # A coroutine, which only the context can drive: this call returns to an interceptor, not to the context.

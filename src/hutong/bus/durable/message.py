@@ -5,6 +5,7 @@ Knows no machine: what the handler sets on it is read when the handler has ended
 
 from typing import Any, ClassVar
 
+from hutong.bus.durable.consume.retry import DELAY_MAX
 from hutong.bus.durable.records import StoredRecord, decode_body, decode_headers
 from hutong.bus.envelope.headers import Headers
 from hutong.bus.envelope.message import Message
@@ -72,11 +73,11 @@ class DurableMessage(Message, eq=False, gc=True):
         """Say that this attempt failed; it counts once the handler has returned."""
         self.failure = HandlerFailed(code, text)
 
-    def retry_after(self, delay_ms: int) -> None:
-        """Use this delay instead of the back-off's, if this attempt fails; at most a day."""
-        if not 0 <= delay_ms <= 24 * 3_600_000:
-            raise ValueError(f"a pause is between 0 and a day in milliseconds, not {delay_ms}")
-        self.retry_after_ms = delay_ms
+    def retry_after(self, delay: float) -> None:
+        """Use this delay in seconds instead of the back-off's, if this attempt fails; at most a day."""
+        if not 0 <= delay <= DELAY_MAX:
+            raise ValueError(f"a pause is between 0 and {DELAY_MAX} seconds (a day), not {delay}")
+        self.retry_after_ms = round(delay * 1000)
 
     def reply(
         self,

@@ -7,10 +7,11 @@ Knows nothing of what a handler does.
 """
 
 import contextvars
+import math
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import Timer
@@ -18,7 +19,8 @@ from hutong.foundation.timers import Timer
 if TYPE_CHECKING:
     from hutong.runtime.contexts.contexts import Context
 
-DELAY_MS_MIN = 1
+DELAY_MIN: Final = 0.001  # seconds: the unit of the wheel is the millisecond
+DELAY_MAX: Final = 10 * 365 * 86_400.0  # a longer delay is an error in its computation, as infinity and NaN are
 
 
 class ContextTimer:
@@ -27,10 +29,12 @@ class ContextTimer:
     __slots__ = ("_clock", "_context", "_due_ms", "_handlers", "_interval_ms", "_is_periodic", "_timer")
 
     def __init__(
-        self, context: "Context", clock: Clock, delay_ms: int, handler: Callable[[], object], *, is_periodic: bool
+        self, context: "Context", clock: Clock, delay: float, handler: Callable[[], object], *, is_periodic: bool
     ) -> None:
-        if delay_ms < DELAY_MS_MIN:
-            raise ValueError(f"a timer waits at least {DELAY_MS_MIN} ms; {delay_ms} ms were asked for")
+        if not DELAY_MIN <= delay <= DELAY_MAX:
+            raise ValueError(f"a timer waits from {DELAY_MIN} seconds to ten years, not {delay}")
+        # Rounded up: a timer never fires early. Less a millionth, since 1.1 * 1000 is a little more than 1100.
+        delay_ms = math.ceil(delay * 1000 - 1e-6)
         self._context = context
         self._clock = clock
         self._interval_ms = delay_ms

@@ -251,23 +251,23 @@ class Context(ABC):
     def ordered_work(self) -> "Context":
         """The context for ordered blocking work."""
 
-    def set_timer(self, delay_ms: int, handler: Callable[[], object]) -> "ContextTimer":
-        """Call `handler()` in this context once, `delay_ms` from now or up to a tick (10 ms) later; from any thread.
+    def set_timer(self, delay: float, handler: Callable[[], object]) -> "ContextTimer":
+        """Call `handler()` in this context once, `delay` seconds from now or up to a tick (10 ms) later.
 
-        It is cancelled when the context is closed. Raises ValueError for less than 1 ms.
+        Any thread may set it. It is cancelled when the context is closed. Raises ValueError for less than 0.001.
         """
         from hutong.runtime.contexts.context_timers import ContextTimer
 
-        return ContextTimer(self, self._services.clock, delay_ms, handler, is_periodic=False)
+        return ContextTimer(self, self._services.clock, delay, handler, is_periodic=False)
 
-    def set_periodic(self, interval_ms: int, handler: Callable[[], object]) -> "ContextTimer":
-        """Call `handler()` in this context every `interval_ms`, first after one interval; else as `set_timer`.
+    def set_periodic(self, interval: float, handler: Callable[[], object]) -> "ContextTimer":
+        """Call `handler()` in this context every `interval` seconds, first after one interval; else as `set_timer`.
 
         Calls that are due while the context is busy are not made up for.
         """
         from hutong.runtime.contexts.context_timers import ContextTimer
 
-        return ContextTimer(self, self._services.clock, interval_ms, handler, is_periodic=True)
+        return ContextTimer(self, self._services.clock, interval, handler, is_periodic=True)
 
     def add_close_hook(self, hook: Hook) -> None:
         """Call (and await) `hook()` in this context when it is closed, as it is when its verticle is undeployed.

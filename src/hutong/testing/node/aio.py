@@ -46,26 +46,24 @@ class AsyncHelpers:
         )
 
     async def records(
-        self, topic: str, count: int | None = None, *, partition: int | None = None, timeout_s: float = TIMEOUT_S
+        self, topic: str, count: int | None = None, *, partition: int | None = None, timeout: float = TIMEOUT_S
     ) -> list[Record]:
         __tracebackhide__ = True
-        return await self._run(self._node.observer.records(topic, count, partition, int(timeout_s * 1000)))
+        return await self._run(self._node.observer.records(topic, count, partition, int(timeout * 1000)))
 
     async def wait_for_group(
-        self, name: str, members: int | None = None, state: str = "Stable", *, timeout_s: float = TIMEOUT_S
+        self, name: str, members: int | None = None, state: str = "Stable", *, timeout: float = TIMEOUT_S
     ) -> Group:
         __tracebackhide__ = True
-        return await self._run(self._node.observer.wait_for_group(name, members, state, int(timeout_s * 1000)))
+        return await self._run(self._node.observer.wait_for_group(name, members, state, int(timeout * 1000)))
 
-    async def wait_for_lag(
-        self, group: str, topic: str, lag: int = 0, *, timeout_s: float = TIMEOUT_S
-    ) -> list[Standing]:
+    async def wait_for_lag(self, group: str, topic: str, lag: int = 0, *, timeout: float = TIMEOUT_S) -> list[Standing]:
         __tracebackhide__ = True
-        return await self._run(self._node.observer.wait_for_lag(group, topic, lag, int(timeout_s * 1000)))
+        return await self._run(self._node.observer.wait_for_lag(group, topic, lag, int(timeout * 1000)))
 
-    async def wait_for_fault(self, fault: Fault, hits: int = 1, *, timeout_s: float = TIMEOUT_S) -> None:
+    async def wait_for_fault(self, fault: Fault, hits: int = 1, *, timeout: float = TIMEOUT_S) -> None:
         __tracebackhide__ = True
-        return await self._run(wait_for_hits(lambda: fault.hits, hits, int(timeout_s * 1000), SystemClock()))
+        return await self._run(wait_for_hits(lambda: fault.hits, hits, int(timeout * 1000), SystemClock()))
 
     async def start(self) -> None:
         await self._run(self._node.begin())

@@ -217,14 +217,14 @@ class EmbeddedNode:
         )
 
     def records(
-        self, topic: str, count: int | None = None, *, partition: int | None = None, timeout_s: float = TIMEOUT_S
+        self, topic: str, count: int | None = None, *, partition: int | None = None, timeout: float = TIMEOUT_S
     ) -> list[Record]:
         """All records of the topic, partition by partition; with a count, once there are at least that many.
 
         Raises WaitFailed, which lists what is there, when they do not come in time.
         """
         __tracebackhide__ = True
-        return self._wait(self.observer.records(topic, count, partition, _ms(timeout_s)), "records")
+        return self._wait(self.observer.records(topic, count, partition, _ms(timeout)), "records")
 
     # -- groups
 
@@ -241,21 +241,21 @@ class EmbeddedNode:
         return self.run(self.observer.standings(group, topic))
 
     def wait_for_group(
-        self, name: str, members: int | None = None, state: str = "Stable", *, timeout_s: float = TIMEOUT_S
+        self, name: str, members: int | None = None, state: str = "Stable", *, timeout: float = TIMEOUT_S
     ) -> Group:
         """Return the group once it is in that state, with that number of members if given. Raises WaitFailed."""
         __tracebackhide__ = True
-        return self._wait(self.observer.wait_for_group(name, members, state, _ms(timeout_s)), "wait_for_group")
+        return self._wait(self.observer.wait_for_group(name, members, state, _ms(timeout)), "wait_for_group")
 
-    def wait_for_lag(self, group: str, topic: str, lag: int = 0, *, timeout_s: float = TIMEOUT_S) -> list[Standing]:
+    def wait_for_lag(self, group: str, topic: str, lag: int = 0, *, timeout: float = TIMEOUT_S) -> list[Standing]:
         """Return once the group has committed all but `lag` records of the topic, or fewer. Raises WaitFailed."""
         __tracebackhide__ = True
-        return self._wait(self.observer.wait_for_lag(group, topic, lag, _ms(timeout_s)), "wait_for_lag")
+        return self._wait(self.observer.wait_for_lag(group, topic, lag, _ms(timeout)), "wait_for_lag")
 
-    def wait_for_fault(self, fault: Fault, hits: int = 1, *, timeout_s: float = TIMEOUT_S) -> None:
+    def wait_for_fault(self, fault: Fault, hits: int = 1, *, timeout: float = TIMEOUT_S) -> None:
         """Return once somebody has met the fault, so often. Raises WaitFailed."""
         __tracebackhide__ = True
-        return self._wait(wait_for_hits(lambda: fault.hits, hits, _ms(timeout_s), SystemClock()), "wait_for_fault")
+        return self._wait(wait_for_hits(lambda: fault.hits, hits, _ms(timeout), SystemClock()), "wait_for_fault")
 
     # -- for `aio` and the plugin
 
@@ -422,13 +422,13 @@ def _settings(flags: Mapping[str, str], port: int, folder: Path) -> Settings:
     # Port and folder are the node's own, since they stay the same from one life to the next.
     placed = {**flags, "kafka.listen": f"{HOST}:{port}", "node.data_dir": str(folder)}
     # No environment: variables of a developer's shell must not change what a test sees.
-    settings = loader.load(environment={}, flags=placed).settings
+    settings = loader.load(environment={}, flags=placed, flag_source="argument").settings
     # Helpers create topics and read records also where the test's settings allow nobody to.
     super_users = (*settings.security.super_users, str(HELPER))
     return replace(settings, security=replace(settings.security, super_users=super_users))
 
 
-def _ms(timeout_s: float) -> int:
-    if timeout_s < 0:
-        raise ValueError(f"a wait of {timeout_s} s")
-    return int(timeout_s * 1000)
+def _ms(timeout: float) -> int:
+    if timeout < 0:
+        raise ValueError(f"timeout is a number of seconds from 0, not {timeout}")
+    return int(timeout * 1000)

@@ -27,7 +27,7 @@ from hutong.bus.durable.consume.messages import (
 from hutong.bus.durable.consume.retry import Order, Retry
 from hutong.foundation.machine import Tick
 
-STEADY = Retry(attempts=3, first_delay_ms=100, jitter=0)
+STEADY = Retry(attempts=3, first_delay=0.1, jitter=0)
 
 
 @dataclass(frozen=True)

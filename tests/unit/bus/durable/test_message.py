@@ -32,12 +32,12 @@ def test_it_knows_its_place_and_what_it_says() -> None:
 def test_its_handler_may_fail_it_and_set_the_pause() -> None:
     message = message_of()
     message.fail(42, "no stock")
-    message.retry_after(5)
+    message.retry_after(0.005)
     assert str(message.failure) == "no stock (code 42)"
     assert message.retry_after_ms == 5
-    for wrong_ms in (-1, 10**9):
+    for wrong in (-1, 10**9, float("nan")):
         with pytest.raises(ValueError, match="pause"):
-            message.retry_after(wrong_ms)
+            message.retry_after(wrong)
 
 
 def test_nobody_awaits_a_reply() -> None:

@@ -49,7 +49,7 @@ async def test_no_next_drops_the_message(bus: EventBus, side: str) -> None:
     await seen.wait_for(1)
     assert seen.items == ["keep"]
     with pytest.raises(ReplyError) as caught:
-        await bus.request("address", "drop", DeliveryOptions(timeout_ms=10))
+        await bus.request("address", "drop", DeliveryOptions(timeout=0.01))
     assert caught.value.failure_type is FailureType.TIMEOUT
 
 
@@ -123,7 +123,7 @@ async def test_an_interceptor_that_raises_fails_a_request_at_once(bus: EventBus,
     getattr(bus, f"add_{side}_interceptor")(fail)
     bus.consumer("address", answer)
     with pytest.raises(ReplyError, match="the message cannot be carried: RuntimeError") as caught:
-        await bus.request("address", "question", DeliveryOptions(timeout_ms=86_400_000))
+        await bus.request("address", "question", DeliveryOptions(timeout=86_400))
     assert caught.value.failure_type is FailureType.ERROR
     assert "secret" not in caught.value.message
     before = list(seen)
@@ -142,7 +142,7 @@ async def test_an_interceptor_that_raises_fails_the_request_that_a_reply_is(bus:
     bus.add_inbound_interceptor(fail)
     bus.consumer("address", lambda message: asked.append(message.reply_and_request("and you?")))
     with pytest.raises(ReplyError, match="RuntimeError"):
-        await bus.request("address", None, DeliveryOptions(timeout_ms=86_400_000))
+        await bus.request("address", None, DeliveryOptions(timeout=86_400))
     with pytest.raises(ReplyError, match="RuntimeError"):
         await asked[0]
 
@@ -164,7 +164,7 @@ async def test_a_recipient_that_takes_no_more_fails_a_request_behind_an_intercep
     context = bus.consumer("address", lambda message: "answer").context
     monkeypatch.setattr("hutong.runtime.contexts.contexts.QUEUED_MAX", len(context.queue))
     with pytest.raises(ReplyError, match="queued_max"):
-        await bus.request("address", None, DeliveryOptions(timeout_ms=86_400_000))
+        await bus.request("address", None, DeliveryOptions(timeout=86_400))
 
 
 async def test_interceptors_may_change_a_message(bus: EventBus) -> None:

@@ -503,10 +503,12 @@ def test_too_many_sessions_are_refused_by_name() -> None:
 
 
 def test_heartbeats_and_silence() -> None:
-    limits = SockJSLimits(heartbeat_ms=100, ping_timeout_ms=350)
+    # Far apart: a busy machine may be late for some heartbeats, and their number is no promise.
+    limits = SockJSLimits(heartbeat_ms=20, ping_timeout_ms=600)
     with sockjs_bus(Echo(), limits=limits) as bus, WebSocketClient(bus.port) as socket:
-        frames = [socket.receive() for _ in range(5)]
-        assert frames == ["o", "h", "h", "h", 'c[3000,"Go away!"]']
+        assert socket.receive() == "o"
+        frames = list(iter(socket.receive, 'c[3000,"Go away!"]'))
+        assert set(frames) == {"h"}
 
 
 def test_tls_is_spoken_where_there_is_a_certificate(tmp_path: Path) -> None:

@@ -79,20 +79,20 @@ def test_equal_keys_lie_in_one_partition(shared: EmbeddedNode, topic: str) -> No
 
 def test_records_that_come_later_are_waited_for(shared: EmbeddedNode, topic: str) -> None:
     def later() -> None:
-        shared.wait_for_lag("nobody", topic, timeout_s=0)  # there is nothing: no lag
+        shared.wait_for_lag("nobody", topic, timeout=0)  # there is nothing: no lag
         shared.produce(topic, "first", partition=0)
         shared.produce(topic, "second", partition=1)
 
     helper = threading.Thread(target=later)
     helper.start()
-    assert [record.text for record in shared.records(topic, count=2, timeout_s=10)] == ["first", "second"]
+    assert [record.text for record in shared.records(topic, count=2, timeout=10)] == ["first", "second"]
     helper.join()
 
 
 def test_a_topic_that_comes_later_is_waited_for(shared: EmbeddedNode) -> None:
     helper = threading.Thread(target=lambda: shared.produce("comes-later", "x"))
     helper.start()
-    assert len(shared.records("comes-later", count=1, timeout_s=10)) == 1
+    assert len(shared.records("comes-later", count=1, timeout=10)) == 1
     helper.join()
 
 
@@ -114,7 +114,7 @@ async def test_compressed_records_are_unpacked(shared: EmbeddedNode, topic: str)
 def test_what_is_missing_is_told_with_what_is_there(shared: EmbeddedNode, topic: str) -> None:
     shared.produce(topic, "x" * 200, *(str(number) for number in range(11)), key="k", headers={"h": "v"}, partition=0)
     with pytest.raises(WaitFailed) as failed:
-        shared.records(topic, count=13, timeout_s=0.02)
+        shared.records(topic, count=13, timeout=0.02)
     told = str(failed.value).splitlines()
     assert told[0] == f"13 records of {topic} did not come within 0.02 s; there are 12:"
     assert told[1].startswith(f"  {topic}/0@0 key=b'k' value=b'xxx")
@@ -125,7 +125,7 @@ def test_what_is_missing_is_told_with_what_is_there(shared: EmbeddedNode, topic:
 
 def test_a_missing_topic_or_partition_is_told(shared: EmbeddedNode, topic: str) -> None:
     with pytest.raises(WaitFailed, match=rf"(?s)there is no topic odrers; there are.*{topic}"):
-        shared.records("odrers", count=1, timeout_s=0.02)
+        shared.records("odrers", count=1, timeout=0.02)
     with pytest.raises(WaitFailed, match="has no partition 7, it has 2"):
         shared.records(topic, partition=7)
     with pytest.raises(Refused, match=f"cannot produce to {topic}/7: .*UNKNOWN_TOPIC_OR_PARTITION"):
@@ -165,12 +165,12 @@ def test_an_illegal_number_of_partitions_is_told_at_once(partitions: int) -> Non
 
 def test_a_group_that_is_not_there_is_told(shared: EmbeddedNode, topic: str) -> None:
     with pytest.raises(WaitFailed) as failed:
-        shared.wait_for_group("biling", members=2, timeout_s=0.02)
+        shared.wait_for_group("biling", members=2, timeout=0.02)
     assert str(failed.value).startswith("group biling was not Stable with 2 members within 0.02 s; it is Dead with 0")
     assert "no such group is known" in str(failed.value)
     shared.produce(topic, "1", "2", "3", partition=1)
     with pytest.raises(WaitFailed) as lagged:
-        shared.wait_for_lag("biling", topic, 1, timeout_s=0.02)
+        shared.wait_for_lag("biling", topic, 1, timeout=0.02)
     assert f"group biling did not come to a lag of 1 on {topic} within 0.02 s; it lags 3 records" in str(lagged.value)
     assert "partition 1: nothing committed, 0 to 3 are there" in str(lagged.value)
     with pytest.raises(ValueError, match="Stabel is no state of a group; did you mean Stable"):
@@ -188,7 +188,7 @@ async def test_a_helper_that_waits_does_not_stop_the_loop_of_a_test(shared: Embe
     shared.produce(topic, "2")
     assert len(await waiting) == 2
     with pytest.raises(WaitFailed):
-        await shared.aio.wait_for_group("none", timeout_s=0.01)
+        await shared.aio.wait_for_group("none", timeout=0.01)
     assert len(await shared.aio.wait_for_lag("none", topic, lag=2)) == 2
 
 

@@ -328,7 +328,7 @@ class DurableConsumerMachine:
             self._stop(entry, f"its dead letter was refused: {event.reason}")
         else:
             # The log is unavailable for a while: the longest pause, since the message can only wait.
-            self._park_until(entry, event.now_ms + max(1, self._retry.delay_ms_max))
+            self._park_until(entry, event.now_ms + max(1, round(self._retry.delay_max * 1000)))
 
     def _set_demand(self, event: Demand) -> None:
         # 0 pauses at once: demand that was left is dropped.

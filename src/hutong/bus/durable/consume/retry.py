@@ -10,7 +10,7 @@ from typing import Final
 
 from hutong.foundation.errors import UsageError
 
-DELAY_MS_MAX: Final = 24 * 3_600_000
+DELAY_MAX: Final = 86_400  # seconds: a day
 
 
 class Order(enum.Enum):
@@ -24,15 +24,15 @@ class Order(enum.Enum):
 class Retry:
     """The number of attempts and the delays between. The defaults try for about 13 seconds.
 
-    `attempts` counts the first one too; None tries for ever. The pause after the n-th failure is `first_delay_ms` times
-    `factor` to the power n-1, at most `delay_ms_max`, less a random share of up to `jitter` (0 to 1). `crashes` is how
-    often the process may end while this one message is in hand, before it is given up; None means for ever. Raises
-    UsageError for values that make no sense.
+    `attempts` counts the first one too; None tries for ever. The pause after the n-th failure is `first_delay`
+    seconds times `factor` to the power n-1, at most `delay_max`, less a random share of up to `jitter` (0 to 1).
+    `crashes` counts the ends of the process during this one message, before it is given up; None means for ever.
+    Raises UsageError for values that make no sense.
     """
 
     attempts: int | None = 8
-    first_delay_ms: int = 100
-    delay_ms_max: int = 10_000
+    first_delay: float = 0.1
+    delay_max: float = 10.0
     factor: float = 2.0
     jitter: float = 0.2
     crashes: int | None = 3
@@ -42,8 +42,8 @@ class Retry:
             raise UsageError(f"Retry(attempts={self.attempts}): at least one attempt is made; None tries for ever.")
         if self.crashes is not None and self.crashes < 1:
             raise UsageError(f"Retry(crashes={self.crashes}): at least 1, or None for ever.")
-        if not 0 <= self.first_delay_ms <= self.delay_ms_max <= DELAY_MS_MAX:
-            raise UsageError(f"Retry: 0 <= first_delay_ms <= delay_ms_max <= {DELAY_MS_MAX} (a day) is needed.")
+        if not 0 <= self.first_delay <= self.delay_max <= DELAY_MAX:
+            raise UsageError(f"Retry: 0 <= first_delay <= delay_max <= {DELAY_MAX} seconds (a day) is needed.")
         if not 1 <= self.factor <= 100 or not 0 <= self.jitter <= 1:
             raise UsageError("Retry: factor is from 1 to 100 and jitter from 0 to 1.")
 
@@ -52,9 +52,9 @@ class Retry:
 
     def delay_ms(self, failures: int, chance: float) -> int:
         """The pause after this number of failures (1 or more); `chance` is from 0 up to 1."""
-        grown: float = self.first_delay_ms
+        grown = self.first_delay
         for _ in range(failures - 1):  # not a power: that overflows long before a patient consumer gives up
-            grown = min(grown * self.factor, self.delay_ms_max)
-            if grown == self.delay_ms_max or self.factor == 1 or not grown:
+            grown = min(grown * self.factor, self.delay_max)
+            if grown == self.delay_max or self.factor == 1 or not grown:
                 break
-        return round(min(grown, self.delay_ms_max) * (1 - self.jitter * chance))
+        return round(min(grown, self.delay_max) * (1 - self.jitter * chance) * 1000)

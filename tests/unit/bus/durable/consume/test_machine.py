@@ -68,7 +68,7 @@ def test_a_failed_message_keeps_its_partition_until_it_is_handled() -> None:
 
 
 def test_back_off_grows_and_then_the_dead_letter_takes_it() -> None:
-    stage = started(Stage(log_of(2), Retry(attempts=4, first_delay_ms=100, jitter=0)))
+    stage = started(Stage(log_of(2), Retry(attempts=4, first_delay=0.1, jitter=0)))
     pauses = []
     while not stage.buried:
         stage.fail(stage.running[0])
@@ -131,7 +131,7 @@ def test_without_a_dead_letter_topic_the_last_failure_stops() -> None:
 
 
 def test_attempts_without_end() -> None:
-    stage = started(Stage(log_of(1), Retry(attempts=None, first_delay_ms=1, delay_ms_max=1_000)))
+    stage = started(Stage(log_of(1), Retry(attempts=None, first_delay=0.001, delay_max=1)))
     for _ in range(100):
         stage.fail(stage.running[0])
         stage.wait(1_000)
@@ -266,7 +266,7 @@ def test_the_message_that_ends_its_process_is_found_and_given_up() -> None:
 
 
 def test_a_message_that_fails_in_order_is_not_held_for_one_that_ends_the_process() -> None:
-    stage = Stage(log_of(3), Retry(attempts=3, first_delay_ms=100, jitter=0, crashes=1))
+    stage = Stage(log_of(3), Retry(attempts=3, first_delay=0.1, jitter=0, crashes=1))
     stage.committed[0] = (0, CautionNote(group=32))
     started(stage)
     assert stage.committed[0] == (0, CautionNote(1, 1))

@@ -9,7 +9,7 @@ from hutong.bus.durable.consume.messages import ConsumerBounds, Demand
 from hutong.bus.durable.consume.retry import Order, Retry
 
 PARTITIONS, RECORDS = 3, 25
-RETRY = Retry(attempts=3, first_delay_ms=10, jitter=0, crashes=2)
+RETRY = Retry(attempts=3, first_delay=0.01, jitter=0, crashes=2)
 steps = st.lists(
     st.tuples(
         st.sampled_from(

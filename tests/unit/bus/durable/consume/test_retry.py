@@ -8,23 +8,23 @@ from hutong.foundation.errors import UsageError
 
 
 def test_pauses_double_up_to_the_ceiling() -> None:
-    retry = Retry(first_delay_ms=100, delay_ms_max=1_000, jitter=0)
+    retry = Retry(first_delay=0.1, delay_max=1, jitter=0)
     assert [retry.delay_ms(failures, 0.5) for failures in range(1, 7)] == [100, 200, 400, 800, 1_000, 1_000]
     assert retry.delay_ms(10**9, 0.5) == 1_000
 
 
 def test_jitter_only_shortens() -> None:
-    retry = Retry(first_delay_ms=1_000, jitter=0.2)
+    retry = Retry(first_delay=1, jitter=0.2)
     assert [retry.delay_ms(1, chance) for chance in (0.0, 0.5, 0.999999)] == [1_000, 900, 800]
 
 
 @pytest.mark.parametrize("factor", [1, 1.0])
 def test_a_steady_pause(factor: float) -> None:
-    assert Retry(first_delay_ms=50, factor=factor, jitter=0).delay_ms(10**12, 0) == 50
+    assert Retry(first_delay=0.05, factor=factor, jitter=0).delay_ms(10**12, 0) == 50
 
 
 def test_no_pause_at_all() -> None:
-    assert Retry(first_delay_ms=0).delay_ms(10**12, 0) == 0
+    assert Retry(first_delay=0).delay_ms(10**12, 0) == 0
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def test_no_pause_at_all() -> None:
     [
         {"attempts": 0},
         {"crashes": 0},
-        {"first_delay_ms": -1},
-        {"first_delay_ms": 20_000},
-        {"delay_ms_max": 10**12},
+        {"first_delay": -1},
+        {"first_delay": 20},
+        {"delay_max": 10**12},
         {"factor": 0.5},
         {"jitter": 1.1},
     ],
