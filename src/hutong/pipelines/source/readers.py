@@ -224,7 +224,6 @@ def read_range(partition: InputPartition, options: SourceOptions) -> Iterator["p
     from hutong.pipelines.source.decode.index import index_batches
     from hutong.pipelines.source.rows.columns import RowDecoder
 
-    _keep_loaded()
     wanted = partition.range
     with failures_reported(), _naming(wanted.partition):
         cluster = shared_cluster(options.cluster)
@@ -232,14 +231,16 @@ def read_range(partition: InputPartition, options: SourceOptions) -> Iterator["p
         decoder = Decoder(*wanted.partition, options.columns if typed is None else typed.read_names)
         reader = PartitionReader(cluster, wanted.partition, wanted.first, wanted.end, options.fetch, index_batches)
         decoded = decoder.decode_all(reader, wanted.first, wanted.end)
-        yield from decoded if typed is None else filter(None, map(typed.decode, decoded))
+        for batch in decoded if typed is None else filter(None, map(typed.decode, decoded)):
+            _keep_loaded()
+            yield batch
 
 
 @cache
 def _keep_loaded() -> None:
     """A worker of Spark's looks for garbage in all of its memory after each task: not in what is loaded by now.
 
-    Measured: 50 ms a task, most of it in the compiler's modules.
+    Measured: 50 ms a task. Most of it is the compiler's own, which loads the decoder's code with the first batch.
     """
     if TaskContext.get() is not None:
         gc.freeze()
