@@ -6,9 +6,9 @@ the send of a record to its arrival, is taken alone, and then again while ten ba
 machine no longer has in memory: each group starts at another tenth of the log and goes round; whenever all of it was
 read together, it is dropped from the page cache again.
 
-Groups are raw connections: to a broker a fetch belongs to no group. They live in one process of low priority, since
-elsewhere they would run on machines of their own. Where the broker's folder is not known nothing is dropped, and the
-table says what came from the disk: the figures of /proc/PID/io.
+Groups are raw connections with a client id each, by which a broker may tell them apart. They live in one process of
+low priority, since elsewhere they would run on machines of their own. Where the broker's folder is not known nothing is
+dropped, and the table says what came from the disk: the figures of /proc/PID/io.
 """
 
 import multiprocessing
@@ -25,7 +25,15 @@ from typing import Final
 
 from bench.compare import Figure, Measurement
 from bench.figures import WeightedSamples, family
-from bench.kafka_bytes import FetchLayout, ProduceReplyLayout, fetch_request, produce_request, record_batch
+from bench.kafka_bytes import (
+    CLIENT_ID,
+    FetchLayout,
+    ProduceReplyLayout,
+    fetch_request,
+    from_client,
+    produce_request,
+    record_batch,
+)
 from bench.raw_client import BrokerError, RawConnection
 from bench.targets import Target
 
@@ -85,9 +93,10 @@ def measure(
     }
 
 
-def fill(bootstrap: str, topic: str, size: int) -> int:
-    """Produces `size` bytes of records of 1 KiB; the end offset."""
-    request, layout = produce_request(topic, record_batch([VALUE] * RECORDS_PER_BATCH)), ProduceReplyLayout.of(topic)
+def fill(bootstrap: str, topic: str, size: int, partition: int = 0) -> int:
+    """Produces `size` bytes of records of 1 KiB to a partition; its end offset."""
+    batch, layout = record_batch([VALUE] * RECORDS_PER_BATCH), ProduceReplyLayout.of(topic)
+    request = produce_request(topic, batch, partition=partition)
     batches = max(1, size // len(request))
     base_offset = 0
     with RawConnection(bootstrap) as connection:
@@ -280,7 +289,8 @@ def read_backlog(
     with select.epoll() as poller:
         groups = {}
         for number in range(GROUPS):
-            group = _Group(bootstrap, topic, end_offset, end_offset * number // GROUPS)
+            offset = end_offset * number // GROUPS
+            group = BacklogReader(bootstrap, topic, end_offset, offset, b"back%d" % number)
             groups[group.connection.socket.fileno()] = group
             poller.register(group.connection.socket.fileno(), select.EPOLLIN)
         while not stop.is_set():
@@ -306,14 +316,15 @@ def _files(folder: str | None) -> Iterator[pathlib.Path]:
         yield from (path for path in pathlib.Path(folder).rglob("*") if path.is_file())
 
 
-class _Group:
+class BacklogReader:
     """One reader that asks for a mebibyte at a time, as clients do, and goes round."""
 
-    def __init__(self, bootstrap: str, topic: str, end_offset: int, offset: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, end_offset: int, offset: int, client_id: bytes = CLIENT_ID) -> None:
         self.connection = RawConnection(bootstrap)
+        self.fetches = 0
         self._buffer = memoryview(bytearray(REPLY_BYTES))
         self._filled = 0
-        self._fetch = bytearray(fetch_request(topic, 0))
+        self._fetch = bytearray(from_client(fetch_request(topic, 0), client_id))
         self._layout = FetchLayout.of(topic)
         self._end_offset = end_offset
         self._offset = offset
@@ -328,6 +339,7 @@ class _Group:
         if self._filled >= 4 and self._filled == 4 + int.from_bytes(self._buffer[:4], "big"):
             self._take(self._buffer[: self._filled])
             self._filled = 0
+            self.fetches += 1
             self._ask()
         return got
 

@@ -18,6 +18,9 @@ LIST_OFFSETS: Final = 2
 METADATA: Final = 3
 API_VERSIONS: Final = 18
 CREATE_TOPICS: Final = 19
+INCREMENTAL_ALTER_CONFIGS: Final = 44
+CONSUMER_GROUP_HEARTBEAT: Final = 68
+GROUP_RESOURCE: Final = 32
 
 CLIENT_ID: Final = b"bench"
 TOPIC_NAME_BYTES_MAX: Final = 100  # keeps every length prefix in one byte
@@ -130,6 +133,17 @@ def fetch_request(
     return frame(FETCH, 11, correlation_id, body)
 
 
+def fetch_of_many(
+    topic: str, offsets: Mapping[int, int], *, wait_ms: int = 1000, bytes_max: int = 50 << 20, each_max: int = 1 << 20
+) -> bytes:
+    """Fetch v11 of some partitions, given with their offsets in the order in which they are wanted."""
+    body = struct.pack(">iiiibii", -1, wait_ms, 1, bytes_max, 0, 0, -1)
+    body += struct.pack(">i", 1) + string(topic) + struct.pack(">i", len(offsets))
+    for partition, offset in offsets.items():
+        body += struct.pack(">iiqqi", partition, -1, offset, -1, each_max)
+    return frame(FETCH, 11, 0, body + struct.pack(">i", 0) + string(""))
+
+
 @dataclass(frozen=True, slots=True)
 class FetchLayout:
     """Positions in `fetch_request` and in its v11 reply (offsets include the four size bytes)."""
@@ -176,6 +190,37 @@ def create_topic_error(reply: bytes, topic: str) -> int:
     """The error code of a CreateTopics v4 reply about one topic."""
     at = 4 + 4 + 4 + 4 + 2 + len(topic.encode())
     return int.from_bytes(reply[at : at + 2], "big", signed=True)
+
+
+def from_client(request: bytes, client_id: bytes) -> bytes:
+    """The same request from a client of another name, which is as long as `CLIENT_ID`."""
+    if len(client_id) != len(CLIENT_ID):
+        raise ValueError(f"names of clients in the bench have {len(CLIENT_ID)} bytes")
+    return request[:14] + client_id + request[14 + len(client_id) :]
+
+
+def join_request(group: str, topic: str) -> bytes:
+    """ConsumerGroupHeartbeat v0 that makes a member of a group, subscribed to one topic (KIP-848)."""
+    body = compact_bytes(group.encode()) + compact_bytes(b"") + struct.pack(">i", 0) + b"\x00\x00"
+    body += struct.pack(">i", 60_000) + b"\x02" + compact_bytes(topic.encode()) + b"\x00\x01\x00"
+    return frame(CONSUMER_GROUP_HEARTBEAT, 0, 0, body, flexible=True)
+
+
+def join_error(reply: bytes) -> int:
+    """The error code of a ConsumerGroupHeartbeat v0 reply."""
+    return int.from_bytes(reply[13:15], "big", signed=True)
+
+
+def set_group_request(group: str, name: str, value: str) -> bytes:
+    """IncrementalAlterConfigs v0 that sets one setting of a group."""
+    body = struct.pack(">ib", 1, GROUP_RESOURCE) + string(group) + struct.pack(">i", 1)
+    body += string(name) + struct.pack(">b", 0) + string(value) + b"\x00"
+    return frame(INCREMENTAL_ALTER_CONFIGS, 0, 0, body)
+
+
+def set_group_error(reply: bytes) -> int:
+    """The error code of an IncrementalAlterConfigs v0 reply about one resource."""
+    return int.from_bytes(reply[16:18], "big", signed=True)
 
 
 def api_versions_request(*, correlation_id: int = 0, api_version: int = 0) -> bytes:

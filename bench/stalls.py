@@ -56,7 +56,8 @@ def main(words: Sequence[str]) -> int:
         print(
             f"{name}: late p50 {median['late_us_p50'] / 1e3:.1f}, p99 {median['late_us_p99'] / 1e3:.1f}, p99.9 "
             f"{median['late_us_p999'] / 1e3:.1f}, longest {median['late_us_longest'] / 1e3:.1f} ms; by its own work "
-            f"p99.9 {median['work_us_p999'] / 1e3:.1f}, longest {median['work_us_longest'] / 1e3:.1f} ms",
+            f"p99 {median['held_us_p99'] / 1e3:.1f}, p99.9 {median['held_us_p999'] / 1e3:.1f}, longest "
+            f"{median['held_us_longest'] / 1e3:.1f} ms of {median['checks']:.0f} checks",
             end="",
         )
         if "collections" in median:

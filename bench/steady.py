@@ -8,6 +8,7 @@ Knows nothing of what is measured.
 
 import argparse
 import json
+import random
 import signal
 import subprocess
 import sys
@@ -25,6 +26,8 @@ BURST_RECORDS: Final = 1_000
 QUEUE_RECORDS: Final = 200_000
 OFFSET_BEGINNING: Final = -2
 OFFSET_END: Final = -1
+MIXED_BYTES_MIN: Final = 10
+MIXED_BYTES_MAX: Final = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ def produce(options: argparse.Namespace, topics: Topics) -> int:
         }
     )
     producer.list_topics(timeout=SILENCE_S_MAX)
-    turns = _turns(topics, bytes(options.value_bytes), options.burst)
+    turns = _mixed_turns(topics, options.burst) if options.mixed else _turns(topics, options.value_bytes, options.burst)
     name, first = next(turns)
     producer.produce_batch(name, first, on_delivery=failed)
     producer.flush(SILENCE_S_MAX)
@@ -159,12 +162,26 @@ def produce(options: argparse.Namespace, topics: Topics) -> int:
     return done
 
 
-def _turns(topics: Topics, value: bytes, burst: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _turns(topics: Topics, value_bytes: int, burst: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Topic and records, for ever: each time the next topic, all its partitions alike."""
+    value = bytes(value_bytes)
     part = [{"value": value, "partition": number % topics.partitions} for number in range(burst)]
     while True:
         for name in topics.names():
             yield name, part
+
+
+def _mixed_turns(topics: Topics, burst: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The same with records of all sizes: each power of two between the bounds as often as any other."""
+    dice = random.Random(topics.prefix)
+    longest = dice.randbytes(MIXED_BYTES_MAX)
+    while True:
+        for name in topics.names():
+            sizes = [int(MIXED_BYTES_MIN * (MIXED_BYTES_MAX / MIXED_BYTES_MIN) ** dice.random()) for _ in range(burst)]
+            yield (
+                name,
+                [{"value": longest[:size], "partition": at % topics.partitions} for at, size in enumerate(sizes)],
+            )
 
 
 def consume(options: argparse.Namespace, topics: Topics) -> int:
@@ -202,6 +219,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=0, help="end by itself after so many; 0: never")
     parser.add_argument("--rate", type=int, default=0, help="records a second; 0: as many as there can be")
     parser.add_argument("--value-bytes", type=int, default=100)
+    parser.add_argument("--mixed", type=int, default=0, help="records of all sizes instead")
     parser.add_argument("--burst", type=int, default=BURST_RECORDS, help="records to one topic before the next one")
     parser.add_argument("--acks", default="all")
     parser.add_argument("--idempotent", type=int, default=0)
