@@ -118,7 +118,11 @@ class LineFrames(FrameCutter):
         return line.removesuffix(b"\r")
 
     def outbound(self, value: Any, link: PipelineLink) -> None:
-        link.pass_outbound(self.frame(value) + b"\n")
+        line = self.frame(value)
+        # The peer would take it for two, and answer both: who chooses a part of a line could add lines of its own.
+        if b"\n" in line:
+            raise ValueError(f"a line has no newline within it, unlike {line[:40]!r}: send each line by itself")
+        link.pass_outbound(line + b"\n")
 
 
 class LengthFrames(FrameCutter):

@@ -407,8 +407,18 @@ class ConnectionPipeline:
 
     def _take_out(self, link: PipelineLink) -> PipelineHandler:
         link.is_removed = True
-        before, after = link._before, link._after
         # The link itself keeps both: its handler may be in the middle of a call.
+        self._join(link._before, link._after)
+        # Last, so that the handler finds the list as it will be.
+        link.handler.removed(link)
+        return link.handler
+
+    def _insert(self, link: PipelineLink, before: PipelineLink | None, after: PipelineLink | None) -> None:
+        self._join(before, link)
+        self._join(link, after)
+
+    def _join(self, before: PipelineLink | None, after: PipelineLink | None) -> None:
+        """Make two links neighbours; None is an end of the list."""
         if before is None:
             self._first = after
         else:
@@ -417,20 +427,6 @@ class ConnectionPipeline:
             self._last = before
         else:
             after._before = before
-        # Last, so that the handler finds the list as it will be.
-        link.handler.removed(link)
-        return link.handler
-
-    def _insert(self, link: PipelineLink, before: PipelineLink | None, after: PipelineLink | None) -> None:
-        link._before, link._after = before, after
-        if before is None:
-            self._first = link
-        else:
-            before._after = link
-        if after is None:
-            self._last = link
-        else:
-            after._before = link
 
     def _give_inbound(self, link: PipelineLink | None, value: Any) -> None:
         # The rest of a read after a close, as if it had never been read.

@@ -18,6 +18,8 @@ from hutong.wire.buffer import Buffer
 
 RECORD_BYTES: Final = 16 * 1024
 """The largest plaintext of a record (RFC 8446, section 5.1)."""
+EARLY_BYTES_MAX: Final = 256 * 1024
+"""Sent before the handshake is done. It may never be, and until then nothing shows the sender that nobody reads."""
 HANDSHAKE_READS_MAX: Final = 64
 """Usual handshakes take two to four reads. Each costs a call of OpenSSL, before anybody has authenticated."""
 
@@ -40,6 +42,7 @@ class TlsHandler(PipelineHandler):
             raise TypeError(f"a TlsHandler needs an ssl.SSLContext, not a {type(context).__name__}: {hint}")
         self._session = TlsSession(context)
         self._early: list[Buffer] = []  # sent before the handshake was done
+        self._early_bytes = 0
         self._reads = 0  # of the handshake
         self._is_reading = False
         self._is_broken = False
@@ -56,7 +59,7 @@ class TlsHandler(PipelineHandler):
     def outbound(self, value: Any, link: PipelineLink) -> None:
         # A greeting at the opening, or an answer of another connection's handler.
         if not self._session.is_open:
-            self._early.append(value)
+            self._keep_early(value, link)
             return
         self._session.write(value)
         self._flush(link)
@@ -115,6 +118,18 @@ class TlsHandler(PipelineHandler):
                 self.outbound(value, link)
             link.pass_event(TlsOpened(self._session.certificate()))
         return is_done
+
+    def _keep_early(self, value: Any, link: PipelineLink) -> None:
+        # What follows has nowhere to go: broken TLS is never opened.
+        if self._is_broken:
+            return
+        self._early.append(value)
+        self._early_bytes += len(value)
+        # A peer that connects and shakes no hands would collect all that is sent to everybody. The sender is not at
+        # fault, so it gets no error.
+        if self._early_bytes > EARLY_BYTES_MAX:
+            self._break(link)
+            link.pipeline.close()
 
     def _break(self, link: PipelineLink) -> None:
         self._is_broken = True

@@ -197,6 +197,14 @@ def test_what_one_side_sends_the_other_reads(kind: type[FrameCutter], frames: li
     assert read(kind(), [b"".join(sender.data_to_send())]) == (frames, False, 0)
 
 
+@pytest.mark.parametrize("value", [b"two\nlines", bytearray(b"ended\n"), memoryview(b"\n")])
+def test_a_value_with_a_newline_is_not_sent_as_two_lines(value: bytes) -> None:
+    pipeline = made(LineFrames())
+    with pytest.raises(ValueError, match="a line has no newline within it"):
+        pipeline.send(value)
+    assert not pipeline.has_output
+
+
 @pytest.mark.parametrize(
     ("cutter", "data", "text"),
     [

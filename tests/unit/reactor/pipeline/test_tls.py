@@ -19,7 +19,7 @@ from hutong.reactor import (
     TlsOpened,
     is_tls,
 )
-from hutong.reactor.pipeline.tls import HANDSHAKE_READS_MAX
+from hutong.reactor.pipeline.tls import EARLY_BYTES_MAX, HANDSHAKE_READS_MAX
 
 AUTHORITY = trustme.CA()
 INSIDE, OUTSIDE = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
@@ -251,3 +251,14 @@ def test_a_handler_without_a_context_is_named() -> None:
     wrong: Any = "server.pem"
     with pytest.raises(TypeError, match="server_context"):
         TlsHandler(wrong)
+
+
+def test_a_peer_that_shakes_no_hands_does_not_collect_what_is_sent_to_everybody() -> None:
+    pipeline = ConnectionPipeline([TlsHandler(INSIDE), LineFrames()])
+    pipeline.open(0)
+    line = bytes(1023)
+    for _ in range(EARLY_BYTES_MAX // 1024):
+        pipeline.send(line)
+    assert not pipeline.is_closing
+    pipeline.send(line)
+    assert (pipeline.is_closing, pipeline.failure, sent_by(pipeline)) == (True, None, b"")
