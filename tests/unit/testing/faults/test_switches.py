@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
+from tests.support.waiting import until
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of
 
 from hutong.foundation.errors import Refused
@@ -215,12 +216,14 @@ async def test_a_full_disk_takes_nothing_until_there_is_space() -> None:
                 node.produce("t", "x" * 100_000)
             assert full.hits > 0
             assert [record.text for record in await node.aio.records("t")] == ["before"]
-        for _ in range(1000):  # the node looks for space by and by
-            try:
+
+        def is_taken() -> bool:
+            with contextlib.suppress(Refused):
                 node.produce("t", "after")
-                break
-            except Refused:
-                await asyncio.sleep(0.01)
+                return True
+            return False
+
+        until(is_taken, between_s=0.01)  # the node looks for space by and by
         assert (await node.aio.records("t"))[-1].text == "after"
 
 
