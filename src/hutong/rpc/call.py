@@ -26,7 +26,7 @@ PROXY_ADDRESS: Final = "proxyaddr"
 STREAM_ADDRESS: Final = "streamaddr"
 """Header of an answer: where the items of the stream that was returned are asked for."""
 RELEASE: Final = "hutong.release"
-"""Action at the address of an object that was passed: so many of its references are dropped."""
+"""Action at the address of an object that was passed: its holder has dropped `count` references."""
 REFERENCES_MAX: Final = 10_000
 """Streams and references that one connection has open, and objects that it has passed, unless it has other limits."""
 AUTH_TOKEN: Final = "auth-token"

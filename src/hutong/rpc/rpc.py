@@ -25,7 +25,7 @@ from hutong.rpc.delivery.deduplication import Deduplication
 from hutong.rpc.delivery_port import Memory
 from hutong.rpc.descriptions.description import ServiceDescription, describe
 from hutong.rpc.figures import ServiceStatistics
-from hutong.rpc.idle_time import REFERENCE_IDLE_SECONDS_DEFAULT, idle_ms_of
+from hutong.rpc.idle_time import REFERENCE_IDLE_DEFAULT, idle_ms_of
 from hutong.rpc.over_bus.endpoint import BusEndpoint, ServiceFailure, ServiceFailureCodec
 from hutong.rpc.over_bus.exports import Exports, ReferenceContexts
 from hutong.rpc.over_bus.temporaries import BindingTemporaries
@@ -67,7 +67,7 @@ class Rpc(Caller):
 
     Everything but `go_from_thread` is for that loop, or for handlers in contexts of the same runtime that call proxies.
 
-    References and streams are closed when they have been idle for `reference_idle_seconds`; None is without end.
+    References and streams are closed when they have been idle for `reference_idle_time` seconds; None is without end.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class Rpc(Caller):
         bus: EventBus,
         runtime: Runtime,
         *,
-        reference_idle_seconds: float | None = REFERENCE_IDLE_SECONDS_DEFAULT,
+        reference_idle_time: float | None = REFERENCE_IDLE_DEFAULT,
     ) -> None:
-        idle_ms = idle_ms_of(reference_idle_seconds)
+        idle_ms = idle_ms_of(reference_idle_time)
         super().__init__(BusTransport(bus), make_reliable=Reliability(runtime.clock, runtime.wheel))
         self.bus = bus
         self.runtime = runtime

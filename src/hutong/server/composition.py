@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from hutong.rpc.idle_time import REFERENCE_IDLE_SECONDS_DEFAULT
+from hutong.rpc.idle_time import REFERENCE_IDLE_DEFAULT
 from hutong.runtime.runtime import Runtime
 from hutong.runtime.verticles import DeploymentOptions, Verticle
 
@@ -75,7 +75,7 @@ class ComposedNode:
         runtime: Runtime,
         parts: Sequence[NodePart],
         tracing: "Tracing | None" = None,
-        reference_idle_seconds: float | None = REFERENCE_IDLE_SECONDS_DEFAULT,
+        reference_idle_time: float | None = REFERENCE_IDLE_DEFAULT,
     ) -> None:
         """`stop` closes `runtime`. `tracing` is the program's own; without it OpenTelemetry's variables decide."""
         self.runtime = runtime
@@ -84,7 +84,7 @@ class ComposedNode:
         self._opened: list[NodePart] = []
         self._rpc: Rpc | None = None
         self._given_tracing = tracing
-        self._reference_idle_seconds = reference_idle_seconds
+        self._reference_idle_time = reference_idle_time
         self._environment_tracing: EnvironmentTracing | None = None
 
     async def start(self) -> NodeAddresses:
@@ -116,7 +116,7 @@ class ComposedNode:
         if self._rpc is None:
             from hutong.rpc.rpc import Rpc
 
-            self._rpc = self.traced(Rpc(self.bus, self.runtime, reference_idle_seconds=self._reference_idle_seconds))
+            self._rpc = self.traced(Rpc(self.bus, self.runtime, reference_idle_time=self._reference_idle_time))
         return self._rpc
 
     @property

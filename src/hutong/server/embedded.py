@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import UsageError
-from hutong.rpc.idle_time import REFERENCE_IDLE_SECONDS_DEFAULT, idle_ms_of
+from hutong.rpc.idle_time import REFERENCE_IDLE_DEFAULT, idle_ms_of
 from hutong.runtime.runtime import Runtime
 from hutong.runtime.threads.pools import WORKER_THREADS
 from hutong.runtime.watch.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits
@@ -52,7 +52,7 @@ class Node:
         `rpc="HOST:PORT"` offers the services of `node.rpc` over connections (`hutong.rpc.connect`), with TLS by
         `rpc_tls` and bounds by `rpc_limits`; `node.rpc_address` has the port. `grpc="HOST:PORT"` offers them to gRPC's
         clients, with TLS by `grpc_tls` (docs/grpc.md); it needs the extra `grpc`. References and streams that are idle
-        for `rpc_reference_idle_seconds` are closed; None closes none.
+        for `rpc_reference_idle_time` seconds are closed; None closes none.
     Bridges
         `tcp_bridge="HOST:PORT"` and `sockjs="HOST:PORT"` let Vert.x's clients join the bus. They send to addresses that
         match a regular expression of `permit_in` and listen at those of `permit_out`. `bridge_hooks` decide the rest.
@@ -93,7 +93,7 @@ class Node:
         rpc: str | None = None,
         rpc_tls: "ssl.SSLContext | None" = None,
         rpc_limits: "CallLimits | None" = None,
-        rpc_reference_idle_seconds: float | None = REFERENCE_IDLE_SECONDS_DEFAULT,
+        rpc_reference_idle_time: float | None = REFERENCE_IDLE_DEFAULT,
         allow_plain: Sequence[str] = (),
         permit_in: Sequence[str] = (),
         permit_out: Sequence[str] = (),
@@ -123,8 +123,8 @@ class Node:
         self._users = users
         self._bridge_hooks = bridge_hooks
         self._tracing = tracing
-        idle_ms_of(rpc_reference_idle_seconds)  # refused here, not when services are first used
-        self._reference_idle_seconds = rpc_reference_idle_seconds
+        idle_ms_of(rpc_reference_idle_time)  # refused here, not when services are first used
+        self._reference_idle_time = rpc_reference_idle_time
         self._grpc = None if grpc is None else GrpcPart(grpc, grpc_tls, tuple(allow_plain))
         self._rpc = None if rpc is None else RpcPart(rpc, rpc_tls, rpc_limits, tuple(allow_plain))
         self._make_runtime = partial(
@@ -136,7 +136,7 @@ class Node:
         async with AsyncExitStack() as exit_stack:
             parts = [part for part in (*self._main_parts(exit_stack), self._grpc, self._rpc) if part is not None]
             bus_part = next(part for part in parts if isinstance(part, BusPart))
-            self._node = ComposedNode(self._make_runtime(), parts, self._tracing, self._reference_idle_seconds)
+            self._node = ComposedNode(self._make_runtime(), parts, self._tracing, self._reference_idle_time)
             exit_stack.push_async_callback(self._node.stop)
             addresses = await self._node.start()
             self.runtime, self.bus, self.kafka = self._node.runtime, self._node.bus, bus_part.own_kafka

@@ -408,7 +408,7 @@ async def test_what_a_client_of_a_bridge_sees(rpc: Rpc, bus: EventBus) -> None:
 
 
 async def test_an_idle_object_is_released_on_the_bus(speaking: Speaking) -> None:
-    async with hutong.Node(rpc_reference_idle_seconds=0.03) as brief:
+    async with hutong.Node(rpc_reference_idle_time=0.03) as brief:
         await brief.rpc.bind(Feed, speaking)
         await brief.rpc.proxy(Feed).subscribe(Hearing())
         await until(lambda: not brief.rpc.temporaries.open, pause=0.005)
@@ -424,7 +424,7 @@ async def test_an_object_is_not_idle_while_its_call_is_under_way(speaking: Speak
             await gate.wait()
             return await listener.hear(text)
 
-    async with hutong.Node(rpc_reference_idle_seconds=0.01) as brief:
+    async with hutong.Node(rpc_reference_idle_time=0.01) as brief:
         await brief.rpc.bind(Feed, Waiting())
         calling = asyncio.ensure_future(brief.rpc.proxy(Feed).tell(Hearing(), "x"))
         await until(lambda: brief.rpc.temporaries.waits.expired_total > 2, pause=0.005)
@@ -435,10 +435,10 @@ async def test_an_object_is_not_idle_while_its_call_is_under_way(speaking: Speak
 
 async def test_idle_times_are_checked() -> None:
     for wrong in (0, -1, float("nan"), 1e12):
-        with pytest.raises(ValueError, match="reference_idle_seconds"):
-            connect("127.0.0.1:1", reference_idle_seconds=wrong)
-    with pytest.raises(TypeError, match="reference_idle_seconds"):
-        connect("127.0.0.1:1", reference_idle_seconds="1")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="reference_idle_time"):
+            connect("127.0.0.1:1", reference_idle_time=wrong)
+    with pytest.raises(TypeError, match="reference_idle_time"):
+        connect("127.0.0.1:1", reference_idle_time="1")  # type: ignore[arg-type]
 
 
 class TestConnections:

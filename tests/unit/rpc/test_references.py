@@ -33,7 +33,7 @@ async def test_a_method_that_closes_ends_it(rpc: Rpc, bus: EventBus) -> None:
 
 async def test_an_idle_reference_is_closed(bus: EventBus, runtime: Runtime) -> None:
     store = Store()
-    async with Rpc(bus, runtime, reference_idle_seconds=0.03) as rpc:
+    async with Rpc(bus, runtime, reference_idle_time=0.03) as rpc:
         await rpc.bind(Shop, store)
         cursor = await rpc.proxy(Shop).open(5)
         await until(lambda: store.cursors[0].is_closed, pause=0.005)  # by its timer

@@ -111,7 +111,7 @@ class Bridged:
 
     async def _bind(self) -> list[Rpc]:
         bus, runtime = self.bridged.bus, self.bridged.runtime
-        rpc, impatient = Rpc(bus, runtime), Rpc(bus, runtime, reference_idle_seconds=IDLE_MS / 1_000)
+        rpc, impatient = Rpc(bus, runtime), Rpc(bus, runtime, reference_idle_time=IDLE_MS / 1_000)
         await rpc.bind(Scenes, Played(), debug_info=True)
         await rpc.bind(Scenes, Played(), address="local.scenes")
         await impatient.bind(Scenes, self.played, address="impatient")
@@ -222,7 +222,7 @@ class TestConnectionTimeout:
 
     async def test_one_that_is_idle(self, bus: EventBus, runtime: Runtime) -> None:
         played = Played()
-        async with Rpc(bus, runtime, reference_idle_seconds=IDLE_MS / 1_000) as rpc:
+        async with Rpc(bus, runtime, reference_idle_time=IDLE_MS / 1_000) as rpc:
             await rpc.bind(Scenes, played)
             connection = await rpc.proxy(Scenes).create_connection("foo")
             await played.connections[0].ended.wait()

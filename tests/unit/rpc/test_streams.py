@@ -158,7 +158,7 @@ async def test_arguments_of_a_stream_are_looked_at_when_it_is_called(rpc: Rpc) -
 async def test_a_stream_nobody_reads_is_closed(bus: EventBus, runtime: Runtime) -> None:
     numbers = Numbers()
     async with Rpc(
-        bus, runtime, reference_idle_seconds=0.3
+        bus, runtime, reference_idle_time=0.3
     ) as rpc:  # long enough to be read first, however busy the machine
         await rpc.bind(Source, numbers)
         stream = rpc.proxy(Source).quiet()

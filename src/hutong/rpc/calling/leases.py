@@ -88,6 +88,6 @@ class ReferenceLeases:
             self._reports[self._number] = abandon
 
     def _reported(self, number: int, _: Outcome | HutongError) -> None:
-        # Whatever the answer: an object that is not there any more needs no report.
+        # Any answer will do: an object that is not there any more needs no report.
         self._reports.pop(number, None)
         self._report()

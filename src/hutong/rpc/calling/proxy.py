@@ -114,7 +114,7 @@ class Proxy:
         return made
 
     def __eq__(self, other: object) -> bool:
-        """Two proxies are equal if they call the same object by the same way, whatever their options."""
+        """Two proxies are equal if they call the same object by the same way; options do not count."""
         return isinstance(other, Proxy) and self._called == other._called
 
     def __hash__(self) -> int:

@@ -153,7 +153,7 @@ class Temporary:
             around.bus.on_home_loop(self._settle)
 
     def returned(self, count: int) -> None:
-        """The peer has dropped so many references to it."""
+        """The peer has dropped `count` references to it."""
         self.references -= count
         self.close_if_dropped()
 

@@ -46,11 +46,11 @@ class Client(Caller):
         tls: ssl.SSLContext | None = None,
         services: "Rpc | None" = None,
         limits: CallLimits | None = None,
-        reference_idle_seconds: float | None = None,
+        reference_idle_time: float | None = None,
         clock: Clock | None = None,
         pace: Pace | None = None,
     ) -> None:
-        idle_ms, limits = idle_ms_of(reference_idle_seconds), limits or CallLimits()
+        idle_ms, limits = idle_ms_of(reference_idle_time), limits or CallLimits()
         loop, clock = asyncio.get_running_loop(), clock or SystemClock()
         self.address = _checked(address)
         wheel = TimerWheel(clock.monotonic_ms())
@@ -126,7 +126,7 @@ def connect(
     tls: ssl.SSLContext | None = None,
     services: "Rpc | None" = None,
     limits: CallLimits | None = None,
-    reference_idle_seconds: float | None = None,
+    reference_idle_time: float | None = None,
     clock: Clock | None = None,
     pace: Pace | None = None,
 ) -> Client:
@@ -134,16 +134,16 @@ def connect(
 
     With `tls` the connection is encrypted and the node's certificate checked against the host, by the context's rules.
     With `services`, an `Rpc`, the other side may call services bound there; `limits` are for such calls. Objects
-    that are passed to services are released at the end of the connection, and with `reference_idle_seconds` also when
-    nobody has called them for so long. `pace` is for calls whose delivery retries. Raises UsageError for an invalid
-    address.
+    that are passed to services are released at the end of the connection, and with `reference_idle_time` also when
+    nobody has called them for as many seconds. `pace` is for calls whose delivery retries. Raises UsageError for an
+    invalid address.
     """
     return Client(
         address,
         tls=tls,
         services=services,
         limits=limits,
-        reference_idle_seconds=reference_idle_seconds,
+        reference_idle_time=reference_idle_time,
         clock=clock,
         pace=pace,
     )
