@@ -15,6 +15,7 @@ import asyncio
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Final
 
@@ -168,7 +169,7 @@ async def measure(directory: Path) -> None:
     clock = SystemClock()
     wheel = TimerWheel(clock.monotonic_ms())
     timers, offload = LoopTimers(loop, wheel, clock), ThreadOffload(loop, 2, "bench")
-    journal = await Journal.open(directory, disk=RealDisk(), offload=offload, clock=clock, timers=wheel)
+    journal = await Journal.open(directory / "journal", disk=RealDisk(), offload=offload, clock=clock, timers=wheel)
     pace = Pace(journal)
     logs = [journal.log(number) for number in range(1, 101)]
     for log in logs:
@@ -190,12 +191,17 @@ async def measure(directory: Path) -> None:
     offload.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def run_in_folder(description: str, measure: Callable[[Path], Coroutine[object, object, None]]) -> None:
+    """Run a measurement of journals in a folder of its own, where the command line says."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--directory", type=Path, help="where to write (a temporary folder by default)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as directory:
-        uvloop.run(measure(Path(directory) / "journal"))
+        uvloop.run(measure(Path(directory)))
+
+
+def main() -> None:
+    run_in_folder(__doc__.partition("\n")[0], measure)
 
 
 if __name__ == "__main__":

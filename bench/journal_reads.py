@@ -9,18 +9,14 @@ read counts: it changes less than its duration while the machine does other work
 Knows nothing of brokers.
 """
 
-import argparse
 import asyncio
 import random
 import statistics
-import tempfile
 import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import uvloop
-
-from bench.journal_append import Pace
+from bench.journal_append import Pace, run_in_folder
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
@@ -40,7 +36,7 @@ TURN_BYTES: Final = 10_000_000
 
 
 class Shape(NamedTuple):
-    """What the chunks of a journal hold, and how much a consumer asks for."""
+    """The content of a journal's chunks, and the bytes that a consumer asks for."""
 
     name: str
     logs: int
@@ -130,11 +126,7 @@ async def measure(folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--directory", type=Path, help="where to write (a temporary folder by default)")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=arguments.directory) as directory:
-        uvloop.run(measure(Path(directory)))
+    run_in_folder(__doc__.partition("\n")[0], measure)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the journal cache's regions are for, in memory: `python -m bench regions [--minutes 60]`.
+"""Memory with and without the regions of the journal's cache: `python -m bench regions [--minutes 60]`.
 
 Strategy: three nodes side by side under the same slow load: as it is, without regions (a bytes object for each chunk)
 and without their re-use. Records of 10 B to 256 KiB, every size as often as any other, so that pieces of all sizes are
@@ -59,8 +59,8 @@ class Node:
     def sample(self) -> None:
         pid = int(self._process.fields["pid"])
         seen = memory(pid)
-        told = {"rss_mb": seen.rss_mb, "pss_mb": seen.pss_mb, "peak_mb": seen.peak_rss_mb, "cpu_s": cpu_seconds(pid)}
-        self.samples.append(told | self._malloc())
+        shares = {"rss_mb": seen.rss_mb, "pss_mb": seen.pss_mb, "peak_mb": seen.peak_rss_mb, "cpu_s": cpu_seconds(pid)}
+        self.samples.append(shares | self._malloc())
 
     def show(self, when: str, count: int) -> None:
         """Print medians of the last samples."""

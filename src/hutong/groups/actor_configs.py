@@ -83,7 +83,7 @@ def joined(rules: Sequence[ActorRules]) -> ActorRules:
     quotas = [each.quota for each in rules]
     return ActorRules(
         sum(each.priority for each in rules),
-        # A bytes bound would hold for the readers of a group that has none, so there is none.
+        # Nothing distinguishes the readers of a group without a quota, and those must not be bounded by the others'.
         sum(quotas) if all(quotas) else 0,
         # A group that is not suspended must be served, even if another reads under its name.
         all(each.is_suspended for each in rules),

@@ -1,7 +1,8 @@
 """Figures of actors: what each got from the disk, and what it waits for.
 
-Strategy: clients choose the names of groups and topics, so only so many actors have figures of their own, and all
-others are counted together. A name keeps its place while it reads; one that was idle for long gives it to a newcomer.
+Strategy: clients choose the names of groups and topics. So at most NAMED_MAX actors have figures of their own, and
+all others are counted together. A name keeps its place while it reads; one that was idle for long gives it to a
+newcomer.
 
 Pure: time is given.
 """

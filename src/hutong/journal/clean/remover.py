@@ -27,7 +27,7 @@ from hutong.journal.log import PartitionLog
 from hutong.journal.recover.checkpointer import Checkpointer
 from hutong.journal.resources import JournalPart, JournalResources
 
-_FREE_FACTOR: Final = 4  # files are recycled only while so many times their bound is free
+_FREE_FACTOR: Final = 4  # files are recycled only while four times their bound is free
 
 
 class Remover(JournalPart):

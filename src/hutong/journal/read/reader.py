@@ -24,7 +24,7 @@ from hutong.journal.read.walk import WINDOW_BYTES_MAX, WINDOW_BYTES_MIN, Segment
 from hutong.journal.resources import JournalPart, JournalResources
 
 T = TypeVar("T")
-_HEADERS_SHARE: Final = 64  # of the bytes of a partition that is alone, at most one in so many is chunk headers
+_HEADERS_SHARE: Final = 64  # of the bytes of a partition that is alone, at most one in 64 is of chunk headers
 
 
 @dataclass(frozen=True, slots=True)

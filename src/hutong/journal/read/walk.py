@@ -32,7 +32,7 @@ EXTENTS_PLANNED_MAX: Final = 256
 _ONE_ENTRY_BYTES: Final = chunk.header_bytes_for(1)
 _HOLE_BYTES_MIN: Final = 64 * 1024  # of foreign bytes, which cost more to copy than one more read of the file
 _HEADER_BYTES_READ: Final = 4096  # at least: a chunk header of a hundred partitions
-_END_SHARE: Final = 4  # a read that lacks at most one in so many of its bytes ends with a whole run
+_END_SHARE: Final = 4  # a read that lacks a quarter of its bytes or less ends with a whole run
 _RUN_BYTES_AT_ONCE: Final = 2 * 1024 * 1024  # of a run of which a part is wanted; a larger one holds large batches
 LOADS_ON_LOOP_MAX: Final = 64  # a read on the loop brings what these find, so that it never holds the loop up
 LOADED_ON_LOOP_MAX: Final = 4 * 1024 * 1024  # the same in bytes, with those of other partitions
@@ -147,7 +147,7 @@ class SegmentWindow:
             self.bring(position, self._header_bytes)
 
     def _is_behind_hole(self, position: int) -> bool:
-        """True if so many bytes between the window and `position` are not wanted that more of them may follow."""
+        """True if a wide stretch between the window and `position` is not wanted: more of it may follow."""
         return self._loaded_bytes > 0 and position - self._start + self._base > self._filled + _HOLE_BYTES_MIN
 
     def _load(self, position: int, count: int) -> int:

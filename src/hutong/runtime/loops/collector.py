@@ -28,7 +28,7 @@ from hutong.foundation.timers import Timer, TimerWheel
 WORTH_OBJECTS: Final = 2_000  # more objects than were freed: a collection takes half a millisecond
 PATIENCE_OBJECTS: Final = 25  # allowed more with each check in vain: three times as many after a second
 YOUNG_OBJECTS: Final = 15_000  # the interpreter collects by itself; about seven milliseconds
-YOUNG_LOOKS: Final = 4  # a second look, at what survived so many first ones
+YOUNG_LOOKS: Final = 4  # a second look, at what survived four first ones
 _OLD_LOOKS: Final = 1_000  # never reached: a second look empties what would be counted
 CHECK_INTERVAL_MS: Final = 1_000
 SWEEP_DUE_MS: Final = 10 * 60_000

@@ -59,7 +59,7 @@ class RingOffload:
 
     def __init__(self, make_ring: Callable[[], Ring], threads: ThreadOffload) -> None:
         """`make_ring` raises OSError where there is none to have."""
-        self._make_ring: Callable[[], Ring] | None = make_ring  # None once it was asked
+        self._make_ring: Callable[[], Ring] | None = make_ring  # None once it was called
         self._ring: Ring | None = None
         self._threads = threads
 
@@ -95,7 +95,7 @@ class RingOffload:
                 self._threads.submit(work, then)
                 return
             outcome = work.finish_write(-result)
-        except Exception as error:  # noqa: BLE001  # a supervisor: whatever it is, the submitter gets it
+        except Exception as error:  # noqa: BLE001  # a supervisor: the submitter gets any error
             outcome = error
         then(outcome)
 
