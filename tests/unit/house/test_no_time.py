@@ -27,7 +27,6 @@ TIMEOUT_S_MIN = 10  # of what is not expected to expire; what is, has a timeout 
 SLEEPERS = {
     "compat/grpc_services.py": "a service whose answer takes as long as its caller says",
     "compat/order_service/with_aiokafka.py": "an application's pause before it tries again",
-    "fault/test_durable_faults.py": "a handler that takes its time, so that buffers fill",
     "fault/test_exactly_once.py": "kills come at random moments",
     "fault/test_pipeline_kill.py": "kills come at random moments",
     "support/churn.py": "clients come and go at random moments",
@@ -42,7 +41,6 @@ SLEEPERS = {
     "unit/rpc/scenes.py": "the same, where a timer is waited for",
     "unit/rpc/test_bindings.py": "a blocking method; a task that is cancelled",
     "unit/runtime/contexts/test_workers.py": "sleeping on a worker is what is tested",
-    "unit/testing/faults/test_switches.py": "the node looks for space by and by, and there is no event for it",
 }
 
 
