@@ -25,6 +25,8 @@ from hutong.journal.resources import JournalPart, JournalResources
 
 T = TypeVar("T")
 _HEADERS_SHARE: Final = 64  # of the bytes of a partition that is alone, at most one in 64 is of chunk headers
+LENT_PIECES_MAX: Final = 4
+"""A fetch has at most 2 MiB, in three. A search by time has a whole segment, and fills one piece again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,8 @@ class JournalReader(JournalPart):
         # One more than its bytes need, since a run that does not fit the rest of one piece begins the next.
         is_large = read.size > SMALL_BYTES
         piece = LARGE_BYTES if is_large else max(read.read_ahead_bytes, WINDOW_BYTES_MIN)
-        lent = [self._memory.lend(piece) for _ in range(2 + read.size // LARGE_BYTES if is_large else 1)]
+        pieces = min(2 + read.size // LARGE_BYTES, LENT_PIECES_MAX) if is_large else 1
+        lent = [self._memory.lend(piece) for _ in range(pieces)]
 
         def ended(outcome: _Outcome[T] | BaseException) -> None:
             if isinstance(outcome, BaseException):

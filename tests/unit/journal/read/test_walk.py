@@ -8,6 +8,8 @@ from tests.unit.journal.stage import SMALL, Stage, records_of
 from hutong.foundation.errors import CorruptData
 from hutong.journal.files.disk import DiskFile
 from hutong.journal.format.batches import find_damage
+from hutong.journal.log import DiskRead
+from hutong.journal.read.reader import LENT_PIECES_MAX
 from hutong.journal.read.walk import WINDOW_BYTES_MAX, SegmentWindow
 from hutong.journal.settings import JournalSettings
 from hutong.testing.disks.simulated import SimFile
@@ -65,6 +67,17 @@ def chunk_bounds(stage: Stage) -> list[tuple[int, int]]:
         bounds.append((position, header.end))
         position = header.end
     return bounds
+
+
+def test_a_search_through_a_whole_segment_takes_no_more_memory_than_a_fetch() -> None:
+    stage, _ = cold_stage(is_cached=False)
+    found = stage.journal.log(1).read(0, 1 << 20)
+    assert isinstance(found, DiskRead)
+    outcomes: list[object] = []
+    stage.journal.log(1).read_from_disk(replace(found, size=128 << 20), outcomes.append)
+    stage.settle()
+    assert [len(views) for views in outcomes if isinstance(views, list)] == [CHUNKS]
+    assert stage.journal.reader._memory.mapped_total == LENT_PIECES_MAX
 
 
 @pytest.mark.parametrize("is_cached", [True, False])
