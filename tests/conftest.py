@@ -15,7 +15,7 @@ import pytest
 from tests.compat.report import IS_FULL
 
 # Named here so that it is there without an installation.
-pytest_plugins = ["hutong.testing.plugin"]
+pytest_plugins = ["hutong.testing.plugin", "tests.support.hanging"]
 
 # By default an example that takes over 200 ms fails: a slow machine is not a finding.
 hypothesis.settings.register_profile("any-machine", deadline=None)

@@ -81,6 +81,8 @@ public final class RemotingPeer {
     static void client(String address, SerializeType type, boolean tls) throws Exception {
         NettyClientConfig config = new NettyClientConfig();
         config.setUseTLS(tls);
+        // After a timeout the client closes its channel on another thread, and may send the next command to it meanwhile.
+        config.setClientCloseSocketIfTimeout(false);
         NettyRemotingClient client = new NettyRemotingClient(config);
         ExecutorService workers = Executors.newFixedThreadPool(2);
         client.registerProcessor(ECHO, new Echo(null, type), workers);
@@ -154,10 +156,15 @@ public final class RemotingPeer {
     }
 
     public static void main(String[] words) throws Exception {
-        if (words[0].equals("client")) {
-            client(words[1], SerializeType.valueOf(words[2]), words.length > 3);
-        } else {
-            server(SerializeType.valueOf(words[1]));
+        try {
+            if (words[0].equals("client")) {
+                client(words[1], SerializeType.valueOf(words[2]), words.length > 3);
+            } else {
+                server(SerializeType.valueOf(words[1]));
+            }
+        } catch (Throwable error) { // else the threads of Netty keep the process running
+            error.printStackTrace();
+            System.exit(1);
         }
         System.exit(0);
     }
