@@ -95,10 +95,11 @@ class _Bench:
     def run(self) -> list[dict[str, Any]]:
         for turn in range(self._turns):
             self._shares("alone", turn, {"one01": 1})
-            self._shares("1 beside 40 members", turn, {"one01": 1, "many4": 40})
+            self._shares("1 next to 40 members", turn, {"one01": 1, "many4": 40})
             self._shares("1, 10 and 40 members", turn, {"one01": 1, "ten10": 10, "many4": 40})
             self._shares("priority 2", turn, {"prio2": 10, "prio1": 10}, {"prio2": {PRIORITY: "2"}})
             self._suspension(turn)
+            self._narrow(turn)
             self._tail(turn)
         return self._results
 
@@ -120,6 +121,13 @@ class _Bench:
             time.sleep(SETTLE_S)
             self._note("and resumed", turn, readers.rates(self._seconds))
 
+    def _narrow(self, turn: int) -> None:
+        """One member with a single partition, which has at most one read in the queue: alone, and next to many."""
+        for groups in ({"lone1": 1}, {"lone1": 1, "many4": 40}):
+            with GroupReaders(self._target, self._topic, self._ends, groups, partitions_max={"lone1": 1}) as readers:
+                name = f"1 member with 1 partition{', next to 40 members' if len(groups) > 1 else ', alone'}"
+                self._note(name, turn, readers.rates(self._seconds))
+
     def _tail(self, turn: int) -> None:
         topics = [f"tail-{turn}-{time.time_ns()}-{number}" for number in range(TAIL_READERS)]
         for name in topics:
@@ -127,13 +135,13 @@ class _Bench:
         alone = tail_latency(self._target.bootstrap, topics, self._seconds).percentiles(0.50, 0.99)
         groups = {f"back{number}": 1 for number in range(BACKLOG_GROUPS)}
         with GroupReaders(self._target, self._topic, self._ends, groups):
-            beside = tail_latency(self._target.bootstrap, topics, self._seconds).percentiles(0.50, 0.99)
+            loaded = tail_latency(self._target.bootstrap, topics, self._seconds).percentiles(0.50, 0.99)
         figures = {
             "alone p50 ms": alone[0] * 1e3,
             "alone p99 ms": alone[1] * 1e3,
-            "with p50 ms": beside[0] * 1e3,
-            "with p99 ms": beside[1] * 1e3,
-            "p99 ratio": beside[1] / alone[1],
+            "with p50 ms": loaded[0] * 1e3,
+            "with p99 ms": loaded[1] * 1e3,
+            "p99 ratio": loaded[1] / alone[1],
         }
         self._note(f"tail readers with {BACKLOG_GROUPS} backlog groups", turn, figures)
 
@@ -151,16 +159,26 @@ class _Bench:
 
 
 class GroupReaders:
-    """Groups that read in a process of their own, while entered. `groups` are names and numbers of members."""
+    """Groups that read in a process of their own, while entered. `groups` are names and numbers of members.
 
-    def __init__(self, target: Target, topic: str, ends: Mapping[int, int], groups: Mapping[str, int]) -> None:
+    Each member reads its part of all partitions, or as many as `partitions_max` allows its group.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        topic: str,
+        ends: Mapping[int, int],
+        groups: Mapping[str, int],
+        partitions_max: Mapping[str, int] | None = None,
+    ) -> None:
         context = multiprocessing.get_context("spawn")
         self._groups = groups
         self._counters: SynchronizedArray[int] = context.Array("q", 2 * len(groups))
         self._stop = context.Event()
         self._process = context.Process(
             target=read_as_groups,
-            args=(target.bootstrap, topic, dict(ends), dict(groups), self._counters, self._stop),
+            args=(target.bootstrap, topic, dict(ends), dict(groups), partitions_max or {}, self._counters, self._stop),
             daemon=True,
         )
 
@@ -202,6 +220,7 @@ def read_as_groups(
     topic: str,
     ends: Mapping[int, int],
     groups: Mapping[str, int],
+    partitions_max: Mapping[str, int],
     counters: "SynchronizedArray[int]",
     stop: Event,
 ) -> None:
@@ -213,7 +232,8 @@ def read_as_groups(
             client_id = group.encode()
             for member in range(count):
                 joined.append(_join(bootstrap, group, topic, client_id))
-                share = {partition: end for partition, end in ends.items() if partition % count == member}
+                part = [(partition, end) for partition, end in ends.items() if partition % count == member]
+                share = dict(part[: partitions_max.get(group)])
                 reader = _GroupReader(bootstrap, topic, share, client_id)
                 members[reader.connection.socket.fileno()] = reader, number
                 poller.register(reader.connection.socket.fileno(), select.EPOLLIN)
@@ -256,7 +276,7 @@ class _GroupReader:
     def receive(self) -> int:
         """Take what arrived; returns how many bytes that were."""
         link = self.connection.socket
-        # Negative: so many bytes of records are to be dropped.
+        # Negative: as many bytes of records are to be dropped.
         if self._wanted < 0:
             got = link.recv_into(_DROPPED, min(-self._wanted, len(_DROPPED)), socket.MSG_TRUNC)
             self._wanted += got
