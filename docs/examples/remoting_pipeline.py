@@ -1,6 +1,7 @@
 """A remoting server behind a pipeline: plain and TLS on one port, and a password in the first command.
 
-python docs/examples/remoting_pipeline.py 127.0.0.1:9876 server.pem
+hutong cert dev certs
+python docs/examples/remoting_pipeline.py 127.0.0.1:9876 certs/server.pem certs/server-key.pem
 """
 
 import asyncio
@@ -46,8 +47,8 @@ def echo(command: Command, channel: Channel) -> Command:
     return Command(0, body=command.body)
 
 
-async def main(address: str, certificate: str) -> None:
-    context = reactor.server_context(Path(certificate))
+async def main(address: str, certificate: str, key: str) -> None:
+    context = reactor.server_context(Path(certificate), Path(key))
 
     def plain_or_tls(first: bytes) -> list[reactor.PipelineHandler]:
         return [reactor.TlsHandler(context)] if reactor.is_tls(first) else []

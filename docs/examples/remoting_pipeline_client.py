@@ -1,6 +1,6 @@
 """The client of remoting_pipeline.py: a handler puts the password into the first command of each connection.
 
-python docs/examples/remoting_pipeline_client.py 127.0.0.1:9876 [authority.pem]
+python docs/examples/remoting_pipeline_client.py 127.0.0.1:9876 [certs/ca.pem]
 """
 
 import asyncio

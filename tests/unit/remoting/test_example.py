@@ -28,9 +28,12 @@ def test_the_example() -> None:
 
 def test_plain_and_tls_on_one_port_behind_a_password(tmp_path: Path) -> None:
     authority = trustme.CA()
-    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "server.pem"))
+    certificate = authority.issue_cert("127.0.0.1")
+    certificate.cert_chain_pems[0].write_to_path(str(tmp_path / "server.pem"))
+    certificate.private_key_pem.write_to_path(str(tmp_path / "server-key.pem"))
     authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
-    words = [sys.executable, str(SERVER), "127.0.0.1:0", str(tmp_path / "server.pem")]
+    files = [str(tmp_path / "server.pem"), str(tmp_path / "server-key.pem")]
+    words = [sys.executable, str(SERVER), "127.0.0.1:0", *files]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         assert server.stderr is not None

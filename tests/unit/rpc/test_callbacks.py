@@ -254,7 +254,7 @@ async def test_what_is_no_such_service_is_refused_at_the_caller(caller: Caller) 
     for wrong, said in (
         ("text", "the argument 'listener' is wrong: str.hear is missing"),
         (None, "NoneType.hear is missing"),
-        (Hearing, "cannot be called by the names of its parameters"),
+        (Hearing, r"Hearing is a class: give an object of it, Hearing\(\)"),
         (Plain(), "is not async"),
     ):
         with pytest.raises(TypeError, match=said):

@@ -82,7 +82,8 @@ def server_context(
     try:
         context.load_cert_chain(certificate, key, password=key_password or _no_password)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        raise _unusable("certificate", f"{certificate} (key: {key or certificate})", error) from None
+        place = f"key: {key}" if key is not None else "its key is looked for in the same file"
+        raise _unusable("certificate", f"{certificate} ({place})", error) from None
     if client_ca is not None:
         try:
             context.load_verify_locations(client_ca)

@@ -40,6 +40,10 @@ def _invocation(
         raise UsageError(f"{where} is missing, and {description.name} promises it: {method.signature}.")
     names = [parameter.name for parameter in method.parameters]
     if (wrong := _mismatch(function, names)) is not None:
+        # The usual slip: its methods want an object first.
+        if isinstance(implementation, type):
+            name = implementation.__qualname__
+            raise UsageError(f"{name} is a class: give an object of it, {name}().")
         raise UsageError(f"{where} {wrong}; {description.name} promises {method.signature}.")
     if not _is_asynchronous(function) and not may_block and method.kind is not ResultKind.STREAM:
         raise UsageError(

@@ -456,3 +456,8 @@ def test_an_encrypted_key_is_refused_without_asking_the_terminal(tmp_path: Path,
     )
     with pytest.raises(UsageError, match="the key is encrypted"):
         server_context(authority.server, encrypted)
+
+
+def test_a_certificate_without_a_key_next_to_it_says_where_one_is_looked_for(authority: Authority) -> None:
+    with pytest.raises(UsageError, match="its key is looked for in the same file"):
+        server_context(authority.ca)
