@@ -157,8 +157,9 @@ class Remover(JournalPart):
     def _remove_files(self) -> None:
         """Remove the files that the last checkpoint covers, after a flush.
 
-        On a full disk the flush fails and removal goes on, to make room: the checkpoint holds the logs' ends. A journal
-        that has failed removes nothing: the next start may not find the statement that a log starts later.
+        On a full disk the flush fails and removal goes on, to make room: the checkpoint holds the logs' ends. Their new
+        starts are stated once there is space. After a crash before that, a log starts at the first batch that is left
+        in a file, so records that were deleted may be there again. A journal that has failed removes nothing.
         """
         if self._is_stopped:
             return

@@ -206,6 +206,26 @@ def test_a_full_disk_gives_back_the_space_of_dead_segments() -> None:
     assert len(journal_files(stage)) < len(before)
 
 
+def test_a_crash_on_a_full_disk_moves_the_start_back_at_most_and_never_the_end() -> None:
+    stage = Stage()
+    fill(stage, 1, 60)
+    stage.disk.capacity_bytes = 0
+    stage.append(2, bytes(1000))
+    stage.settle()
+    before = journal_files(stage)
+    stage.journal.enforce_retention({1: RetentionPolicy(retention_bytes=0)})
+    stage.settle()
+    assert len(journal_files(stage)) < len(before), "although the new start could not be stated"
+    assert (stage.journal.log(1).start_offset, stage.journal.log(1).end_offset) == (60, 60)
+    stage.disk.crash(Random(1))
+    stage.disk.capacity_bytes = None
+    stage.open()
+    log = stage.journal.log(1)
+    assert log.start_offset < log.end_offset == 60, "what was deleted and is still in a file is there again"
+    assert [offset for offset, _ in stage.read_all(1)] == list(range(log.start_offset, 60))
+    assert stage.problems() == []
+
+
 def test_a_segment_that_could_not_be_removed_for_want_of_files_goes_later() -> None:
     stage = Stage()
     log = stage.journal.log(1)
