@@ -1,4 +1,4 @@
-"""Hutong beside other Kafka brokers: throughput, latency, end-to-end latency, start-up, memory.
+"""Hutong next to other Kafka brokers: throughput, latency, end-to-end latency, start-up, memory.
 
 Starts Hutong, and Apache Kafka when a start script is at hand; other brokers join by address. The same clients run
 against all of them in alternating turns. Prints medians and how many times better they are than the baseline's.
@@ -70,7 +70,7 @@ PROGRAMS = {
     "storm": storm.main,
     "tls": tls.main,
 }
-"""Programs with words of their own: `bus`, `meet`, `rpc`, `spark` and `tls` measure beside others, the rest only us."""
+"""Programs with words of their own: `bus`, `meet`, `rpc`, `spark` and `tls` compare with others, the rest do not."""
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:

@@ -62,7 +62,7 @@ FROM_DISK: Final = Figure("of that from the disk", "MB/s", None, 0)
 def measurements(targets: Sequence[Target], *, gigabytes: float, seconds: float, turns: int) -> list[Measurement]:
     brokers = [target for target in targets if not target.is_ceiling]
     filled: dict[str, tuple[str, int]] = {}
-    name = f"tail readers beside {GROUPS} backlog groups, {gigabytes:g} GB cold"
+    name = f"tail readers next to {GROUPS} backlog groups, {gigabytes:g} GB cold"
     return [Measurement(name, partial(measure, filled, gigabytes, seconds), brokers, turns)]
 
 
@@ -79,9 +79,9 @@ def measure(
         target.create_topic(name)
     alone = tail_latency(target.bootstrap, topics, seconds)
     with BacklogGroups(target, topic, end_offset, int(gigabytes * GIGABYTE)) as groups:
-        beside = tail_latency(target.bootstrap, topics, seconds)
+        loaded = tail_latency(target.bootstrap, topics, seconds)
     alone_p50, alone_p99 = alone.percentiles(0.50, 0.99)
-    with_p50, with_p99 = beside.percentiles(0.50, 0.99)
+    with_p50, with_p99 = loaded.percentiles(0.50, 0.99)
     return {
         ALONE_P50: alone_p50 * 1e3,
         ALONE_P99: alone_p99 * 1e3,

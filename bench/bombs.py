@@ -116,7 +116,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def thrown(address: str, pid: int, bomb: Bomb) -> Seen:
-    """Throw one bomb, with a ping beside it."""
+    """Throw one bomb, with a ping next to it."""
     with Pings(address) as pings:
         time.sleep(PAUSE_S)
         quiet_ms = pings.longest_ms()

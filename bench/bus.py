@@ -1,7 +1,7 @@
-"""The event bus beside other ways to pass a message within one process: `python -m bench bus`.
+"""The event bus next to other ways to pass a message within one process: `python -m bench bus`.
 
 Strategy: a burst of a thousand sends, and the next one from the loop once the last message of it was handled, as in the
-benchmark of Vert.x beside which it stands: an unbounded flood would measure a queue. Requests keep a window of them
+benchmark of Vert.x next to which it stands: an unbounded flood would measure a queue. Requests keep a window of them
 outstanding, each answer begins the next. The contenders take short turns in alternating order on one event loop
 (uvloop's) and medians are shown. Vert.x runs by its own script, alone, before them.
 """

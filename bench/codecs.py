@@ -1,4 +1,4 @@
-"""The wire codecs alone, beside kio and kafka-python: microseconds per call, the least of many interleaved rounds.
+"""The wire codecs alone, next to kio and kafka-python: microseconds per call, the least of many interleaved rounds.
 
     python -m bench.codecs
 

@@ -81,7 +81,7 @@ class Results:
 
 
 def run(measurements: Iterable[Measurement], results: Results, progress: Callable[[str], None]) -> None:
-    """Takes all turns of all measurements. An error of a broker ends the run: figures beside it would be worthless."""
+    """Takes all turns of all measurements. An error of a broker ends the run: figures next to it would be worthless."""
     for measurement in measurements:
         for turn in range(0 if measurement.warm_up else 1, measurement.turns + 1):
             ordered = list(measurement.targets)

@@ -1,4 +1,4 @@
-"""PageRank's ways beside each other: `python -m bench pagerank [--links N] [--iterations N] [--quick]`.
+"""PageRank's ways next to each other: `python -m bench pagerank [--links N] [--iterations N] [--quick]`.
 
 Strategy: one local session ranks the same made-up graph (pages are wanted unevenly, as in the world) by each way in
 alternating turns, after a warm-up. Links lie in a Parquet file, so that no broker is measured; a turn is from the

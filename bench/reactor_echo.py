@@ -1,4 +1,4 @@
-"""The reactor alone: an echo of frames, beside a bare uvloop protocol that echoes bytes.
+"""The reactor alone: an echo of frames, next to a bare uvloop protocol that echoes bytes.
 
 Strategy: the server is a process of its own, the client raw sockets here, which count bytes and check the last answer.
 Kinds of server alternate turn by turn, since this machine's speed drifts; medians are printed. `later` answers every

@@ -1,4 +1,4 @@
-"""RPC over TCP beside gRPC and beside what plain asyncio streams can do at most: `python -m bench rpc`.
+"""RPC over TCP next to gRPC and next to what plain asyncio streams can do at most: `python -m bench rpc`.
 
 Strategy: each contender is a script that starts a server and a client process, measures windows of 1 and 64 unanswered
 calls of 100 bytes and prints JSON; they take short turns in alternating order, and medians of the turns are shown.

@@ -1,6 +1,6 @@
 """Calls per second over a TCP connection between two processes: `python -m bench.rpc_echo`.
 
-Prints one JSON line per job and window, in the form of the peer's script beside which `bench rpc` runs it: calls per
+Prints one JSON line per job and window, in the form of the peer's script next to which `bench rpc` runs it: calls per
 second (median of one-second samples after the warm-up), p50 and p99 in microseconds, and what a call cost the client's
 and the server's processor. Server and client are a process each, on uvloop.
 """

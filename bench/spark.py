@@ -1,4 +1,4 @@
-"""The data source `hutong` beside Spark's own JVM connector for Kafka, and what Spark's Python API can do at most.
+"""The data source `hutong` next to Spark's own JVM connector for Kafka, and what Spark's Python API can do at most.
 
 Strategy: one local session takes all turns, in alternating order after a warm-up, over the same topics, served by
 Hutong's node and again by Apache Kafka; medians and ratios are shown. `jvm tuned` fetches and sends more at a time.

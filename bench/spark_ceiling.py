@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SCHEMA = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT"
 KEY_COUNT = 1000
 ROW_BYTES = 32
-"""What a row takes beside key and value."""
+"""The bytes of a row without key and value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ HUTONG: Final = Contender("hutong", "hutong", {}, {"delivery": "at-least-once"})
 ONCE: Final = Contender("exactly once", "hutong", {}, {"delivery": "exactly-once"}, only_writes=True)
 CEILING: Final = Contender("ceiling", "ceiling")
 GOALS: Final = (
-    # measurement contains, beside whom, how many times as fast hutong means to be
+    # measurement contains, next to which, how many times as fast hutong means to be
     ("read 100 B", "jvm", 2.5), ("read 100 B", "jvm tuned", 1.7), ("read 100 B", "ceiling", 0.75),
     ("count 100 B", "jvm", 2.5), ("count 100 B", "jvm tuned", 1.7), ("count 100 B", "ceiling", 0.75),
     ("stream 100 B", "jvm", 1.8),

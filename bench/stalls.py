@@ -1,7 +1,7 @@
 """The longest time in which the loop does not turn, under full load: `python -m bench stalls`.
 
 Strategy: a producer that sends all it can, a consumer at the end and one that reads old data again and again, all
-librdkafka; beside them an empty loop in a process of its own, because on a busy machine part of every stall is the
+librdkafka; next to them an empty loop in a process of its own, because on a busy machine part of every stall is the
 machine's. The node's own monitor tells how late it served a timer that is due every few milliseconds. The same without
 freezing and without regions shows what these are for. Alternating turns, each with a fresh node; medians of the turns.
 """

@@ -59,7 +59,7 @@ def measurements(
 
 
 def measure(folder: pathlib.Path, kafka_script: pathlib.Path | None, target: Target, turn: int) -> dict[Figure, float]:
-    """One turn with a broker of the same kind as `target`, beside it."""
+    """One turn with a broker of the same kind as `target`, next to it."""
     scratch = folder / f"start-{target.name}-{turn}"
     scratch.mkdir()
     if target.is_hutong:

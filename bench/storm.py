@@ -4,7 +4,7 @@ Strategy: a node of its own, and clients in processes of their own (`bench.storm
 send one request and stay: the cost of each is the growth of the node's resident size, and the rest after they leave is
 printed. Then a few steady clients, alone for a while, and again while connections come at a rate, half of them hostile:
 garbage, lengths of gigabytes, frames that never end, questions whose answers nobody reads, resets. What counts is the
-99th percentile of the steady clients in both, and the node's memory afterwards beside that before. Bounded in time and
+99th percentile of the steady clients in both, and the node's memory afterwards next to that before. Bounded in time and
 number, on the loopback alone.
 """
 
@@ -89,7 +89,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def authority(folder: pathlib.Path) -> pathlib.Path:
-    """A CA made for this run, and beside it `server.pem`: key and certificate for `localhost`."""
+    """A CA made for this run, and next to it `server.pem`: key and certificate for `localhost`."""
     root = trustme.CA()
     root.cert_pem.write_to_path(folder / "ca.pem")
     root.issue_cert("localhost", "127.0.0.1").private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")

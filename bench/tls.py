@@ -1,4 +1,4 @@
-"""Hutong with TLS beside Kafka with TLS, and each beside itself without: throughput, latency, new connections.
+"""Hutong with TLS next to Kafka with TLS, and each next to itself without: throughput, latency, new connections.
 
 Strategy: each broker runs once, with a plain listener, by which topics are made, and one with TLS 1.3 and the same
 certificate. All four doors are measured in alternating turns of one run by the same clients; ratios compare the two

@@ -47,7 +47,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Runs a declared pipeline in the session of spark-submit.")
     parser.add_argument("file", help="the pipeline, a file that ends in .toml or .py")
     parser.add_argument("--once", action="store_true", help="read up to the present end of the sources, then end")
-    parser.add_argument("--state", type=Path, help="the folder of checkpoints and runs (default: beside the file)")
+    parser.add_argument("--state", type=Path, help="the folder of checkpoints and runs (default: next to the file)")
     parser.add_argument("--grace", type=int, default=GRACE_S_DEFAULT, metavar="SECONDS",
                         help="how long the last batch may take when stopping (default %(default)s)")  # fmt: skip
     return parser.parse_args(words)
