@@ -46,7 +46,7 @@ class ReadActors:
             self._members.note(session.id, _reader_of(session, context.client_id), group_id)
 
     def forget(self, session: ClientSession) -> None:
-        """The connection has ended, or its member has left its group."""
+        """The connection has ended, or a member has left its group by it."""
         self._members.forget(session.id)
 
     def of_fetch(self, session: ClientSession, client_id: str | None, topic: str) -> tuple[Actor, ActorRules]:

@@ -39,6 +39,9 @@ def handle(
     pending: Pending[LeaveGroupResponse] = Pending()
 
     def left(reply: LeaveReply | RemoveReply) -> None:
+        # Others may stay in the group, but nothing speaks for it on this connection until its next heartbeat.
+        if ErrorCode.NONE in reply.errors:
+            context.broker.read_actors.forget(context.session)
         pending.complete(_response(leavers, reply, context.api_version))
 
     if groups.directory.kind(request.group_id) is GroupKind.CONSUMER:

@@ -214,6 +214,21 @@ def test_a_fetch_counts_as_the_groups_from_the_sync_of_a_member_until_the_group_
     assert desk.actor_of_fetch() == Actor("orders", (), "User:ANONYMOUS/app")
 
 
+def test_a_fetch_of_a_client_that_left_is_not_its_former_groups_although_others_stay() -> None:
+    desk = Desk()
+    joined = desk.join(3)
+    desk.sync(5, joined)
+    assert desk.actor_of_fetch() == Actor("orders", ("g",))
+    other = RequestContext(3, "app", session_of(3, address="10.9.9.9"), cast(Any, desk._broker))
+    protocols = [JoinGroupRequestProtocol("range", SUBSCRIPTION)]
+    k11_join_group.handle(JoinGroupRequest("g", 10_000, 60_000, "", None, "consumer", protocols), other)
+    answer(k13_leave_group.handle(LeaveGroupRequest("g", "stranger"), desk.context(2)))
+    assert desk.actor_of_fetch() == Actor("orders", ("g",)), "nobody has left"
+    answer(k13_leave_group.handle(LeaveGroupRequest("g", joined.member_id), desk.context(2)))
+    assert desk.stage.groups.reads("g", "orders")
+    assert desk.actor_of_fetch() == Actor("orders", (), "User:ANONYMOUS/app")
+
+
 def test_sync_heartbeat_and_leave() -> None:
     desk = Desk()
     joined = desk.join(3)
