@@ -28,6 +28,7 @@ SOURCE = pathlib.Path(__file__).parent / "remoting_peer" / "RemotingPeer.java"
 ECHO, NEVER, ASK_BACK, NOTED, NOTED_COUNT = range(10, 15)
 FORMS = {"JSON": JSON, "ROCKETMQ": BINARY}
 WORDS = "grüß dich"
+CLIENT_S_MAX = 90.0  # less than the timeout of a test, which does not say how far the client came
 NO_FIELDS = {"JSON": "{}", "ROCKETMQ": "null"}  # as Java has decoded them
 
 
@@ -107,9 +108,21 @@ async def sides() -> AsyncIterator[tuple[RemotingServer, RemotingClient]]:
 
 async def lines_of(words: list[str]) -> list[str]:
     process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
-    out, _ = await process.communicate()
-    assert process.returncode == 0
-    return out.decode().splitlines()
+    assert process.stdout is not None
+    lines: list[str] = []
+    try:
+        async with asyncio.timeout(CLIENT_S_MAX):
+            while line := await process.stdout.readline():
+                lines.append(line.decode().rstrip("\n"))
+            await process.wait()
+    except TimeoutError:
+        pytest.fail(f"{words[-4:]} has not ended after {CLIENT_S_MAX:g} s; it has printed {lines}")
+    finally:
+        if process.returncode is None:  # else its threads outlive the test
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0, lines
+    return lines
 
 
 def expected(form: str) -> list[str]:

@@ -63,4 +63,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
             for node in self.nodes:
                 self._reschedule(node)
 
-    return Scheduling(config, log)
+    scheduling = Scheduling(config, log)
+    config.pluginmanager.register(Interrupted(config, scheduling))
+    return scheduling
+
+
+class Interrupted:
+    """Name the tests that had not ended when a run is interrupted, as `.ci/run` does when its time is up."""
+
+    def __init__(self, config: pytest.Config, scheduling: Any) -> None:
+        self._config = config
+        self._scheduling = scheduling
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        # `timeout` and `uv run` both pass the signal on: a second one would end pytest before its closing line.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None:
+            return
+        reporter.write_line("")
+        for node, work in self._scheduling.assigned_work.items():
+            tests = [test for tests in work.values() for test, has_ended in tests.items() if not has_ended]
+            if tests:  # a worker runs them in this order
+                reporter.write_line(f"[{node.gateway.id}] had not ended: {tests[0]}, with {len(tests) - 1} to follow")

@@ -30,6 +30,22 @@ def test_dies():
 def test_next():
     pass
 """
+INTERRUPTS = """
+import os
+import signal
+import time
+
+def test_first():
+    pass
+
+def test_interrupts():
+    for _ in range(2):  # `timeout` and `uv run` both pass the signal on
+        os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(1_000)
+
+def test_next():
+    pass
+"""
 OTHER = "def test_other():\n    pass\n"
 
 pytestmark = pytest.mark.long
@@ -60,3 +76,9 @@ def test_a_run_ends_after_a_worker_has_died(tmp_path: Path) -> None:
     ran = run_tests(tmp_path, files, "-n2", "--dist=loadfile", "--reruns=1")
     assert "test_b.py::test_dies" in ran.stdout
     assert "5 passed" in ran.stdout
+
+
+def test_an_interrupted_run_names_the_tests_that_had_not_ended(tmp_path: Path) -> None:
+    ran = run_tests(tmp_path, {"test_a.py": OTHER, "test_b.py": INTERRUPTS}, "-n2", "--dist=loadfile", "--reruns=1")
+    assert "had not ended: test_b.py::test_interrupts, with 1 to follow" in ran.stdout
+    assert ran.stdout.splitlines()[-1].startswith("2 passed in ")  # the closing line
