@@ -117,14 +117,18 @@ class WriteRing:
         taken = self._call(_ENTER, self._ring, 2, 0, 0, 0, 0)
         if taken == 2:
             return True
-        # For want of memory. After half of it the buffers stay pinned, and the ring is used no more: nobody knows when
-        # the kernel reads them.
+        # For want of memory.
         self._then = None
-        self._is_broken = taken > 0
         if taken <= 0:
             words[self._submission_tail] = tail
             self._pins = []
-        return False
+            return False
+        # Half of it: the kernel may write these bytes at any time from now on, and a blank end with them over bytes
+        # that are written behind them meanwhile. So no thread may go on, and this counts as a failed flush. The
+        # buffers stay pinned.
+        self._is_broken = True
+        self._loop.call_soon(then, -errno.EIO)
+        return True
 
     def close(self) -> None:
         """Wait for a write under way, then give the rings back. Blocks."""

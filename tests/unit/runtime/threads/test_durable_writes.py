@@ -128,6 +128,15 @@ async def test_a_failed_flush_has_its_number() -> None:
         assert await written(ring, DurableWrite(descriptor, [view(b"x")], 0)) == -errno.EINVAL
 
 
+async def test_a_write_of_which_the_kernel_takes_half_is_a_failed_flush(tmp_path: Path) -> None:
+    """Nobody knows when the kernel carries out that half, so a thread must not write behind it."""
+    with ring_of_kernel() as ring, file_at(tmp_path / "file") as descriptor:
+        ring._call = lambda *_: 1  # type: ignore[assignment]
+        assert await written(ring, DurableWrite(descriptor, [view(b"x")], 0)) == -errno.EIO
+        assert not ring.is_busy
+        assert not ring.submit(DurableWrite(descriptor, [view(b"y")], 0), never)
+
+
 async def test_closing_waits_for_the_write_and_gives_all_back(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     results: list[int] = []
