@@ -193,13 +193,19 @@ def test_files_go_only_after_the_ends_of_their_logs_are_on_disk() -> None:
     assert (stage.journal.log(1).start_offset, stage.journal.log(1).end_offset) == (60, 60)
 
 
-def test_a_full_disk_gives_back_the_space_of_dead_segments() -> None:
+def on_a_full_disk() -> Stage:
+    """A journal with some segments of log 1, and no space for anything more."""
     stage = Stage()
     fill(stage, 1, 60)
     stage.disk.capacity_bytes = 0
     stage.append(2, bytes(1000))
     stage.settle()
     assert stage.journal.is_disk_full
+    return stage
+
+
+def test_a_full_disk_gives_back_the_space_of_dead_segments() -> None:
+    stage = on_a_full_disk()
     before = journal_files(stage)
     stage.journal.enforce_retention({1: RetentionPolicy(retention_bytes=0)})
     stage.settle()
@@ -207,11 +213,7 @@ def test_a_full_disk_gives_back_the_space_of_dead_segments() -> None:
 
 
 def test_a_crash_on_a_full_disk_moves_the_start_back_at_most_and_never_the_end() -> None:
-    stage = Stage()
-    fill(stage, 1, 60)
-    stage.disk.capacity_bytes = 0
-    stage.append(2, bytes(1000))
-    stage.settle()
+    stage = on_a_full_disk()
     before = journal_files(stage)
     stage.journal.enforce_retention({1: RetentionPolicy(retention_bytes=0)})
     stage.settle()
