@@ -1,20 +1,22 @@
-"""`hutong actor`: shares of the disk among consumer groups: list, set, suspend, resume.
+"""`hutong actor`: how consumer groups share reads from disk: list, set, suspend, resume.
 
-Strategy: what an actor goes by are settings of its group, so Kafka's own tools and rights work on them as well. The
-node checks values, and its sentence about a wrong one is shown.
+Strategy: an actor's priority, quota, suspension and expiry are settings of its group, so Kafka's own tools and rights
+work on them as well. The node checks values, and its sentence about a wrong one is shown. Only an expiry that is no
+number of milliseconds is refused here.
 
 Knows nothing of how the node shares.
 """
 
+import math
 from typing import Annotated, Any
 
 import typer
 
-from hutong.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, GroupName
+from hutong.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, GroupName, group_name
 from hutong.cli.output import print_rows, remark
 from hutong.foundation.errors import UsageError
 
-app = typer.Typer(help="Shares of the disk among consumer groups: list, set, suspend, resume.", no_args_is_help=True)
+app = typer.Typer(help="How consumer groups share reads from disk: list, set, suspend, resume.", no_args_is_help=True)
 
 PRIORITY = "hutong.actor.priority"
 QUOTA = "hutong.actor.quota.bytes.per.second"
@@ -26,12 +28,13 @@ COLUMNS = ("group", "priority", "quota", "suspended", "expiry")
 @app.command("list")
 def list_actors(
     groups: Annotated[
-        list[str] | None, typer.Argument(metavar="[GROUP...]", help="Only these.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="[GROUP...]", parser=group_name, help="Only these groups.", show_default=False),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """List groups with what their readers go by. Quota is in bytes per second (0: none), expiry in seconds."""
+    """List groups with their settings. Quota is in bytes per second (0: no limit), expiry in seconds."""
     from hutong.cli.kafka import client
 
     admin = client.admin(bootstrap)
@@ -44,16 +47,20 @@ def list_actors(
 @app.command("set")
 def set_rules(
     group: GroupName,
-    priority: Annotated[int | None, typer.Option(help="Share relative to other groups, 1 to 100.")] = None,
-    quota: Annotated[int | None, typer.Option(help="Bytes per second from the disk for each topic; 0: none.")] = None,
-    expiry: Annotated[float | None, typer.Option(help="Seconds that a read may wait for its turn.")] = None,
+    priority: Annotated[
+        int | None, typer.Option(help="Weight, 1 to 100: a group with 2 gets twice as much as one with 1.")
+    ] = None,
+    quota: Annotated[int | None, typer.Option(help="Limit in bytes per second for each topic; 0: no limit.")] = None,
+    expiry: Annotated[
+        float | None, typer.Option(help="Longest time in seconds that a read waits for its turn.")
+    ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Set what a group's readers go by; what is not named stays as it is."""
+    """Set a group's priority, quota or expiry. Options that you leave out stay as they are."""
     wanted = {
         PRIORITY: None if priority is None else str(priority),
         QUOTA: None if quota is None else str(quota),
-        EXPIRY_MS: None if expiry is None else str(round(expiry * 1000)),
+        EXPIRY_MS: None if expiry is None else str(_milliseconds(expiry)),
     }
     # A group keeps what is not named: Kafka's older AlterConfigs would reset it.
     changes = {name: value for name, value in wanted.items() if value is not None}
@@ -64,15 +71,22 @@ def set_rules(
 
 @app.command()
 def suspend(group: GroupName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Answer fetches of a group's members without records until it is resumed. Members and offsets stay."""
+    """Stop records for a group until it is resumed. Members and offsets stay."""
     _alter(group, {SUSPENDED: "true"}, bootstrap)
-    remark(f"The group {group} gets no records; `hutong actor resume {group}` ends that.")
+    remark(f"The group {group} gets no records until `hutong actor resume {group}`.")
 
 
 @app.command()
 def resume(group: GroupName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Let a group that was suspended go on where it was."""
+    """Continue a suspended group from where it was."""
     _alter(group, {SUSPENDED: "false"}, bootstrap)
+
+
+def _milliseconds(expiry: float) -> int:
+    # `float` takes "nan" and "inf", which no round number stands for.
+    if not math.isfinite(expiry) or expiry < 0:
+        raise UsageError(f"--expiry {expiry:g} is no time; write seconds, such as 2.5.")
+    return round(expiry * 1000)
 
 
 def _alter(group: str, changes: dict[str, str], bootstrap: str) -> None:

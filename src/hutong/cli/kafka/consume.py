@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from hutong.cli.kafka.positions import PartitionRange, parse_position, resolve
-from hutong.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, TopicName
+from hutong.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, TopicName, group_name
 from hutong.cli.output import print_json, printable, text_or_base64, utc
 from hutong.foundation.errors import ExitCode, UsageError
 
@@ -40,7 +40,10 @@ def consume(
     maximum: Maximum = None,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for more instead of ending.")] = False,
     group: Annotated[
-        str | None, typer.Option("--group", "-g", help="Join this group; commit what was printed.")
+        str | None,
+        typer.Option(
+            "--group", "-g", metavar="GROUP", parser=group_name, help="Join this group; commit what was printed."
+        ),
     ] = None,
     key_separator: Annotated[str | None, typer.Option("--key-separator", "-k", help="Print KEY, this, VALUE.")] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,

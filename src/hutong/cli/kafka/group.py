@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, AsJson, Bootstrap, GroupName, Yes
+from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, AsJson, Bootstrap, GroupName, Yes, group_name, topic_name
 from hutong.cli.output import print_json, print_rows, remark
 from hutong.foundation.errors import ExitCode, UsageError
 
@@ -57,7 +57,9 @@ def describe(group: GroupName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json
 @app.command()
 def reset(
     group: GroupName,
-    topic: Annotated[str, typer.Option("--topic", "-t", help="Topic whose offsets change.")],
+    topic: Annotated[
+        str, typer.Option("--topic", "-t", metavar="TOPIC", parser=topic_name, help="Topic whose offsets change.")
+    ],
     to: Annotated[str, typer.Option("--to", metavar="POSITION", help="beginning, end, an offset, -N or a time.")],
     partition: Annotated[int | None, typer.Option("--partition", "-p", min=0, help="Only this partition.")] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")] = False,
@@ -85,7 +87,7 @@ def reset(
 
 @app.command()
 def delete(
-    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False)],
+    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", parser=group_name, show_default=False)],
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, AsJson, Bootstrap, TopicName, Yes, assigned
+from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, AsJson, Bootstrap, TopicName, Yes, assigned, topic_name
 from hutong.cli.output import print_json, print_rows, remark
 from hutong.foundation.errors import ExitCode, UsageError
 
@@ -112,7 +112,7 @@ def alter(
 
 @app.command()
 def delete(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", show_default=False)],
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", parser=topic_name, show_default=False)],
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:

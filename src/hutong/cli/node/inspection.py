@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hutong.cli.options import AsJson, Yes
+from hutong.cli.options import AsJson, Yes, topic_name
 from hutong.cli.output import print_rows, progress, remark, text_or_base64, utc
 from hutong.foundation.errors import ExitCode, HutongError, LimitExceeded, ProtocolError, UsageError
 
@@ -39,7 +39,10 @@ Names = dict[tuple[str, int], str]
 
 def dump(
     folder: DataFolder,
-    topic: Annotated[str | None, typer.Option("--topic", "-t", help="Only what belongs to this topic.")] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", parser=topic_name, help="Only what belongs to this topic."),
+    ] = None,
     group: Annotated[str | None, typer.Option("--group", "-g", help="Only this partition group.")] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Print the runs of batches in the journals.")] = False,
     records: Annotated[bool, typer.Option("--records", "-r", help="Print records as JSON, one a line.")] = False,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hutong.cli.options import AsDocument, Bootstrap
+from hutong.cli.options import AsDocument, Bootstrap, topic_name
 from hutong.cli.output import print_json, remark
 from hutong.cli.pipeline.options import PipelineArgument
 from hutong.foundation.errors import ExitCode, UsageError
@@ -18,7 +18,8 @@ def init(
         str | None, typer.Option("--job", metavar="JOB", help="Use a job of the library.", show_default=False)
     ] = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Topic to read.", show_default=False)
+        str | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", parser=topic_name, help="Topic to read.", show_default=False),
     ] = None,
     bootstrap: Bootstrap = "127.0.0.1:9092",
     python: Annotated[bool, typer.Option("--python", help="Declare it in Python instead of TOML.")] = False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hutong.cli.options import AsJson, Bootstrap
+from hutong.cli.options import AsJson, Bootstrap, topic_name
 from hutong.cli.output import print_json, remark
 from hutong.cli.pipeline.options import (
     MASTER_DEFAULT,
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from hutong.pipelines.engine.progress import Show
     from hutong.pipelines.runner import Finished
 
-TopicOption = Annotated[str, typer.Option("--topic", "-t", metavar="TOPIC", help="Topic to read.", show_default=False)]
+TopicOption = Annotated[
+    str, typer.Option("--topic", "-t", metavar="TOPIC", parser=topic_name, help="Topic to read.", show_default=False)
+]
 OutputOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the results.", show_default=False)
 ]
