@@ -52,6 +52,8 @@ class JournalHistory(RuleBasedStateMachine):
         noted_batches_max=st.sampled_from([3, 64]),
         checkpoint_interval_bytes=st.sampled_from([2000, 1 << 40]),
         recycled_bytes_max=st.sampled_from([16384, 16384, 0]),
+        filling_flush_bytes_max=st.sampled_from([1 << 20, 200, 0]),
+        filling_piece_bytes=st.sampled_from([1024, 3000]),
         block_bytes=st.sampled_from([64, 512]),
         is_old=st.sampled_from([True, True, False]),
     )

@@ -24,13 +24,21 @@ from hutong.wire.kafka.batch.records import Record, build_batch, parse_batch_hea
 
 PARTITION = 1
 PER_TURN = 20
-SETTINGS = JournalSettings(segment_bytes=1 << 20, preallocate_bytes=1 << 17, checkpoint_interval_bytes=1 << 19)
+SETTINGS = JournalSettings(
+    segment_bytes=1 << 20,
+    preallocate_bytes=1 << 17,
+    checkpoint_interval_bytes=1 << 19,
+    filling_flush_bytes_max=1 << 20,
+    filling_piece_bytes=1 << 15,
+)
 RECYCLING = replace(
     SETTINGS,
     segment_bytes=1 << 17,
     preallocate_bytes=1 << 15,
     checkpoint_interval_bytes=1 << 16,
     recycled_bytes_max=1 << 19,
+    filling_flush_bytes_max=1 << 20,
+    filling_piece_bytes=1 << 14,
 )
 
 

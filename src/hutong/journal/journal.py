@@ -235,7 +235,7 @@ class Journal:
         self._parts.stop()
         self._parts.progress.refuse(OwnerGone("the journal is closed"))  # no majority will answer here
         await self._idle()
-        self.flusher.discard_prepared()
+        self._parts.next_file.discard()
         self._parts.remover.remove_recycled()
         await self._idle()
         self._parts.release()

@@ -24,6 +24,7 @@ from hutong.foundation.regions import RegionCache
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.flusher import Flusher
+from hutong.journal.append.next_file import NextFile
 from hutong.journal.append.progress import Progress
 from hutong.journal.append.replicator import OwnMajority, Replicator
 from hutong.journal.append.writer import Writer
@@ -86,7 +87,8 @@ class JournalParts:
         self.replicator: Replicator = host.replicator or OwnMajority()
         self.writer = Writer(resources, self.progress, self.replicator, host.call_soon, recovered.leader_epoch)
         self.recycled = RecycledFiles(settings)
-        self.flusher = Flusher(resources, self.progress, self.writer, self.recycled)
+        self.next_file = NextFile(resources, self.recycled)
+        self.flusher = Flusher(resources, self.progress, self.writer, self.next_file)
         self.reader = JournalReader(resources)
         self.stores = LogStores(resources, self.progress, self.writer, self.reader)
         self.logs: dict[int, PartitionLog] = {}

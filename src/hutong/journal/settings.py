@@ -14,6 +14,8 @@ class JournalSettings:
     segment_bytes: int = 128 * MEBIBYTE  # a segment is closed before the chunk that would pass this
     preallocate_bytes: int = 16 * MEBIBYTE  # how far ahead of the writer a segment's blocks are reserved
     recycled_bytes_max: int = 0  # of dead files that new segments overwrite; others are removed
+    filling_flush_bytes_max: int = 0  # where flushes are smaller on average, the next file is filled with zeros
+    filling_piece_bytes: int = 1 * MEBIBYTE  # written with a flush of 1 to 2 ms, for which another flush may wait
     block_bytes: int = 4 * KIBIBYTE  # of the file system, or a page of its cache
     region_bytes: int = 4 * MEBIBYTE  # one region of the cache
     cached_bytes_max: int = 32 * MEBIBYTE  # flushed bytes that stay readable without the disk

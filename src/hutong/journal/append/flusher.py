@@ -15,30 +15,20 @@ Decides nothing about offsets. The file work is in `FlushStep`, which runs on a 
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import DiskFull, FlushFailed, LimitExceeded, Refused, StorageError, StorageShortage
 from hutong.foundation.timers import Timer
+from hutong.journal.append.next_file import NextFile, PreparedFile, prepare_file
 from hutong.journal.append.progress import Progress
 from hutong.journal.append.writer import Writer
 from hutong.journal.files.disk import Disk, DiskFile, RealFile
-from hutong.journal.files.recycled import RecycledFiles, blank_bytes
+from hutong.journal.files.recycled import blank_bytes
 from hutong.journal.files.segment import PREPARED_NAME, Segment
 from hutong.journal.resources import JournalPart, JournalResources
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.threads.durable_writes import DurableWrite
 from hutong.wire.kafka.error_codes import ErrorCode
-
-_PREPARE_FROM: Final = 0.5  # of the active segment: from here on the next one's file is made ready
-
-
-class PreparedFile(NamedTuple):
-    """A file for the next segment: its size, and how much of it may hold bytes of a former segment."""
-
-    file: DiskFile
-    allocated_bytes: int
-    stale_bytes: int
 
 
 class FlushTimes:
@@ -127,10 +117,11 @@ class FlushStep:
                 self._prepared = prepare_file(disk, path.parent, settings, recycled)
         if self._prepared is not None:
             disk.rename(path.with_name(PREPARED_NAME), path)
-            (file, allocated_bytes, stale_bytes), self._prepared = self._prepared, None
+            prepared, self._prepared = self._prepared, None
         else:
-            file, allocated_bytes, stale_bytes = disk.create(path), 0, 0
-        self._segment.allocated_bytes, self._segment.stale_bytes = allocated_bytes, stale_bytes
+            prepared = PreparedFile(disk.create(path), 0, 0, 0)
+        file = prepared.file
+        self._segment.allocated_bytes, self._segment.stale_bytes = prepared.allocated_bytes, prepared.stale_bytes
         try:
             # Before the first bytes: a crash must not keep acknowledged bytes in a file without a name.
             disk.sync_directory(path.parent)
@@ -201,45 +192,12 @@ class FlushWork:
             step.release()
 
 
-def prepare_file(disk: Disk, directory: Path, settings: JournalSettings, recycled: Path | None = None) -> PreparedFile:
-    """A flushed file for a segment whose position is not known yet: `recycled`, or a new one with reserved blocks.
-
-    Blocks. Raises StorageError.
-    """
-    path = directory / PREPARED_NAME
-    if recycled is None:
-        file = disk.create(path)
-    else:
-        try:
-            disk.rename(recycled, path)
-        except StorageError:
-            with suppress(StorageError):
-                disk.unlink(recycled)  # nobody would use it any more
-            raise
-        file = disk.open(path)
-    try:
-        if recycled is None:
-            allocated_bytes, stale_bytes = min(settings.preallocate_bytes, settings.segment_bytes), 0
-            file.preallocate(0, allocated_bytes)
-        else:
-            allocated_bytes = stale_bytes = file.size()
-            # A crash between the renaming to a segment and its first flush must leave one that reads as empty.
-            file.write([bytes(blank_bytes(0, stale_bytes, settings))], 0)
-        file.flush()
-    except StorageError:
-        file.close()
-        raise
-    return PreparedFile(file, allocated_bytes, stale_bytes)
-
-
 class Flusher(JournalPart):
     """Drives the flushed position of one journal. Figures: flushes_total, flushed_bytes_total."""
 
-    def __init__(
-        self, resources: JournalResources, progress: Progress, writer: Writer, recycled: RecycledFiles
-    ) -> None:
+    def __init__(self, resources: JournalResources, progress: Progress, writer: Writer, next_file: NextFile) -> None:
         super().__init__(resources)
-        self._recycled = recycled
+        self._next_file = next_file
         self.failure: StorageError | None = None
         self.shortage: StorageShortage | None = None  # writes are refused until it is over
         self.flushes_total = 0
@@ -247,8 +205,6 @@ class Flusher(JournalPart):
         self._progress = progress
         self._writer = writer
         self._is_flushing = False
-        self._is_preparing = False
-        self._prepared: PreparedFile | None = None
         self._retry: Timer | None = None
         self._lazy: Timer | None = None
         self._is_stopped = False
@@ -277,18 +233,11 @@ class Flusher(JournalPart):
     def stop(self) -> None:
         """Cancel the timers, and start none when the flush in flight ends."""
         self._is_stopped = True
+        self._next_file.stop()
         for timer in (self._retry, self._lazy):
             if timer is not None:
                 timer.cancel()
         self._retry = self._lazy = None
-
-    def discard_prepared(self) -> None:
-        """Remove the file that was prepared for the next segment: the journal ends."""
-        prepared, self._prepared = self._prepared, None
-        if prepared is not None:
-            prepared.file.close()
-            path = self._segments.directory / PREPARED_NAME
-            self._jobs.submit(lambda: self._disk.unlink(path), self._is_discarded)
 
     @property
     def _cannot_flush(self) -> bool:
@@ -335,12 +284,7 @@ class Flusher(JournalPart):
             prepared = recycled = None
             # The first flush into a segment makes its file: by renaming the prepared one, if that is ready.
             if segment.file is None:
-                prepared, self._prepared = self._prepared, None
-                if prepared is None and not self._is_preparing:  # both would go through the same name
-                    recycled = self._recycled.take()
-                self._recycled.reused_total += recycled is not None or (
-                    prepared is not None and prepared.stale_bytes > 0
-                )
+                prepared, recycled = self._next_file.take()
             steps.append(FlushStep(segment, views, first, last - first, prepared, recycled))
         return steps
 
@@ -376,7 +320,7 @@ class Flusher(JournalPart):
         figures.write_us.record(times.write_us)
         figures.fsync_us.record(times.fsync_us)
         figures.release_us.record(self._clock.monotonic_us() - times.ended_us)
-        self._prepare()
+        self._next_file.flushed(end)
         for flushed in self._events.flushed:
             flushed()
 
@@ -410,30 +354,3 @@ class Flusher(JournalPart):
             self._retry = self._timers.add(deadline_ms, self.retry_now)
         for changed in self._events.shortage_changed if is_news else ():
             changed(error)
-
-    def _prepare(self) -> None:
-        """Make the next segment's file ready while the active one still has room."""
-        active = self._segments.active
-        # Creating, reserving and flushing a file would otherwise be part of the first flush into the new segment, for
-        # which producers wait.
-        if active is None or self._prepared is not None or self._is_preparing:
-            return
-        # Early enough for the worker, late enough that a quiet journal reserves no second file.
-        if self._progress.flushed_position - active.base_position < _PREPARE_FROM * self._settings.segment_bytes:
-            return
-        self._is_preparing = True
-        disk, directory, settings = self._disk, self._segments.directory, self._settings
-        recycled = self._recycled.take()
-        self._jobs.submit(lambda: prepare_file(disk, directory, settings, recycled), self._is_prepared)
-
-    def _is_discarded(self, outcome: BaseException | None) -> None:
-        if outcome is not None and not isinstance(outcome, StorageError):  # the next start removes it
-            raise outcome
-
-    def _is_prepared(self, outcome: PreparedFile | BaseException) -> None:
-        self._is_preparing = False
-        if isinstance(outcome, StorageError):
-            return  # only an advance on later work, which will meet the same fault where it matters
-        if isinstance(outcome, BaseException):
-            raise outcome
-        self._prepared = outcome

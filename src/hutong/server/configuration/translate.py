@@ -54,6 +54,8 @@ _WHAT_ONE_NODE_IS: Final = {
 _ALWAYS_GIVEN: Final = frozenset(
     ("advertised.listeners", "broker.id", "listener.security.protocol.map", "listeners", "log.dirs", "node.id")
 )
+_FILLING_FLUSH_BYTES_MAX: Final = 64 * 1024
+"""A flush of 64 KiB into new blocks costs 67 us of processor time, into written ones 33; a MiB of zeros about 500."""
 _STATE_JOURNAL: Final = JournalSettings(
     # Small segments: a snapshot trims what came before it, and only whole segments give their space back.
     segment_bytes=16 * _MEBIBYTE,
@@ -79,12 +81,16 @@ def journal_settings(
     settings: Settings, group: str, segments_open_max: int = JournalSettings().segments_open_max
 ) -> JournalSettings:
     """Bounds of one partition group's journal."""
-    if group in STATE_GROUPS:
-        return dataclasses.replace(_STATE_JOURNAL, segments_open_max=segments_open_max)
     log = settings.log
+    filling_flush_bytes_max = _FILLING_FLUSH_BYTES_MAX if log.fill_segments else 0
+    if group in STATE_GROUPS:
+        return dataclasses.replace(
+            _STATE_JOURNAL, segments_open_max=segments_open_max, filling_flush_bytes_max=filling_flush_bytes_max
+        )
     return JournalSettings(
         segment_bytes=log.segment_bytes,
         recycled_bytes_max=log.recycled_bytes,
+        filling_flush_bytes_max=filling_flush_bytes_max,
         region_bytes=log.cache_region_bytes,
         cached_bytes_max=log.cache_bytes,
         segments_open_max=segments_open_max,

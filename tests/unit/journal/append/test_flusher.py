@@ -12,8 +12,9 @@ from tests.unit.journal.stage import DIRECTORY, SMALL, Append, Stage
 
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import DiskFull, FlushFailed, HutongError, LimitExceeded, Refused, StorageError
-from hutong.journal.append.flusher import FlushStep, FlushTimes, FlushWork, prepare_file
+from hutong.journal.append.flusher import FlushStep, FlushTimes, FlushWork
 from hutong.journal.append.log_appends import Appended
+from hutong.journal.append.next_file import prepare_file
 from hutong.journal.append.qos import Qos
 from hutong.journal.files.disk import RealDisk
 from hutong.journal.files.segment import PREPARED_NAME, Segment, segment_name

@@ -69,6 +69,11 @@ class LogSettings:
         minimum=0,
         maximum=INT64_MAX,
     )
+    fill_segments: bool = setting(
+        True,
+        "Whether new journal files are filled with zeros before their time where flushes are small; off for file "
+        "systems that copy on write.",
+    )
     segment_ms: int = setting(
         7 * DAY_MS, "Age at which a journal file is closed, so that retention can delete it.", "log.roll.ms", minimum=1
     )
