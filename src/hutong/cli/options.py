@@ -1,6 +1,6 @@
 """Options that several commands share, so that they read the same everywhere; and checks of the names in them.
 
-Names are checked before anything is sent: librdkafka raises for some wrong ones, and waits in vain for others.
+Names are checked before anything is sent: confluent-kafka raises a ValueError for the empty one.
 """
 
 import re

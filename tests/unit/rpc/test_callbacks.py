@@ -21,6 +21,7 @@ from hutong.rpc import (
     Delivery,
     DispatchFailed,
     NoService,
+    NotAuthorized,
     Overloaded,
     ReferenceGone,
     Rpc,
@@ -522,10 +523,11 @@ class TestConnections:
                 assert listeners is not None
                 with pytest.raises(ServiceError, match="LimitExceeded"):
                     await greedy.proxy(Feed).first(1)
-                assert await other.proxy(Feed).first(1) is not None
+                held = await other.proxy(Feed).first(1)  # or it would be released at once
                 await listeners[0].bye()
                 await until(lambda: len(node.rpc.temporaries.open) == 3)
                 assert await greedy.proxy(Feed).first(1) is not None
+                assert held is not None
 
     async def test_a_client_passes_so_many_objects(self, node: hutong.Node, speaking: Speaking) -> None:
         limits = CallLimits(references_per_connection_max=2)
@@ -576,3 +578,22 @@ class TestConnections:
         async with connect(address_of(node)) as client:
             with pytest.raises((ServiceFault, CallFailed), match="NoService"):
                 await client.call("turning", "subscribe", {"listener": "12345678-1234-4234-8234-123456789012"})
+
+
+async def test_an_object_of_a_refused_call_is_released(node: hutong.Node, caller: Caller) -> None:
+    refused = Refusing()
+    await node.rpc.bind(Feed, Speaking(), address="guarded", interceptors=[refused])
+    feed = caller.proxy(Feed, address="guarded")
+    with pytest.raises(NotAuthorized):
+        await feed.tell(Hearing(), "x")
+    with pytest.raises(NotAuthorized):
+        await feed.everybody([Hearing() for _ in range(20)], "x")
+    await until(lambda: not passed_by(caller))
+    # It is refused all the same with arguments that cannot be read.
+    with pytest.raises(NotAuthorized):
+        await caller.call("guarded", "tell", {"listener": "tree"})
+
+
+class Refusing:
+    def __call__(self, _: object) -> None:
+        raise NotAuthorized("not you")

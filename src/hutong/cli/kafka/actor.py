@@ -83,7 +83,7 @@ def resume(group: GroupName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
 
 
 def _milliseconds(expiry: float) -> int:
-    # `float` takes "nan" and "inf", which no round number stands for.
+    # `float` takes "nan" and "inf", and `round` raises for them.
     if not math.isfinite(expiry) or expiry < 0:
         raise UsageError(f"--expiry {expiry:g} is no time; write seconds, such as 2.5.")
     return round(expiry * 1000)

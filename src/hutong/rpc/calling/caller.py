@@ -18,6 +18,7 @@ from hutong.rpc.calling.references import BLOCKS, Exporter, ReferringTransport
 from hutong.rpc.calling.transport import CallSite, OutgoingCall, Transport
 from hutong.rpc.delivery_port import MakeReliable
 from hutong.rpc.descriptions.description import describe
+from hutong.rpc.descriptions.references import is_unguessable
 from hutong.rpc.errors import error_of
 from hutong.rpc.options import DEFAULT, RETRIES_DEFAULT, CallOptions, Delivery
 from hutong.rpc.tracing import CallTracer
@@ -170,10 +171,12 @@ class Caller:
         return Proxy(Target(self, describe(protocol), address, DEFAULT, is_reference=True, lease=lease))
 
     def reference(self, protocol: type, address: Any, options: CallOptions) -> Proxy:
-        """For proxies: the proxy of an object that a service returned."""
+        """For proxies: the proxy of an object that a service returned; released with the last one."""
         # The object keeps no memory of calls, so a delivery that repeats them could not keep its promise.
         options = options.changed(delivery=Delivery.AT_MOST_ONCE)
-        return Proxy(Target(self, describe(protocol), address, options, is_reference=True))
+        # A peer chooses this address. Only at a UUID may a report of ours arrive, and not at some service or topic.
+        lease = self._leases.take(address) if is_unguessable(address) else None
+        return Proxy(Target(self, describe(protocol), address, options, is_reference=True, lease=lease))
 
     def _exports(self) -> Exporter:
         if self._exporter is None:

@@ -1,4 +1,4 @@
-"""Leases: what a service holds of the objects that were passed to it. Dropped proxies are reported to their caller.
+"""Leases: objects that were passed to a service, or returned to a caller. Dropped proxies are reported to the owner.
 
 Strategy: counted by weight, as distributed collectors do it. The caller counts how often it has passed an object; a
 lease counts how often it was received, and returns that count when the last proxy of the object is garbage. When all

@@ -53,7 +53,7 @@ class Target(NamedTuple):
     address: str
     options: CallOptions
     is_reference: bool = False  # it may be released, and then nothing is at the address again
-    lease: ReferenceLease | None = None  # of an object that was passed: released with the last proxy
+    lease: ReferenceLease | None = None  # of an object that was passed or returned: released with the last proxy
 
 
 class Service(Protocol):
@@ -176,7 +176,7 @@ class Bound:
         options = target.options.changed(delivery=Delivery.AT_MOST_ONCE)
         from hutong.rpc.calling.stream_reader import read_stream
 
-        return read_stream(target.caller.transport, address, self.method, options, self.errors)
+        return read_stream(target.caller.transport, address, self.method, options, self.errors, target.lease)
 
     def _reference(self, protocol: type, address: Any) -> Proxy:
         return self.target.caller.reference(protocol, address, self.target.options)

@@ -22,9 +22,12 @@ BATCH_DEFAULT: Final = 64
 
 
 async def read_stream(
-    transport: Transport, address: str, method: MethodDescription, options: CallOptions, errors: Any
+    transport: Transport, address: str, method: MethodDescription, options: CallOptions, errors: Any, lease: object
 ) -> AsyncGenerator[Any, None]:
-    """The items of the stream at `address`. Raises what the service failed with, or a CallFailed."""
+    """The items of the stream at `address`. Raises what the service failed with, or a CallFailed.
+
+    `lease` is held until its end: the object that streams would be closed under the stream otherwise.
+    """
     asking = _Asking(transport, address, method, options)
     is_over = False
     try:

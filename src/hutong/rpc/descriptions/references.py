@@ -14,7 +14,7 @@ import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
 
 REFERENCES_PER_CALL_MAX: Final = 1_000
 """References in the arguments or in the result of one call."""
@@ -117,15 +117,20 @@ def mentions_service(kind: Any, is_service: IsService) -> bool:
     return is_service(kind) or any(mentions_service(one, is_service) for one in get_args(kind))
 
 
+def is_unguessable(address: Any) -> bool:
+    """Return True for the address of a reference, and False for that of an ordinary service."""
+    return type(address) is str and _UNGUESSABLE.fullmatch(address) is not None
+
+
 def checked_address(address: Any) -> str:
     """The address of a reference that a peer sent. Raises WrongReference.
 
     Only what cannot be guessed is taken: with the name of an ordinary service a caller could have the callee call that
     one in its place, with the callee's rights.
     """
-    if type(address) is not str or not _UNGUESSABLE.fullmatch(address):
+    if not is_unguessable(address):
         raise WrongReference("that is no reference")
-    return address
+    return cast("str", address)
 
 
 class Counted:

@@ -13,19 +13,16 @@ Knows no transport.
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from hutong.foundation.errors import LimitExceeded
 from hutong.foundation.waiting.table import Owner
 from hutong.rpc.call import RELEASE
 from hutong.rpc.calling.references import BLOCKS
-from hutong.rpc.descriptions.description import MethodDescription, describe
-from hutong.rpc.figures import MethodFigures
+from hutong.rpc.descriptions.description import describe
+from hutong.rpc.over_bus.releasing import UNCOUNTED, Released, releasing
 from hutong.rpc.over_bus.temporaries import BindingTemporaries, dispatcher_of
 from hutong.rpc.over_bus.temporary import Surroundings, Temporary
-from hutong.rpc.serving.dispatcher import Served
 from hutong.runtime.contexts.contexts import Context, ContextKind, current_context
 from hutong.runtime.runtime import Runtime
 
@@ -34,22 +31,6 @@ if TYPE_CHECKING:
 
 _Key = tuple[int, type]
 _Exported = tuple[Temporary, object]  # the object is kept: its id is the key
-
-
-_UNCOUNTED: Final = 1 << 40
-"""More references than ever come back."""
-
-
-class _Released(msgspec.Struct, forbid_unknown_fields=True):
-    count: Annotated[int, msgspec.Meta(ge=1, lt=_UNCOUNTED)]
-
-
-_RELEASING: Final = MethodDescription(RELEASE, (), _Released, None)
-
-
-def _release(returned: Callable[[Any], None]) -> Served:
-    """The method of every passed object with which its holder returns it."""
-    return Served(_RELEASING, returned, is_plain=True, chain=(), figures=MethodFigures(), has_references=False)
 
 
 class ReferenceContexts:
@@ -102,7 +83,7 @@ class Exports:
         Raises UsageError for an object that does not implement the Protocol, LimitExceeded.
         """
         # A call that may be sent twice may be received twice: what comes back cannot be counted against it.
-        references = _UNCOUNTED if is_repeated else 1
+        references = UNCOUNTED if is_repeated else 1
         with self._lock:
             # By identity: objects may be equal, or not hashable.
             found = self._exported.get((id(value), protocol))
@@ -120,7 +101,7 @@ class Exports:
             )
             # Before it can be found: a call that ends at once must not leave it unpinned for the next.
             temporary.pins, temporary.references = 1, references
-            dispatcher.served[RELEASE] = _release(partial(self._returned, temporary))
+            dispatcher.served[RELEASE] = releasing(partial(self._returned, temporary))
             temporary.open(self._references_max, is_tied=self._is_tied)
             self._exported[key] = (temporary, value)
         return temporary
@@ -131,7 +112,7 @@ class Exports:
             temporary.references -= not is_received
             temporary.unpin()
 
-    def _returned(self, temporary: Temporary, arguments: "_Released") -> None:
+    def _returned(self, temporary: Temporary, arguments: Released) -> None:
         with self._lock:
             temporary.returned(arguments.count)
 

@@ -10,11 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hutong.foundation.errors import UsageError
-from hutong.rpc.call import PROXY_ADDRESS, STREAM_ADDRESS, IncomingCall, Outcome
+from hutong.rpc.call import PROXY_ADDRESS, RELEASE, STREAM_ADDRESS, IncomingCall, Outcome
 from hutong.rpc.descriptions.description import MethodDescription, ResultKind, ServiceDescription, describe
 from hutong.rpc.descriptions.references import Counted, WrongReference
 from hutong.rpc.errors import DispatchFailed
 from hutong.rpc.over_bus.endpoint import PEER
+from hutong.rpc.over_bus.releasing import releasing
 from hutong.rpc.over_bus.temporary import ON_BUS, TEMPORARIES_MAX, Surroundings, Temporary
 from hutong.rpc.serving.dispatcher import Dispatcher
 from hutong.rpc.serving.implementation import invocations
@@ -94,6 +95,10 @@ class BindingTemporaries:
         )
         if isinstance(value, StreamSource):
             value.done_handler = temporary.close
+        else:
+            # Its address is sent once. A stream has `cancel`.
+            temporary.references = 1
+            dispatcher.served[RELEASE] = releasing(lambda released: temporary.returned(released.count))
         temporary.open(TEMPORARIES_MAX if owner is ON_BUS else call.references_max)
         self._open.add(temporary)
         return temporary

@@ -10,6 +10,7 @@ goes to the context's exception handler as well, unless it is a ServiceError.
 import asyncio
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import partial
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from msgspec import Struct
 
 from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError
 from hutong.rpc.call import CURRENT_CALL, Done, IncomingCall, Outcome
 from hutong.rpc.delivery_port import NEEDS_MEMORY
 from hutong.rpc.descriptions.conversion import to_builtins
@@ -202,9 +204,18 @@ class Execution(Struct, eq=False):
             # A fault of an interceptor: the implementation was not called, which this code tells the caller.
             if failure.code == FAULT_CODE and not isinstance(error, ServiceError):
                 failure = Failure(DISPATCH_CODE, failure.message, failure.debug_info)
+            if self.served.has_references:
+                self._drop_references()
             self.finish(Outcome(failure=failure))
         else:
             self.begin_execution()
+
+    def _drop_references(self) -> None:
+        """Report what a refused call has passed as dropped; its caller would keep it until it is idle."""
+        # Arguments that cannot be read have nothing to report.
+        with suppress(HutongError):
+            arguments = self.call.arguments(self.served.method.arguments_type)
+            self.dispatcher.receive_references(self.call, self.served.method, arguments)
 
     def begin_execution(self) -> None:
         """Execute it, unless it is remembered."""
