@@ -83,9 +83,8 @@ def test_altering_a_topic(hutong: Hutong) -> None:
 
 
 def test_wrong_topics_are_refused_with_the_brokers_words(hutong: Hutong) -> None:
-    hutong("topic", "create", "a b", code=76)
-    assert "The broker refused the topic a b" in hutong.err
     hutong("topic", "create", "bad-setting", "-c", "retention.msx=1", code=76)
+    assert "The broker refused the topic bad-setting" in hutong.err
     assert "retention.msx" in hutong.err
     hutong("topic", "delete", "nowhere", "--yes", code=66)
     hutong("consume", "nowhere", code=66)
