@@ -74,11 +74,15 @@ class Interrupted:
     def __init__(self, config: pytest.Config, scheduling: Any) -> None:
         self._config = config
         self._scheduling = scheduling
+        signal.signal(signal.SIGINT, self._interrupt)
+
+    def _interrupt(self, *_: object) -> None:
+        # `timeout` and `uv run` both pass the signal on: a second one would end pytest before its closing line.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
-        # `timeout` and `uv run` both pass the signal on: a second one would end pytest before its closing line.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is None:
             return
