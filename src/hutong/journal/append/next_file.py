@@ -22,6 +22,7 @@ from hutong.journal.resources import JournalPart, JournalResources
 from hutong.journal.settings import JournalSettings
 
 _PREPARE_FROM: Final = 0.5  # of the active segment: from here on the next one's file is made ready
+_FILL_PACE: Final = 2.5  # bytes filled for each byte written from there on: done when a tenth is left
 
 
 class PreparedFile(NamedTuple):
@@ -63,15 +64,20 @@ class NextFile(JournalPart):
         if active is None or self._is_preparing or self._is_stopped:
             return
         used_bytes = position - active.base_position
+        since_begin_bytes = used_bytes - _PREPARE_FROM * self._settings.segment_bytes
         # Early enough for the worker, late enough that a quiet journal reserves no second file.
-        if used_bytes < _PREPARE_FROM * self._settings.segment_bytes:
+        if since_begin_bytes < 0:
             return
         if self._prepared is None:
             disk, directory, settings = self._disk, self._segments.directory, self._settings
             recycled = self._recycled.take()
             self._is_preparing = True
             self._jobs.submit(lambda: prepare_file(disk, directory, settings, recycled), self._is_prepared)
-        elif used_bytes < self._flushes * self._settings.filling_flush_bytes_max:
+        elif (
+            used_bytes < self._flushes * self._settings.filling_flush_bytes_max
+            # In step with the writer: readers and flushes would wait for a burst of pieces.
+            and self._prepared.written_bytes < _FILL_PACE * since_begin_bytes
+        ):
             self._fill(self._prepared)
 
     def stop(self) -> None:

@@ -64,6 +64,14 @@ def test_the_file_is_filled_piece_by_piece_and_becomes_the_segment() -> None:
     check_all_is_there(stage)
 
 
+def test_the_filling_keeps_step_with_the_writer() -> None:
+    stage = begun()
+    for percent in range(50, 95):
+        write(stage, SMALL_VALUE, until=percent / 100)
+        written = stage.journal.position - SMALL.segment_bytes / 2
+        assert (stage.journal._parts.next_file.filled_pieces_total - 1) * PIECE <= 2.5 * written
+
+
 def test_large_flushes_fill_none() -> None:
     stage = begun(LARGE_VALUE)
     roll(stage, LARGE_VALUE)
