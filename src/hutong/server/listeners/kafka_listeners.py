@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hutong.broker.broker import Broker
 from hutong.broker.configs.network_configs import CONNECTIONS_MAX, connection_limits
@@ -28,17 +28,17 @@ from hutong.reactor.connections.handler import Peer
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.frames.framing import length_prefixed
 from hutong.reactor.memory.watch import MemoryWatch
-from hutong.security.certificate_principals import CertificatePrincipals
 from hutong.security.principals import Principal
 from hutong.server.broker.data import open_files
 from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Address, Settings
 from hutong.server.listeners.authenticators import Authenticators
 from hutong.server.listeners.binding import bound
-from hutong.server.listeners.certificate_configs import add_certificate_configs
-from hutong.server.listeners.certificates import Certificates
 from hutong.server.listeners.plans import ListenerPlan, OpenListener, planned
 from hutong.server.listeners.rules import client_auth_of
+
+if TYPE_CHECKING:
+    from hutong.server.listeners.certificates import Certificates
 
 _EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})
 _log = logging.getLogger("hutong.node")
@@ -68,10 +68,7 @@ class KafkaListeners:
         self._authenticators = authenticators
         self._plans = planned(settings.kafka)
         self._client_auth = client_auth_of(settings.tls, self._plans)
-        self.certificates: Certificates | None = None
-        if any(plan.protocol.has_tls for plan in self._plans):
-            self.certificates = Certificates(settings.tls, clock, wheel)
-        self._principals = CertificatePrincipals(settings.tls.principal_mapping_rules)
+        self.certificates = self._own_certificates() if any(plan.protocol.has_tls for plan in self._plans) else None
         self._acceptors: list[Acceptor] = []
         self._peer_ids = count(1)
         self._requests_total = dict.fromkeys(HANDLERS, 0)
@@ -87,6 +84,8 @@ class KafkaListeners:
         for plan in self._plans:
             await self._open(plan, broker, quotas)
         if self.certificates is not None:
+            from hutong.server.listeners.certificate_configs import add_certificate_configs
+
             add_certificate_configs(broker.admin.node_configs, self._settings.tls, self.certificates)
             self.certificates.watch()
 
@@ -97,7 +96,7 @@ class KafkaListeners:
     async def _open(self, plan: ListenerPlan, broker: Broker, quotas: ConnectionQuotas) -> None:
         listener = Listener(plan.name, plan.protocol, plan.address.host, plan.address.port)
         # With SASL its user is the principal, whatever certificate the client shows.
-        identify = self._identify if plan.protocol is SecurityProtocol.SSL else anonymous
+        identify = self._by_certificate() if plan.protocol is SecurityProtocol.SSL else anonymous
         dispatch = Dispatch(broker, listener, self._requests_total, identify=identify)
         acceptor = Acceptor(
             self._loop,
@@ -124,8 +123,17 @@ class KafkaListeners:
         dispatch.listener = replace(listener, host=shown.host, port=shown.port)
         self.opened.append(OpenListener(plan.name, plan.protocol, listens_at, shown))
 
-    def _identify(self, peer: Peer) -> Principal:
-        return self._principals.principal_of(peer.certificate_der)
+    def _own_certificates(self) -> "Certificates":
+        # Imported late: seven modules that only a node with TLS needs, a millisecond of its start for each.
+        from hutong.server.listeners.certificates import Certificates
+
+        return Certificates(self._settings.tls, self._clock, self._wheel)
+
+    def _by_certificate(self) -> Callable[[Peer], Principal]:
+        from hutong.security.certificate_principals import CertificatePrincipals
+
+        principals = CertificatePrincipals(self._settings.tls.principal_mapping_rules)
+        return lambda peer: principals.principal_of(peer.certificate_der)
 
     def _share_quotas(self, broker: Broker, names: Sequence[str]) -> ConnectionQuotas:
         """Bounds that all listeners share, which follow the configs."""

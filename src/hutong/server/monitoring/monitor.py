@@ -5,6 +5,7 @@ each figure is read between two steps of the loop.
 """
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock
 from hutong.reactor.accept.acceptor import Acceptor
@@ -12,7 +13,6 @@ from hutong.runtime.verticles import Verticle
 from hutong.server.configuration.sections.network import MetricsSettings
 from hutong.server.configuration.settings import Address
 from hutong.server.listeners.binding import bound
-from hutong.server.listeners.certificates import Certificates, certificates_of
 from hutong.server.monitoring.exposition import CONTENT_TYPE
 from hutong.server.monitoring.health import Health
 from hutong.server.monitoring.http import LIMITS, HeadFraming, MetricsCredentials, Pages, PageSource
@@ -20,6 +20,9 @@ from hutong.server.monitoring.metrics import exposition
 from hutong.server.monitoring.slices import SlicedPage
 from hutong.server.monitoring.sources import Sources
 from hutong.server.monitoring.survey.result import SurveyLimits
+
+if TYPE_CHECKING:
+    from hutong.server.listeners.certificates import Certificates
 
 
 class Monitor(Verticle):
@@ -53,7 +56,11 @@ class Monitor(Verticle):
         if address is None:
             return
         credentials = MetricsCredentials(settings.user, settings.password) if settings.password else None
-        self._certificates = certificates_of(settings, self._clock, self.context.home.wheel, self._reload_interval_ms)
+        if settings.tls_certificate is not None:
+            from hutong.server.listeners.certificates import certificates_of  # late: other starts are shorter
+
+            wheel = self.context.home.wheel
+            self._certificates = certificates_of(settings, self._clock, wheel, self._reload_interval_ms)
         tls = None
         if self._certificates is not None:
             tls = self._certificates.source()

@@ -22,7 +22,6 @@ from hutong.runtime.watch.blocked import BlockedThreads
 from hutong.runtime.watch.stalls import StallMonitor
 from hutong.scheduler.driver import FairExecutor
 from hutong.security.sasl.figures import SaslFigures
-from hutong.server.listeners.certificates import Certificates
 from hutong.transactions.driver import TransactionCoordinator
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from hutong.rpc.figures import MethodFigures
     from hutong.rpc.rpc import Rpc
     from hutong.runtime.runtime import Runtime, RuntimeFigures
+    from hutong.server.listeners.certificates import Certificates  # only a node with TLS needs it
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Sources:
     blocked: BlockedThreads | None = None
     broker: "Broker | None" = None
     sasl: SaslFigures | None = None
-    certificates: Certificates | None = None
+    certificates: "Certificates | None" = None
     deletion_clock: DeletionClock | None = None
     bridges: "dict[str, BridgeFigures]" = field(default_factory=dict)
     runtime: "Runtime | None" = None

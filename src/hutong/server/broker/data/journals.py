@@ -15,7 +15,6 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import CorruptData, DiskFull, StorageError, StorageShortage
 from hutong.journal.files.disk import Disk
 from hutong.journal.journal import Journal
-from hutong.journal.offline import OfflineJournal
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.threads.durable_writes import ring_offload
 from hutong.runtime.threads.offload import ThreadOffload
@@ -91,7 +90,7 @@ class NodeJournals:
         """The number of connections that leaves the journals enough open files."""
         return open_files.connections_max(self._files_max, open_files.open_now(), len(GROUPS), self._segments_open_max)
 
-    def _offline_journal(self, group: str, error: CorruptData, data_dir: DataDir) -> OfflineJournal:
+    def _offline_journal(self, group: str, error: CorruptData, data_dir: DataDir) -> Journal:
         """The stand-in for a corrupt partition group: it refuses, and all other groups are served."""
         _log.critical(
             "partition group %s is offline, all its partitions answer KAFKA_STORAGE_ERROR, and all others are served: "
@@ -99,6 +98,8 @@ class NodeJournals:
             group,
             error,
         )
+        from hutong.journal.offline import OfflineJournal  # late: no start needs it but one with damage
+
         environment, path = self._environment, data_dir.group_path(group)
         call_soon = environment.loop.call_soon
         return OfflineJournal(error, path, environment.clock, environment.wheel, self.settings_of(group), call_soon)
