@@ -29,6 +29,7 @@ from hutong.reactor.connections.channel import Held, PendingResponse
 from hutong.reactor.connections.handler import Handler, Peer
 from hutong.reactor.frames.framing import LengthPrefixedFraming
 from hutong.server.broker.broker_part import BrokerPart
+from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.configuration.loader import load
 from hutong.server.serving import node_of
 from hutong.testing.disks.memory import MemoryDisk
@@ -110,7 +111,7 @@ class FuzzedNode:
 
     async def _start(self) -> None:
         settings = load(None, {}, {**SETTINGS, "node.data_dir": str(Path(self._folder.name) / "data")}).settings
-        broker = BrokerPart(settings, disk=MemoryDisk(), gate=self._gate, is_embedded=True)
+        broker = BrokerPart(settings, ports=SystemPorts(disk=MemoryDisk()), gate=self._gate, is_embedded=True)
         self._node = node_of(broker)
         await self._node.start()
         await self._feed(_framed(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7))

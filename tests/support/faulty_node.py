@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hutong.cli.node import serve
 from hutong.foundation.errors import HutongError
 from hutong.journal.files.disk import RealDisk
+from hutong.server.broker.system_ports import SystemPorts
 from hutong.testing.disks.faults import DiskFault, FaultPlan
 from hutong.testing.disks.faulty import FaultyDisk
 
@@ -86,7 +87,7 @@ class Control:
 def main() -> int:
     control, *options = sys.argv[1:]
     try:
-        return serve.serve(options, FaultyDisk(RealDisk(), ControlledPlan(pathlib.Path(control))))
+        return serve.serve(options, SystemPorts(disk=FaultyDisk(RealDisk(), ControlledPlan(pathlib.Path(control)))))
     except HutongError as error:
         print(f"hutong: {error}", file=sys.stderr)
         return 1

@@ -11,6 +11,7 @@ from tests.support.exposition import ParsedFamily, parse
 
 from hutong.journal.files.disk import Disk
 from hutong.server.broker.broker_part import BrokerPart
+from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.composition import NodeAddresses
 from hutong.server.configuration.sections.network import KafkaSettings, MetricsSettings
 from hutong.server.configuration.sections.node import NodeSettings
@@ -35,7 +36,7 @@ async def monitored_node(
 ) -> AsyncIterator[NodeAddresses]:
     """A running node; the bounds are those of `[metrics]`, and other sections of its settings may be given whole."""
     chosen = dataclasses.replace(settings(tmp_path, bounds=bounds), **sections)
-    node = node_of(BrokerPart(chosen, disk=disk))
+    node = node_of(BrokerPart(chosen, ports=None if disk is None else SystemPorts(disk=disk)))
     try:
         yield await node.start()
     finally:

@@ -8,24 +8,26 @@ import signal
 from collections.abc import Callable
 
 from hutong.foundation.clock import SystemClock
-from hutong.journal.files.disk import Disk
 from hutong.server.broker.broker_part import BrokerPart
+from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.composition import ComposedNode, NodeAddresses, NodePart
 from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Settings
 
 
-async def serve_node(settings: Settings, *, ready: Callable[[NodeAddresses], None], disk: Disk | None = None) -> None:
+async def serve_node(
+    settings: Settings, *, ready: Callable[[NodeAddresses], None], ports: SystemPorts | None = None
+) -> None:
     """Run a node until SIGTERM or SIGINT, then stop it cleanly.
 
-    Its journals are on `disk`, or on this machine's. `ready` is called once clients are accepted. Raises UsageError
-    where the folder or the address cannot be used, and StorageError where the disk cannot.
+    It touches the machine through `ports`, if they are given. `ready` is called once clients are accepted. Raises
+    UsageError where the folder or the address cannot be used, and StorageError where the disk cannot.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    node = node_of(BrokerPart(settings, disk=disk))
+    node = node_of(BrokerPart(settings, ports=ports))
     try:
         ready(await node.start())
         await stop.wait()

@@ -9,6 +9,7 @@ from typing import Any
 
 from hutong.journal.files.disk import Disk
 from hutong.server.broker.broker_part import BrokerPart
+from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.configuration.sections.network import KafkaSettings
 from hutong.server.configuration.sections.node import NodeSettings
 from hutong.server.configuration.settings import Address, Settings
@@ -107,7 +108,7 @@ async def running_node(
         node=NodeSettings(data_dir=data_dir),
         kafka=KafkaSettings(listen=Address("127.0.0.1", 0)),
     )
-    node = node_of(BrokerPart(settings, disk=disk))
+    node = node_of(BrokerPart(settings, ports=None if disk is None else SystemPorts(disk=disk)))
     try:
         yield (await node.start()).kafka
     finally:

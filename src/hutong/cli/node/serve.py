@@ -19,7 +19,7 @@ from hutong.server.configuration.loader import load
 from hutong.server.configuration.settings import Address, Settings
 
 if TYPE_CHECKING:
-    from hutong.journal.files.disk import Disk
+    from hutong.server.broker.system_ports import SystemPorts
     from hutong.server.composition import NodeAddresses
 
 SWITCH_INTERVAL_S = 0.0005
@@ -40,12 +40,11 @@ DIRECT_FLAGS = {  # option of the command -> the setting it is short for
 }
 
 
-def serve(arguments: Sequence[str], disk: "Disk | None" = None) -> int:
+def serve(arguments: Sequence[str], ports: "SystemPorts | None" = None) -> int:
     """Run a node with these command-line arguments; returns the exit code once it has stopped cleanly.
 
-    Its journals are on `disk`, this machine's unless another is given. Prints one line on standard output when clients
-    are accepted. Raises UsageError for a wrong option, setting or path, and StorageError where the data folder cannot
-    be used.
+    It touches this machine, unless `ports` are others. Prints one line on standard output when clients are accepted.
+    Raises UsageError for a wrong option, setting or path, and StorageError where the data folder cannot be used.
     """
     try:
         options = _parser().parse_args(arguments)
@@ -56,7 +55,7 @@ def serve(arguments: Sequence[str], disk: "Disk | None" = None) -> int:
         raise UsageError(
             "--bridge-permit opens no bridge; add --tcp-bridge HOST:PORT or --sockjs HOST:PORT.", ExitCode.USAGE
         )
-    _run(settings, as_json=options.json, disk=disk)
+    _run(settings, as_json=options.json, ports=ports)
     return 0
 
 
@@ -147,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(settings: Settings, *, as_json: bool, disk: "Disk | None") -> None:
+def _run(settings: Settings, *, as_json: bool, ports: "SystemPorts | None") -> None:
     import asyncio
     import logging
 
@@ -173,4 +172,4 @@ def _run(settings: Settings, *, as_json: bool, disk: "Disk | None") -> None:
         print(ready_line(listeners, os.getpid(), as_json=as_json), flush=True)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve_node(settings, ready=ready, disk=disk))
+        runner.run(serve_node(settings, ready=ready, ports=ports))

@@ -49,19 +49,22 @@ class Acceptor:
         memory: MemoryWatch | None = None,
         figures: ReactorFigures | None = None,
         peer_ids: Iterator[int] | None = None,
+        open_socket: Callable[[int, int, int], socket.socket] = socket.socket,
     ) -> None:
         """`framing` makes the framing of one connection from its frame limit in bytes.
 
         With `quotas`, which know this acceptor by its name, the bounds of connections in `limits` do not count.
         `memory` watches what the connections hold, together with those of other acceptors; without one this acceptor
         has its own, with the bound of its limits. `figures` may be those of several acceptors together. Acceptors with
-        one handler behind them share `peer_ids`: it may keep state by the number of a peer.
+        one handler behind them share `peer_ids`: it may keep state by the number of a peer. `open_socket` makes those
+        that listen.
         """
         self.limits = limits or ReactorLimits()
         self.figures = figures or ReactorFigures()
         self.figures.queue.requests_max = self.limits.queued_requests_max or UNBOUNDED
         self.figures.queue.bytes_max = self.limits.queued_bytes_max or UNBOUNDED
         self._loop = loop
+        self._open_socket = open_socket
         self._peer_ids = peer_ids or count(1)
         self._open = OpenConnections(clock, wheel)
         self.memory = memory or MemoryWatch(self.limits.memory_bytes_max, loop, clock, wheel)
@@ -102,7 +105,7 @@ class Acceptor:
         bound: list[tuple[str, int]] = []
         # `localhost` resolves to IPv4 and IPv6; some resolvers return an address twice.
         for family, kind, number, _, address in dict.fromkeys(found):
-            listener = socket.socket(family, kind, number)
+            listener = self._open_socket(family, kind, number)
             try:
                 # Inherited by the sockets accepted.
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

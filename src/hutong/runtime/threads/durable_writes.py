@@ -13,7 +13,7 @@ import errno
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from hutong.runtime.threads.offload import ThreadOffload
+from hutong.runtime.threads.offload import ClosableOffload
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -57,7 +57,7 @@ class Ring(Protocol):
 class RingOffload:
     """An offload whose durable writes go through a ring where that is possible, and all other work to threads."""
 
-    def __init__(self, make_ring: Callable[[], Ring], threads: ThreadOffload) -> None:
+    def __init__(self, make_ring: Callable[[], Ring], threads: ClosableOffload) -> None:
         """`make_ring` raises OSError where there is none to have."""
         self._make_ring: Callable[[], Ring] | None = make_ring  # None once it was called
         self._ring: Ring | None = None
@@ -100,7 +100,7 @@ class RingOffload:
         then(outcome)
 
 
-def ring_offload(loop: asyncio.AbstractEventLoop, threads: ThreadOffload) -> RingOffload:
+def ring_offload(loop: asyncio.AbstractEventLoop, threads: ClosableOffload) -> RingOffload:
     """Put a ring before the threads, where the kernel has one to give."""
 
     def make_ring() -> Ring:

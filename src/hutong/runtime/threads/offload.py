@@ -27,6 +27,14 @@ class Offload(Protocol):
         ...
 
 
+class ClosableOffload(Offload, Protocol):
+    """Workers that one owner closes."""
+
+    def close(self) -> None:
+        """Finish what was submitted, then end the workers. Blocks."""
+        ...
+
+
 class ThreadOffload:
     """Worker threads named `name-0`, `name-1`..., each started when it is first needed, that live until `close`."""
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hutong.broker.kafka import HANDLERS
-from hutong.journal.files.disk import Disk, RealDisk
 from hutong.server.broker.broker_verticle import BrokerVerticle
 from hutong.server.broker.preload import Preload
+from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.composition import ComposedNode, NodePart
 from hutong.server.configuration.settings import Settings
 from hutong.server.listeners.exposure import check_broker
@@ -23,20 +23,23 @@ if TYPE_CHECKING:
 
 
 class BrokerPart(NodePart):
-    """Serves Kafka clients. `users` get these passwords, by name, before anybody can connect."""
+    """Serves Kafka clients, on this machine unless `ports` are others.
+
+    `users` get these passwords, by name, before anybody can connect.
+    """
 
     def __init__(
         self,
         settings: Settings,
         *,
-        disk: Disk | None = None,
+        ports: SystemPorts | None = None,
         gate: "ConnectionGate | None" = None,
         users: Mapping[str, str] | None = None,
         is_embedded: bool = False,
     ) -> None:
         self.settings = settings
-        self.monitor = MonitorPart(settings)
-        self._disk = disk or RealDisk()
+        self._ports = ports or SystemPorts()
+        self.monitor = MonitorPart(settings, self._ports.processor_us)
         self._gate = gate
         self._users = users
         self._is_embedded = is_embedded
@@ -50,7 +53,7 @@ class BrokerPart(NodePart):
         clock = node.runtime.clock
         self._preload = Preload(HANDLERS, clock, node.runtime.wheel)
         await self.monitor.open(node)
-        broker = BrokerVerticle(self.settings, self._disk, clock, self.monitor.sources, self._gate, self._users)
+        broker = BrokerVerticle(self.settings, self._ports, clock, self.monitor.sources, self._gate, self._users)
         if self.settings.kafka.tracing:
             broker.tracer = node.tracing().requests
         await node.deploy("broker", broker)

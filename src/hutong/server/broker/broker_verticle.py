@@ -8,8 +8,6 @@ mark. One close hook does that, also after a start that failed half way.
 Everything happens on the loop of the verticle's context. Decides nothing.
 """
 
-import os
-import shutil
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -34,10 +32,9 @@ from hutong.broker.topics.topic_config import effective
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import OwnerGone
 from hutong.foundation.waiting.table import WaitTable
-from hutong.journal.files.disk import Disk
 from hutong.reactor.accept.gate import ConnectionGate
 from hutong.runtime.verticles import Verticle
-from hutong.server.broker.data.data_dir import DataDir
+from hutong.server.broker.data.data_dir import DataFolder
 from hutong.server.broker.data.journals import NodeJournals
 from hutong.server.broker.data.upkeep import Upkeep
 from hutong.server.broker.data.users import put_users
@@ -45,6 +42,7 @@ from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.broker.group_coordinators import GroupCoordinators, group_configs, open_groups
 from hutong.server.broker.request_queues import RequestQueues
 from hutong.server.broker.share_coordinators import ShareGroupParts, open_share_groups
+from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Settings
 from hutong.server.listeners.authenticators import Authenticators
@@ -61,8 +59,8 @@ _PRODUCER_ID_WAITS_MAX: Final = 10_000
 class BrokerVerticle(Verticle):
     """Topics, groups and journals of one node. Once it has started, `listeners` are open for clients.
 
-    Its journals are on `disk`; they and all other figures are added to `sources`. Its start raises UsageError where the
-    folder or the address cannot be used, and StorageError where the disk cannot.
+    It touches the machine through `ports`. Its journals and all other figures are added to `sources`. Its start raises
+    UsageError where the folder or the address cannot be used, and StorageError where the disk cannot.
     """
 
     listeners: tuple[OpenListener, ...]
@@ -70,7 +68,7 @@ class BrokerVerticle(Verticle):
     def __init__(
         self,
         settings: Settings,
-        disk: Disk,
+        ports: SystemPorts,
         clock: Clock,
         sources: Sources,
         gate: ConnectionGate | None = None,
@@ -78,15 +76,15 @@ class BrokerVerticle(Verticle):
     ) -> None:
         """`users` get these passwords, by name, before anybody can connect."""
         self._settings = settings
-        self._disk = disk
+        self._ports = ports
         self._clock = clock
         self._sources = sources
         self._gate = gate
         self._users = dict(users or {})
-        self._admin = AdminState(settings.node.id, translate.topic_defaults(settings), os.urandom)
+        self._admin = AdminState(settings.node.id, translate.topic_defaults(settings), ports.random_bytes)
         self.tracer: RequestTracer | None = None  # set before the start, where requests are traced
         # Each is None until the start has come so far; a start that fails ends with what there is.
-        self._data_dir: DataDir | None = None
+        self._data_dir: DataFolder | None = None
         self._upkeep: Upkeep | None = None
         self._groups: GroupCoordinators | None = None
         self._share: ShareGroupParts | None = None
@@ -97,11 +95,13 @@ class BrokerVerticle(Verticle):
     async def start(self) -> None:
         """Recover, replay, accept clients."""
         home = self.context.home
-        self._environment = BrokerEnvironment(self._settings, self.context.loop, home.wheel, self._clock, self._sources)
-        self._journals = NodeJournals(self._environment, self._disk)
+        self._environment = BrokerEnvironment(
+            self._settings, self.context.loop, home.wheel, self._clock, self._sources, self._ports
+        )
+        self._journals = NodeJournals(self._environment)
         self._queues = RequestQueues(self._environment, self._journals.device)
         self.context.add_close_hook(self._end)  # before anything is opened, so that a failed start closes it again
-        self._data_dir = DataDir(self._settings.node.data_dir, os.urandom)
+        self._data_dir = self._ports.open_folder(self._settings.node.data_dir, self._ports.random_bytes)
         self._upkeep = Upkeep(self._environment, self._data_dir)
         self._deletion_ms = self._upkeep.deletion_clock.now_ms
         await self._journals.open(self._data_dir, self._deletion_ms)
@@ -138,7 +138,7 @@ class BrokerVerticle(Verticle):
             long_requests=queues.long_requests,
             disk_reads=queues.disk_reads,
             read_actors=read_actors,
-            storage=_storage(self._data_dir),
+            storage=_storage(self._data_dir, self._ports),
             admin=self._admin,
             request_times=translate.request_times(settings),
             meter=Meter(self._admin.quotas, self._clock, queues.throttled, translate.quota_window_ms(settings)),
@@ -175,7 +175,9 @@ class BrokerVerticle(Verticle):
         """Replay the catalogue's log: topics, producer ids, and settings that were altered while a node ran."""
         wheel = self._environment.wheel
         creations: WaitTable[Topic] = WaitTable("topic_creations", wheel, _CREATIONS_MAX)
-        topics = Topics(self._sources.journals, translate.topic_defaults(self._settings), os.urandom, creations)
+        topics = Topics(
+            self._sources.journals, translate.topic_defaults(self._settings), self._ports.random_bytes, creations
+        )
         producer_ids = ProducerIds(WaitTable("producer_ids", wheel, _PRODUCER_ID_WAITS_MAX))
         state = self._state_topic(METADATA_TOPIC, METADATA_GROUP, topics)
 
@@ -259,12 +261,19 @@ class BrokerVerticle(Verticle):
 
     async def _listen(self, broker: Broker) -> None:
         loop, settings, wheel, sources = self.context.loop, self._settings, self._environment.wheel, self._sources
-        self._authenticators = Authenticators(settings, self._admin.scram, loop, wheel, self._clock)
+        self._authenticators = Authenticators(settings, self._admin.scram, loop, wheel, self._clock, self._ports)
         sources.sasl = self._authenticators.figures
         sources.waits |= self._authenticators.waits
         connections_max = self._journals.connections_max()
         self._listeners = KafkaListeners(
-            loop, settings, self._clock, wheel, self._gate, self._authenticators, connections_max
+            loop,
+            settings,
+            self._clock,
+            wheel,
+            self._gate,
+            self._authenticators,
+            connections_max,
+            self._ports.open_socket,
         )
         sources.memory = self._listeners.memory
         sources.certificates = self._listeners.certificates
@@ -277,9 +286,5 @@ class BrokerVerticle(Verticle):
         sources.acceptors = self._listeners.acceptors
 
 
-def _storage(data_dir: DataDir) -> NodeStorage:
-    def volume_bytes() -> tuple[int, int]:
-        volume = shutil.disk_usage(data_dir.path)
-        return volume.total, volume.free
-
-    return NodeStorage(str(data_dir.path.absolute()), volume_bytes)
+def _storage(data_dir: DataFolder, ports: SystemPorts) -> NodeStorage:
+    return NodeStorage(str(data_dir.path.absolute()), lambda: ports.volume_bytes(data_dir.path))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
+from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.configuration.settings import Settings
 from hutong.server.monitoring.sources import Sources
 
@@ -18,3 +19,4 @@ class BrokerEnvironment:
     wheel: TimerWheel
     clock: Clock
     sources: Sources
+    ports: SystemPorts

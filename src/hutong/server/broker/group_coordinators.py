@@ -5,7 +5,6 @@ assigns start first, because an id that has records of theirs is theirs. Classic
 offsets.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -64,6 +63,7 @@ async def open_groups(
 ) -> GroupCoordinators:
     """Replay all groups, and start their coordinators. Raises CorruptData."""
     settings, clock, wheel = environment.settings, environment.clock, environment.wheel
+    random_bytes = environment.ports.random_bytes
     group_settings = translate.group_settings(settings)
     directory = GroupDirectory(group_settings.groups_max)
     offsets = OffsetCoordinator(
@@ -76,13 +76,13 @@ async def open_groups(
         deletion_ms=deletion_ms,
     )
     classic = GroupCoordinator(
-        clock=clock, timers=wheel, state=state, random_bytes=os.urandom, directory=directory, offsets=offsets
+        clock=clock, timers=wheel, state=state, random_bytes=random_bytes, directory=directory, offsets=offsets
     )
     consumer = ConsumerGroupCoordinator(
         clock=clock,
         timers=wheel,
         state=state,
-        random_bytes=os.urandom,
+        random_bytes=random_bytes,
         directory=directory,
         offsets=offsets,
         classic=classic,

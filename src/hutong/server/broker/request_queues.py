@@ -4,7 +4,6 @@ Strategy: each kind of work has threads of its own. Decompressed batches are bou
 so disk work may not use those threads, nor they the disk's.
 """
 
-import os
 from typing import Final
 
 from hutong.broker.dispatch.long_requests import LONG_BYTES_MAX, FinishedRequest, LongRequests
@@ -14,7 +13,6 @@ from hutong.broker.produce.examinations import WORKERS as EXAMINERS
 from hutong.broker.produce.examinations import Examinations, Outcome
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.table import WaitTable
-from hutong.runtime.threads.offload import ThreadOffload
 from hutong.runtime.threads.precedence import Precedence
 from hutong.scheduler.driver import FairExecutor
 from hutong.scheduler.machine import Scheduler
@@ -31,8 +29,9 @@ class RequestQueues:
 
     def __init__(self, environment: BrokerEnvironment, device: Precedence) -> None:
         settings, clock, loop, wheel = environment.settings, environment.clock, environment.loop, environment.wheel
-        examiner_threads = ThreadOffload(loop, EXAMINERS, "hutong-examiner")
-        codec_thread = ThreadOffload(loop, 1, "hutong-codec")
+        make_offload = environment.ports.make_offload
+        examiner_threads = make_offload(loop, EXAMINERS, "hutong-examiner")
+        codec_thread = make_offload(loop, 1, "hutong-codec")
         self._offloads = (examiner_threads, codec_thread)
         self.fetches: WaitTable[None] = WaitTable("fetches", wheel, _FETCHES_MAX)
         reads: WaitTable[list[memoryview]] = WaitTable("cold_reads", wheel, _DISK_READS_MAX)
@@ -51,7 +50,7 @@ class RequestQueues:
         self.long_requests = LongRequests(dividing, codec_thread, clock)
         self.held_producers: WaitTable[None] = WaitTable("held_producers", wheel, HELD_MAX)
         self.throttled: WaitTable[None] = WaitTable("throttled", wheel, HELD_MAX)
-        self.fetch_sessions = FetchSessions(settings.fetch.session_slots, os.urandom)
+        self.fetch_sessions = FetchSessions(settings.fetch.session_slots, environment.ports.random_bytes)
         sources = environment.sources
         for table in (self.fetches, reads, examined, long_requests, self.held_producers, self.throttled):
             sources.waits[table.name] = table

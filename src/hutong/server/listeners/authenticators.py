@@ -8,7 +8,6 @@ Decides nothing: `broker/authentication/exchange.py` carries out what `security/
 
 import asyncio
 import base64
-import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -23,13 +22,13 @@ from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.connections.handler import Handler
-from hutong.runtime.threads.offload import ThreadOffload
 from hutong.security.sasl import plain
 from hutong.security.sasl.figures import SaslFigures
 from hutong.security.sasl.guesses import Guesses
 from hutong.security.sasl.machine import Exchange, Rules
 from hutong.security.sasl.scram import ScramExchange
 from hutong.security.sasl.scram_credentials import MECHANISM_NAMES, Mechanism
+from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.configuration.sections.facts import INT64_MAX
 from hutong.server.configuration.settings import Settings
 from hutong.server.listeners.plans import planned
@@ -44,7 +43,13 @@ class Authenticators:
     """Of one node. `before` each listener with SASL; `close` once none is left."""
 
     def __init__(
-        self, settings: Settings, users: ScramUsers, loop: asyncio.AbstractEventLoop, wheel: TimerWheel, clock: Clock
+        self,
+        settings: Settings,
+        users: ScramUsers,
+        loop: asyncio.AbstractEventLoop,
+        wheel: TimerWheel,
+        clock: Clock,
+        ports: SystemPorts,
     ) -> None:
         """Raises UsageError for mechanisms that are wrong."""
         section = settings.sasl
@@ -53,7 +58,7 @@ class Authenticators:
         self._users = users
         self._clock = clock
         self._session_ms = section.connections_max_reauth_ms
-        exchanges = _exchanges(users)
+        exchanges = _exchanges(users, ports.random_bytes)
         self._rules = {
             name: Rules({each: exchanges[each] for each in mechanisms}, self._session_ms)
             for name, mechanisms in mechanisms_of(section, planned(settings.kafka)).items()
@@ -63,7 +68,7 @@ class Authenticators:
             deadline_ms=section.authentication_timeout_ms,
             failure_delay_ms=section.failed_authentication_delay_ms,
         )
-        self._workers = ThreadOffload(loop, 1, "hutong-password", _CHECKS_MAX)
+        self._workers = ports.make_offload(loop, 1, "hutong-password", _CHECKS_MAX)
         self._waits = AuthenticationWaits(
             deadlines=WaitTable("authentications", wheel, _CONNECTIONS_MAX),
             delays=WaitTable("failed_authentications", wheel, _CONNECTIONS_MAX),
@@ -123,12 +128,12 @@ class Authenticators:
         self._workers.close()
 
 
-def _exchanges(users: ScramUsers) -> dict[str, Callable[[], Exchange]]:
+def _exchanges(users: ScramUsers, random_bytes: Callable[[int], bytes]) -> dict[str, Callable[[], Exchange]]:
     known: dict[str, Callable[[], Exchange]] = {plain.NAME: plain.PlainExchange}
     for name, mechanism in MECHANISM_NAMES.items():
-        known[name] = partial(_scram, mechanism, users)
+        known[name] = partial(_scram, mechanism, users, random_bytes)
     return known
 
 
-def _scram(mechanism: Mechanism, users: ScramUsers) -> ScramExchange:
-    return ScramExchange(mechanism, users, base64.urlsafe_b64encode(os.urandom(_NONCE_BYTES)).decode())
+def _scram(mechanism: Mechanism, users: ScramUsers, random_bytes: Callable[[int], bytes]) -> ScramExchange:
+    return ScramExchange(mechanism, users, base64.urlsafe_b64encode(random_bytes(_NONCE_BYTES)).decode())

@@ -56,9 +56,11 @@ class KafkaListeners:
         gate: ConnectionGate | None,
         authenticators: Authenticators,
         connections_max: int,
+        open_socket: Callable[[int, int, int], socket.socket],
     ) -> None:
         """`connections_max` is bounded by the process's open files, above the settings."""
         self._connections_max = connections_max
+        self._open_socket = open_socket
         self._loop = loop
         self._settings = settings
         self._clock = clock
@@ -111,6 +113,7 @@ class KafkaListeners:
             memory=self._memory,
             figures=self.figures,
             peer_ids=self._peer_ids,
+            open_socket=self._open_socket,
         )
         self._acceptors.append(acceptor)
         tls = None

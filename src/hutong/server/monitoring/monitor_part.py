@@ -4,8 +4,10 @@ Decides nothing.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hutong.foundation.clock import thread_processor_us
 from hutong.runtime.loops.collector import Collector
 from hutong.runtime.watch.stalls import StallMonitor
 from hutong.server.composition import ComposedNode, NodePart
@@ -26,8 +28,10 @@ class MonitorPart(NodePart):
     collector: Collector
     sources: Sources
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, processor_us: Callable[[], int] = thread_processor_us) -> None:
+        """`processor_us` returns the processor time of the loop's thread."""
         self._settings = settings
+        self._processor_us = processor_us
 
     def check(self) -> None:
         check_metrics(self._settings)
@@ -37,7 +41,9 @@ class MonitorPart(NodePart):
         self._node = node
         runtime, clock = node.runtime, node.runtime.clock
         self.collector = Collector(clock, runtime.wheel, self._requests_total)
-        self.stalls = StallMonitor(asyncio.get_running_loop(), clock, checked=self.collector.check)
+        self.stalls = StallMonitor(
+            asyncio.get_running_loop(), clock, processor_us=self._processor_us, checked=self.collector.check
+        )
         self.sources = Sources(
             {},
             self.stalls,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from hutong.foundation.clock import SystemClock
 from hutong.journal.files.disk import Disk
 from hutong.server.broker.broker_part import BrokerPart
+from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.configuration.settings import Settings
 from hutong.server.serving import node_of
 from hutong.testing.disks.mortal import MortalDisk
@@ -40,7 +41,7 @@ class Life:
         self._network = network
         self._disk = MortalDisk(disk)
         self.has_bridges = settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None
-        broker = BrokerPart(settings, disk=self._disk, gate=network, users=users, is_embedded=True)
+        broker = BrokerPart(settings, ports=SystemPorts(disk=self._disk), gate=network, users=users, is_embedded=True)
         self._node = node_of(broker)
         self._loopback: Loopback | None = None
 

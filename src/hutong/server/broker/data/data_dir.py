@@ -17,7 +17,7 @@ import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from hutong.foundation.errors import ExitCode, UsageError
 
@@ -29,8 +29,35 @@ _FOLDER_MODE: Final = 0o700
 _FILE_MODE: Final = 0o600
 
 
+class DataFolder(Protocol):
+    """A node's folder, which it alone uses until `close`."""
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def cluster_id(self) -> str: ...
+
+    @property
+    def last_used_ms(self) -> int:
+        """The time of the last use that a node noted, or else the time at which the folder was made."""
+        ...
+
+    def note_use(self, now_ms: int) -> None:
+        """Note a use at that time. If the disk refuses, a later start holds deletions back for longer."""
+        ...
+
+    def group_path(self, group: str) -> Path:
+        """The folder of a partition group's journal."""
+        ...
+
+    def close(self) -> None:
+        """Let another node use it."""
+        ...
+
+
 class DataDir:
-    """An open, locked data folder."""
+    """An open, locked data folder of this machine: see `DataFolder`."""
 
     def __init__(self, path: Path, random_bytes: Callable[[int], bytes]) -> None:
         """Create it where it is missing, lock it and read its mark. Raises UsageError."""
@@ -51,20 +78,16 @@ class DataDir:
 
     @property
     def last_used_ms(self) -> int:
-        """The time of the last use that a node noted, or else the time at which the folder was made."""
         return os.fstat(self._locks[0]).st_mtime_ns // 1_000_000
 
     def note_use(self, now_ms: int) -> None:
-        """Note a use at that time. If the disk refuses, a later start holds deletions back for longer."""
         with contextlib.suppress(OSError):
             os.utime(self._locks[0], ns=(now_ms * 1_000_000, now_ms * 1_000_000))
 
     def group_path(self, group: str) -> Path:
-        """The folder of a partition group's journal."""
         return self.path / "groups" / group
 
     def close(self) -> None:
-        """Give the locks back."""
         while self._locks:
             os.close(self._locks.pop())
 

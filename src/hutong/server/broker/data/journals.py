@@ -13,14 +13,12 @@ from typing import Final
 from hutong.broker.topics.lifetimes import DATA_GROUPS, STATE_GROUPS
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import CorruptData, DiskFull, StorageError, StorageShortage
-from hutong.journal.files.disk import Disk
 from hutong.journal.journal import Journal
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.threads.durable_writes import ring_offload
-from hutong.runtime.threads.offload import ThreadOffload
 from hutong.runtime.threads.precedence import Precedence
 from hutong.server.broker.data import open_files
-from hutong.server.broker.data.data_dir import DataDir
+from hutong.server.broker.data.data_dir import DataFolder
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.configuration import translate
 
@@ -32,25 +30,25 @@ _log = logging.getLogger("hutong.node")
 class NodeJournals:
     """Opens the journals into `sources.journals`. `offload` has the threads for all other work on files."""
 
-    def __init__(self, environment: BrokerEnvironment, disk: Disk) -> None:
+    def __init__(self, environment: BrokerEnvironment) -> None:
         loop, workers = environment.loop, environment.settings.node.worker_threads
         self._environment = environment
-        self._disk = disk
         self._journals = environment.sources.journals
         self._files_max = open_files.limit()
         wanted = JournalSettings().segments_open_max
         self._segments_open_max = open_files.segments_open_max(self._files_max, len(GROUPS), wanted)
         self.device = Precedence(environment.clock, environment.wheel, workers)
-        self.offload = ThreadOffload(loop, workers, "hutong-disk")
-        self._reads = {group: ThreadOffload(loop, workers, f"hutong-reader-{group}") for group in GROUPS}
-        threads = {group: ThreadOffload(loop, 1, f"hutong-flush-{group}") for group in GROUPS}
+        make_offload = environment.ports.make_offload
+        self.offload = make_offload(loop, workers, "hutong-disk")
+        self._reads = {group: make_offload(loop, workers, f"hutong-reader-{group}") for group in GROUPS}
+        threads = {group: make_offload(loop, 1, f"hutong-flush-{group}") for group in GROUPS}
         # A kernel's fault in io_uring must not stop a node: threads alone do the same.
         is_ring_allowed = environment.settings.log.io_uring
         self._flushes = {
             group: ring_offload(loop, each) if is_ring_allowed else each for group, each in threads.items()
         }
 
-    async def open(self, data_dir: DataDir, deletion_ms: Callable[[], int]) -> None:
+    async def open(self, data_dir: DataFolder, deletion_ms: Callable[[], int]) -> None:
         """Recover every partition group. Raises CorruptData for a group without which no answer would be right."""
         opened = await asyncio.gather(
             *(self._open_journal(data_dir, group, deletion_ms) for group in GROUPS), return_exceptions=True
@@ -90,7 +88,7 @@ class NodeJournals:
         """The number of connections that leaves the journals enough open files."""
         return open_files.connections_max(self._files_max, open_files.open_now(), len(GROUPS), self._segments_open_max)
 
-    def _offline_journal(self, group: str, error: CorruptData, data_dir: DataDir) -> Journal:
+    def _offline_journal(self, group: str, error: CorruptData, data_dir: DataFolder) -> Journal:
         """The stand-in for a corrupt partition group: it refuses, and all other groups are served."""
         _log.critical(
             "partition group %s is offline, all its partitions answer KAFKA_STORAGE_ERROR, and all others are served: "
@@ -104,10 +102,10 @@ class NodeJournals:
         call_soon = environment.loop.call_soon
         return OfflineJournal(error, path, environment.clock, environment.wheel, self.settings_of(group), call_soon)
 
-    async def _open_journal(self, data_dir: DataDir, group: str, deletion_ms: Callable[[], int]) -> Journal:
+    async def _open_journal(self, data_dir: DataFolder, group: str, deletion_ms: Callable[[], int]) -> Journal:
         journal = await Journal.open(
             data_dir.group_path(group),
-            disk=self._disk,
+            disk=self._environment.ports.disk,
             offload=self.offload,
             read_offload=self.device.behind(self._reads[group]),
             flush_offload=self.device.first(self._flushes[group]),

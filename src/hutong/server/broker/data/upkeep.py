@@ -14,7 +14,7 @@ from hutong.broker.topics.retention import Compaction, Retention
 from hutong.broker.topics.segment_roller import SegmentRoller
 from hutong.foundation.deletion_clock import DeletionClock
 from hutong.foundation.timers import Timer
-from hutong.server.broker.data.data_dir import DataDir
+from hutong.server.broker.data.data_dir import DataFolder
 from hutong.server.broker.data.journals import NodeJournals
 from hutong.server.broker.environment import BrokerEnvironment
 
@@ -25,7 +25,7 @@ _log = logging.getLogger("hutong.node")
 class Upkeep:
     """`deletion_clock` runs from the start; `start` begins the rest once the topics are known."""
 
-    def __init__(self, environment: BrokerEnvironment, data_dir: DataDir) -> None:
+    def __init__(self, environment: BrokerEnvironment, data_dir: DataFolder) -> None:
         self._environment = environment
         self._data_dir = data_dir
         hold_ms = environment.settings.log.clock_jump_hold_ms

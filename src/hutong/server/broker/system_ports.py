@@ -1,0 +1,49 @@
+"""The ports through which a broker touches its machine: disk, folder, listening sockets, threads and chance.
+
+The loop and the clock are the runtime's. A simulator replaces all of these, and nothing else of a node.
+"""
+
+import os
+import shutil
+import socket
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from hutong.foundation.clock import thread_processor_us
+from hutong.journal.files.disk import Disk, RealDisk
+from hutong.runtime.threads.offload import ClosableOffload, ThreadOffload
+from hutong.runtime.threads.pools import PENDING_WORK_MAX
+from hutong.server.broker.data.data_dir import DataDir, DataFolder
+
+RandomBytes = Callable[[int], bytes]
+
+
+class MakeOffload(Protocol):
+    """Makes workers whose results come back on `loop`."""
+
+    def __call__(
+        self, loop: AbstractEventLoop, workers: int, name: str, pending_max: int = PENDING_WORK_MAX
+    ) -> ClosableOffload: ...
+
+
+def _volume_bytes(path: Path) -> tuple[int, int]:
+    volume = shutil.disk_usage(path)
+    return volume.total, volume.free
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPorts:
+    """By default those of this machine."""
+
+    disk: Disk = field(default_factory=RealDisk)
+    open_folder: Callable[[Path, RandomBytes], DataFolder] = DataDir
+    open_socket: Callable[[int, int, int], socket.socket] = (
+        socket.socket
+    )  # by family, kind and protocol; it will listen
+    make_offload: MakeOffload = ThreadOffload
+    random_bytes: RandomBytes = os.urandom
+    processor_us: Callable[[], int] = thread_processor_us  # of the loop's thread
+    volume_bytes: Callable[[Path], tuple[int, int]] = _volume_bytes  # total and free
