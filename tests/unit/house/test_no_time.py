@@ -41,6 +41,7 @@ SLEEPERS = {
     "unit/rpc/scenes.py": "the same, where a timer is waited for",
     "unit/rpc/test_bindings.py": "a blocking method; a task that is cancelled",
     "unit/runtime/contexts/test_workers.py": "sleeping on a worker is what is tested",
+    "unit/testing/simulation/test_loop.py": "in virtual time, which takes none",
 }
 
 

@@ -213,7 +213,7 @@ class SimDisk:
 
     def free_bytes(self, path: Path) -> int:
         self._strike("free_bytes", path)
-        return 2**40 if self.capacity_bytes is None else max(0, self.capacity_bytes - self._used_bytes())
+        return 2**40 if self.capacity_bytes is None else max(0, self.capacity_bytes - self.used_bytes)
 
     # -- faults
 
@@ -250,11 +250,13 @@ class SimDisk:
                 raise StorageError("the power is gone")
             self.changes_until_power_loss -= 1
 
-    def _used_bytes(self) -> int:
+    @property
+    def used_bytes(self) -> int:
+        """The sizes of all files."""
         return sum(len(node.content) for node in self._names.values())
 
     def _claim(self, path: Path, count: int) -> None:
-        if count and self.capacity_bytes is not None and self._used_bytes() + count > self.capacity_bytes:
+        if count and self.capacity_bytes is not None and self.used_bytes + count > self.capacity_bytes:
             raise DiskFull(f"cannot write {path}: No space left on device")
 
     def _bind(self, path: Path, node: _SimulatedFile | None) -> None:

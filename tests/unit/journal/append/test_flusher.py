@@ -277,7 +277,7 @@ def test_space_is_reserved_ahead_and_given_back_when_a_segment_is_closed() -> No
     stage = Stage()
     stage.append(1, b"v")
     stage.settle()
-    assert stage.disk._used_bytes() == SMALL.preallocate_bytes
+    assert stage.disk.used_bytes == SMALL.preallocate_bytes
     while len(stage.journal._parts.segments) < 3:
         stage.append(1, bytes(300))
         stage.settle()

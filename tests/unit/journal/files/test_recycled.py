@@ -74,11 +74,11 @@ def content_of(stage: Stage, segment: Segment) -> bytes:
 def test_a_dead_file_waits_and_becomes_a_segment() -> None:
     stage = old()
     assert len(waiting(stage)) == len(stage.journal._parts.recycled) == FILES_MAX
-    used_bytes = stage.disk._used_bytes()
+    used_bytes = stage.disk.used_bytes
     write(stage, 8, NEW)
     assert stage.journal._parts.recycled.reused_total == FILES_MAX
     assert waiting(stage) == []
-    assert stage.disk._used_bytes() <= used_bytes + 2 * SMALL.segment_bytes
+    assert stage.disk.used_bytes <= used_bytes + 2 * SMALL.segment_bytes
     first = stage.journal.log(1).start_offset
     assert stage.read_all(1) == [(offset, NEW) for offset in range(first, first + 8)]
     assert stage.problems() == []
@@ -236,7 +236,7 @@ def test_a_torn_write_in_front_of_a_stale_batch_with_the_same_offsets_is_noticed
 
 def test_a_full_disk_gets_the_space_of_waiting_files_back() -> None:
     stage = old()
-    stage.disk.capacity_bytes = stage.disk._used_bytes()
+    stage.disk.capacity_bytes = stage.disk.used_bytes
     while stage.journal.shortage is None:
         stage.append(1, NEW)
         stage.settle()
@@ -257,7 +257,7 @@ def test_files_are_removed_once_others_have_filled_the_disk() -> None:
     stage.journal.enforce_retention({})
     stage.settle()
     assert len(waiting(stage)) == FILES_MAX
-    stage.disk.capacity_bytes = stage.disk._used_bytes() + SMALL.segment_bytes
+    stage.disk.capacity_bytes = stage.disk.used_bytes + SMALL.segment_bytes
     stage.journal.enforce_retention({})
     stage.settle()
     assert waiting(stage) == []

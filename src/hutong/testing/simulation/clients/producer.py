@@ -1,0 +1,157 @@
+"""An idempotent producer (KIP-98): sequences, several requests in flight, retries in order.
+
+Strategy: values go out in rounds of a few requests at once. The answers are taken in order; with the first that fails
+for a reason that may pass, or with a lost connection, everything from there on is sent again with the same sequences.
+An answer that says the node has lost the producer's state ends its epoch: what was not acknowledged is given up, as its
+fate is unknown, and a new epoch begins at sequence 0.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from hutong.testing.simulation.clients.client import RETRIABLE, KafkaClient
+from hutong.testing.simulation.clients.connection import Disconnected
+from hutong.testing.simulation.history import Place, SimulationHistory, ValueAcknowledged, ValueRefused, ValueSent
+from hutong.testing.simulation.hosts.host import EPOCH_MS, SimHost
+from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest
+from hutong.wire.kafka.batch.records import Record, build_batch
+from hutong.wire.kafka.error_codes import ErrorCode
+
+IN_FLIGHT_MAX: Final = 5
+_TIMEOUT_MS: Final = 3_000
+_LOST_STATE: Final = frozenset(
+    {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    sequence: int
+    values: tuple[bytes, ...]
+    payload: bytes
+
+
+class SimProducer(KafkaClient):
+    """Sends to one partition. `acks` is 1 or -1; both wait for the disk."""
+
+    def __init__(
+        self,
+        name: str,
+        host: SimHost,
+        node: tuple[str, int],
+        history: SimulationHistory,
+        random: Random,
+        place: Place,
+        acks: int,
+        pause_s: float,
+    ) -> None:
+        super().__init__(name, host, node, history, random)
+        self._place = place
+        self._acks = acks
+        self._pause_s = pause_s
+        self._unacknowledged: deque[_Batch] = deque()
+        self._next_sequence = 0
+        self._values_total = 0
+        self._producer_id = -1
+        self._epoch = -1
+
+    async def run(self) -> None:
+        await self._begin_epoch()
+        while not self.is_stopping or self._unacknowledged:
+            if not self.is_stopping:
+                self._add_batches()
+            await self._send_all()
+            await asyncio.sleep(self._pause_s * 2 * self.random.random())
+
+    async def _begin_epoch(self) -> None:
+        response = await self.ask_until_done(
+            InitProducerIdRequest(None, 60_000), 4, lambda answer: answer.error_code == 0
+        )
+        self._producer_id, self._epoch = response.producer_id, response.producer_epoch
+        self._next_sequence = 0
+
+    def _add_batches(self) -> None:
+        for _ in range(self.random.choice((1, 1, 1, IN_FLIGHT_MAX))):
+            count = self.random.choice((1, 1, 1, 1, 10))
+            values = []
+            for _ in range(count):
+                self._values_total += 1
+                values.append(b"%s/%d" % (self.name.encode(), self._values_total))
+                self.history.add(ValueSent(self.now_us, self.name, self._place, values[-1]))
+            # Sizes of a small record, a usual one, and one that fills a segment soon.
+            padding = bytes(self.random.choice((0, 0, 100, 20_000)))
+            records = [Record(timestamp_ms=EPOCH_MS, key=padding, value=value) for value in values]
+            payload = build_batch(
+                records,
+                producer_id=self._producer_id,
+                producer_epoch=self._epoch,
+                base_sequence=self._next_sequence,
+            )
+            self._unacknowledged.append(_Batch(self._next_sequence, tuple(values), payload))
+            self._next_sequence += count
+
+    async def _send_all(self) -> None:
+        """Send until everything is acknowledged or given up."""
+        while self._unacknowledged:
+            try:
+                await self._send_round()
+            except Disconnected:
+                await self.pause()
+
+    async def _send_round(self) -> None:
+        connection = await self.connected()
+        batches = [*self._unacknowledged][:IN_FLIGHT_MAX]
+        futures = [connection.begin(self._request(batch), 9) for batch in batches]
+        for number, (batch, future) in enumerate(zip(batches, futures, strict=True)):
+            response = await connection.answer(future)
+            answer = response.responses[0].partition_responses[0]
+            error = answer.error_code
+            if error in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                self.went_well()
+                self._acknowledged(batch, answer.base_offset)
+            # Behind one that failed and will be sent again, others are out of order.
+            elif error in RETRIABLE or (error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and number):
+                await self.pause()
+                await _ended(futures[number + 1 :])
+                return
+            elif error in _LOST_STATE:
+                await _ended(futures[number + 1 :])
+                self._unacknowledged.clear()
+                await self._begin_epoch()
+                return
+            else:
+                self._refused(batch, error)
+                await _ended(futures[number + 1 :])
+                self._unacknowledged.clear()
+                await self._begin_epoch()
+                return
+
+    def _request(self, batch: _Batch) -> ProduceRequest:
+        topic, index = self._place
+        data = PartitionProduceData(index, memoryview(batch.payload))
+        return ProduceRequest(None, self._acks, _TIMEOUT_MS, [TopicProduceData(topic, partition_data=[data])])
+
+    def _acknowledged(self, batch: _Batch, base_offset: int) -> None:
+        assert self._unacknowledged[0] is batch
+        self._unacknowledged.popleft()
+        for number, value in enumerate(batch.values):
+            offset = -1 if base_offset < 0 else base_offset + number
+            self.history.add(ValueAcknowledged(self.now_us, self.name, self._place, value, offset))
+
+    def _refused(self, batch: _Batch, error: int) -> None:
+        for value in batch.values:
+            self.history.add(ValueRefused(self.now_us, self.name, self._place, value, error))
+
+
+async def _ended(futures: "list[asyncio.Future[object]]") -> None:
+    """Wait for the answers that nobody needs: they would come before those to what is sent next."""
+    await asyncio.gather(*futures, return_exceptions=True)

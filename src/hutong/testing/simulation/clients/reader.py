@@ -1,0 +1,124 @@
+"""A consumer with a partition assigned by hand: fetches from its position on, at either isolation level."""
+
+import asyncio
+from collections.abc import Iterator
+from random import Random
+from typing import Any, Final
+
+from hutong.testing.simulation.clients.client import KafkaClient
+from hutong.testing.simulation.clients.connection import Disconnected
+from hutong.testing.simulation.history import FinalRead, Place, SimulationHistory, ValueRead
+from hutong.testing.simulation.hosts.host import SimHost
+from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from hutong.wire.kafka.batch.control_records import parse_marker
+from hutong.wire.kafka.batch.records import iterate_batches, iterate_records
+from hutong.wire.kafka.error_codes import ErrorCode
+
+_WAIT_MS: Final = 500
+_BYTES_MAX: Final = 1 << 20
+_COMMITTED: Final = 1
+
+
+def records_in(part: Any, position: int, *, is_committed: bool) -> tuple[list[tuple[int, bytes]], int]:
+    """(offset, value) of what a client shows of an answer, and the position after it.
+
+    With `is_committed`, batches of aborted transactions are left out, as the answer's list of them says (KIP-98).
+    """
+    payload = part.records
+    if payload is None:
+        return [], position
+    view = memoryview(payload if isinstance(payload, bytes | memoryview) else b"".join(payload))
+    aborted = sorted((each.first_offset, each.producer_id) for each in part.aborted_transactions or ())
+    shown: list[tuple[int, bytes]] = []
+    aborting: set[int] = set()
+    for header, batch in iterate_batches(view):
+        # The list is by first offset: from there on the producer's batches count for nothing until its marker.
+        while aborted and aborted[0][0] <= header.last_offset:
+            aborting.add(aborted.pop(0)[1])
+        if header.is_control:
+            if parse_marker(batch) is not None:
+                aborting.discard(header.producer_id)
+        elif not (is_committed and header.is_transactional and header.producer_id in aborting):
+            shown += _values_from(batch, position)
+        position = max(position, header.last_offset + 1)
+    return shown, position
+
+
+def _values_from(batch: memoryview, position: int) -> Iterator[tuple[int, bytes]]:
+    for record in iterate_records(batch):
+        # A fetch inside a batch gets the whole batch.
+        if record.offset >= position:
+            yield record.offset, record.value or b""
+
+
+class SimReader(KafkaClient):
+    """Reads one partition from its beginning to its end, and goes on."""
+
+    def __init__(
+        self,
+        name: str,
+        host: SimHost,
+        node: tuple[str, int],
+        history: SimulationHistory,
+        random: Random,
+        place: Place,
+        *,
+        is_committed: bool,
+    ) -> None:
+        super().__init__(name, host, node, history, random)
+        self.place = place
+        self.is_committed = is_committed
+        self.position = 0
+        self.start_offset = 0
+        self.end_offset = -1  # the high watermark, or the last stable offset
+        self._session = 1
+
+    async def run(self) -> None:
+        while not self.is_stopping:
+            for offset, value in await self.fetch():
+                read = ValueRead(self.now_us, self.name, self._session, self.place, offset, value, self.is_committed)
+                self.history.add(read)
+            if self.random.random() < 0.05:
+                await asyncio.sleep(self.random.random() * 3)
+            if self.random.random() < 0.02:  # from the beginning again: what is no longer in memory
+                self._session += 1
+                self.position = self.start_offset
+
+    async def read_all(self) -> None:
+        """Read to the present end, and add it as a `FinalRead`."""
+        records: list[tuple[int, bytes]] = []
+        while self.end_offset < 0 or self.position < self.end_offset:
+            records += await self.fetch(wait_ms=0)
+        self.history.add(FinalRead(self.place, self.is_committed, self.start_offset, tuple(records)))
+
+    async def fetch(self, wait_ms: int = _WAIT_MS) -> list[tuple[int, bytes]]:
+        """One answer with its records; empty where there was none, after a pause."""
+        topic, index = self.place
+        asked = FetchPartition(partition=index, fetch_offset=self.position, partition_max_bytes=_BYTES_MAX)
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=_BYTES_MAX,
+            isolation_level=_COMMITTED if self.is_committed else 0,
+            topics=[FetchTopic(topic, partitions=[asked])],
+        )
+        try:
+            response = await self.ask(request, 12)
+        except Disconnected:
+            await self.pause()
+            return []
+        if response.error_code or not response.responses:
+            await self.pause()
+            return []
+        part = response.responses[0].partitions[0]
+        if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and part.log_start_offset > self.position:
+            self.position = part.log_start_offset
+            return []
+        if part.error_code:
+            await self.pause()
+            return []
+        self.went_well()
+        self.start_offset = max(0, part.log_start_offset)
+        self.end_offset = part.last_stable_offset if self.is_committed else part.high_watermark
+        records, self.position = records_in(part, self.position, is_committed=self.is_committed)
+        return records

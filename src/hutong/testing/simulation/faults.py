@@ -1,0 +1,144 @@
+"""Faults carried out: what each kind does to a node, a link, a disk or a clock, and how it is undone.
+
+Strategy: a fault begins at its time and is undone at its end; a node that is down by then is started again. The healer
+at the end of the faulty time undoes all that is left, so that the quiet time after it is quiet.
+"""
+
+import errno
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from hutong.testing.simulation.network.network import SimNetwork
+from hutong.testing.simulation.nodes import SimNode
+from hutong.testing.simulation.plan import PlannedFault
+from hutong.testing.simulation.world import World
+
+RESTART_US: Final = 1_000_000
+"""After a start that was refused, and for a node whose disk has failed."""
+_SLOW_FACTOR_MAX: Final = 2_000
+_HOUR_US: Final = 3_600_000_000
+
+
+class FaultInjector:
+    """Of one simulation. `begin` each fault at its time, then `heal` once."""
+
+    def __init__(self, world: World, network: SimNetwork, nodes: list[SimNode], clients: list[str]) -> None:
+        """`clients` are the names of the clients' hosts."""
+        self._world = world
+        self._network = network
+        self._nodes = nodes
+        self._clients = clients
+        self._is_over = False
+        self._begin: dict[str, Callable[[PlannedFault, Random, SimNode], None]] = {
+            "kill": lambda fault, _, node: self._go_down(fault, node, lambda: node.kill()),
+            "power": lambda fault, _, node: self._go_down(fault, node, lambda: node.kill(with_power=True)),
+            "stop": lambda fault, _, node: self._go_down(fault, node, node.stop),
+            "pause": self._pause,
+            "cut": self._cut,
+            "cut_one_way": self._cut,
+            "slow_link": self._slow_link,
+            "reset": self._reset,
+            "slow_flush": self._slow_flush,
+            "failing_flush": self._failing_flush,
+            "full_disk": self._full_disk,
+            "cold_cache": self._cold_cache,
+            "clock_jump": self._clock_jump,
+        }
+
+    def begin(self, fault: PlannedFault) -> None:
+        random = Random(fault.number)
+        node = random.choice(self._nodes)
+        self._world.note("fault", f"{fault.kind} at {node.host.name} for {fault.lasts_us / 1e6:.3f} s")
+        self._begin[fault.kind](fault, random, node)
+
+    def heal(self) -> None:
+        """Undo everything, and start every node that is down."""
+        self._is_over = True
+        self._world.note("fault", "all faults are over")
+        for node in self._nodes:
+            node.disk.plan.heal()
+            node.disk.failing_flushes = 0
+            node.disk.capacity_bytes = None
+            node.disk.is_cached = True
+            node.flush_delay_us = 0
+            for client in self._clients:
+                self._mend(node.host.name, client)
+            self._keep_up(node)
+
+    # -- nodes
+
+    def _go_down(self, fault: PlannedFault, node: SimNode, go: Callable[[], None]) -> None:
+        # One that is down has somebody who starts it already.
+        if not node.is_up:
+            return
+        go()
+        self._world.after(fault.lasts_us, lambda: self._keep_up(node))
+
+    def _keep_up(self, node: SimNode) -> None:
+        """Start it if it is down, as a supervisor does, until it serves; one whose journal has failed, too."""
+        # It serves reads for ever, but no supervisor would leave it at that.
+        if node.has_failed_disk:
+            node.kill()
+        if not node.is_up:
+            node.start()
+        if not node.is_ready:
+            self._world.after(RESTART_US, lambda: self._keep_up(node))
+
+    def _pause(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        if node.host.process is not None:
+            node.host.process.stop_until(self._world.now_us + fault.lasts_us)
+
+    # -- links
+
+    def _cut(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        pair = [node.host.name, random.choice(self._clients)]
+        random.shuffle(pair)
+        self._network.cut(*pair)
+        if fault.kind == "cut":
+            self._network.cut(*reversed(pair))
+        self._world.after(fault.lasts_us, lambda: self._mend(*pair))
+
+    def _slow_link(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        client, factor = random.choice(self._clients), random.randint(2, _SLOW_FACTOR_MAX)
+        self._network.slow_down(node.host.name, client, factor)
+        self._network.slow_down(client, node.host.name, factor)
+        self._world.after(fault.lasts_us, lambda: self._mend(node.host.name, client))
+
+    def _mend(self, one: str, other: str) -> None:
+        self._network.mend(one, other)
+        self._network.mend(other, one)
+
+    def _reset(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        """Both ends of some connections get a reset, as from a firewall."""
+        for end in [*self._network.connections]:
+            if random.random() < 0.5 and not end.is_gone:
+                end.reset()
+                end.lose(ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"))
+
+    # -- disks
+
+    def _slow_flush(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        node.flush_delay_us = random.choice((10_000, 200_000, 3_000_000))
+        self._after(fault, lambda: setattr(node, "flush_delay_us", 0))
+
+    def _failing_flush(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        node.disk.failing_flushes = 1
+        # A journal whose flush failed takes no more records: its supervisor starts the node again.
+        self._after(fault, lambda: self._keep_up(node))
+
+    def _full_disk(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        node.disk.capacity_bytes = node.disk.used_bytes + random.choice((0, 1_000, 100_000))
+        self._after(fault, lambda: setattr(node.disk, "capacity_bytes", None))
+
+    def _cold_cache(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        node.disk.is_cached = False
+        self._after(fault, lambda: setattr(node.disk, "is_cached", True))
+
+    # -- clocks
+
+    def _clock_jump(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        node.host.wall_offset_us += random.choice((-1, 1)) * random.randrange(_HOUR_US)
+
+    def _after(self, fault: PlannedFault, undo: Callable[[], None]) -> None:
+        self._world.after(fault.lasts_us, lambda: None if self._is_over else undo())

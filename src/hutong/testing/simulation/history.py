@@ -1,0 +1,201 @@
+"""The history of a simulation: what clients asked for and what they saw, in virtual time.
+
+Strategy: plain events in the order in which they happened, with values that are unique in a simulation. Checkers read
+them when it is over.
+"""
+
+from dataclasses import dataclass, field
+
+from hutong.testing.simulation.world import World
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+def _text(place: Place) -> str:
+    return f"{place[0]}-{place[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSent:
+    """A producer begins to send a value. `transaction` names the transaction that it belongs to."""
+
+    at_us: int
+    client: str
+    place: Place
+    value: bytes
+    transaction: str | None = None
+
+    def __str__(self) -> str:
+        return f"sends {self.value!r} to {_text(self.place)}" + (f" in {self.transaction}" if self.transaction else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueAcknowledged:
+    """The node answered: the value is stored at this offset; -1 where it was stored before and the node did not say."""
+
+    at_us: int
+    client: str
+    place: Place
+    value: bytes
+    offset: int
+
+    def __str__(self) -> str:
+        return f"hears that {self.value!r} is stored in {_text(self.place)} at {self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRefused:
+    """The node refused the value for good. It may not be seen."""
+
+    at_us: int
+    client: str
+    place: Place
+    value: bytes
+    error: int
+
+    def __str__(self) -> str:
+        return f"hears that {self.value!r} is refused by {_text(self.place)} with error {self.error}"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRead:
+    """A consumer got a value. `session` numbers the consumer's assignments: offsets ascend within one."""
+
+    at_us: int
+    client: str
+    session: int
+    place: Place
+    offset: int
+    value: bytes
+    is_committed: bool  # read with isolation.level=read_committed
+
+    def __str__(self) -> str:
+        return f"reads {self.value!r} from {_text(self.place)} at {self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnded:
+    """A transaction was ended. `is_certain` is False where no answer came: how it ended, if at all, is unknown."""
+
+    at_us: int
+    client: str
+    transaction: str
+    is_commit: bool
+    is_certain: bool
+
+    def __str__(self) -> str:
+        heard = "hears" if self.is_certain else "hears nothing"
+        return f"{heard} of the {'commit' if self.is_commit else 'abort'} of {self.transaction}"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitBegun:
+    """A member begins to commit offsets of its group."""
+
+    at_us: int
+    client: str
+    group: str
+    place: Place
+    offset: int
+
+    def __str__(self) -> str:
+        return f"commits offset {self.offset} of {_text(self.place)} for {self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitted:
+    """The node answered an offset commit."""
+
+    at_us: int
+    client: str
+    group: str
+    place: Place
+    offset: int
+
+    def __str__(self) -> str:
+        return f"hears that offset {self.offset} of {_text(self.place)} is committed for {self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetSeen:
+    """A member asked for the committed offset of its group; -1 for none. `begun_us` is when it asked."""
+
+    at_us: int
+    begun_us: int
+    client: str
+    group: str
+    place: Place
+    offset: int
+
+    def __str__(self) -> str:
+        return f"finds offset {self.offset} of {_text(self.place)} committed for {self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsOwned:
+    """A member owns these partitions from now on, in this generation or epoch."""
+
+    at_us: int
+    client: str
+    group: str
+    generation: int
+    places: tuple[Place, ...]
+
+    def __str__(self) -> str:
+        owned = ", ".join(map(_text, self.places)) or "nothing"
+        return f"owns {owned} in {self.group}, generation {self.generation}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsGivenUp:
+    """A member owns nothing any more: it left, was fenced, or its process ended."""
+
+    at_us: int
+    client: str
+    group: str
+
+    def __str__(self) -> str:
+        return f"owns nothing in {self.group} any more"
+
+
+@dataclass(frozen=True, slots=True)
+class FinalRead:
+    """Everything of a partition once all faults are over, oldest first."""
+
+    place: Place
+    is_committed: bool
+    start_offset: int
+    records: tuple[tuple[int, bytes], ...]
+
+    def __str__(self) -> str:
+        level = "committed" if self.is_committed else "all"
+        return f"finds {len(self.records)} records ({level}) in {_text(self.place)} from {self.start_offset} on"
+
+
+Happening = (
+    ValueSent
+    | ValueAcknowledged
+    | ValueRefused
+    | ValueRead
+    | TransactionEnded
+    | OffsetCommitBegun
+    | OffsetCommitted
+    | OffsetSeen
+    | PartitionsOwned
+    | PartitionsGivenUp
+    | FinalRead
+)
+
+
+@dataclass(slots=True)
+class SimulationHistory:
+    """All happenings of one simulation."""
+
+    world: World
+    happenings: list[Happening] = field(default_factory=list)
+
+    def add(self, happening: Happening) -> None:
+        """Append it, and note it in the trace."""
+        self.happenings.append(happening)
+        self.world.note(getattr(happening, "client", "checker"), str(happening))

@@ -1,0 +1,1 @@
+"""Simulated machines: hosts, their processes, event loops, clocks, threads and folders."""

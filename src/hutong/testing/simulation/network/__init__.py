@@ -1,0 +1,1 @@
+"""The simulated network: connections between processes, and the faults of links."""

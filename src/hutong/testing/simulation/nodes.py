@@ -1,0 +1,127 @@
+"""A node in a simulation: the parts of a real one, on simulated ports.
+
+Strategy: the same `ComposedNode` and `BrokerPart` as anywhere. What differs are the loop, the clock and `SystemPorts`.
+"""
+
+import dataclasses
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from hutong.foundation.errors import HutongError
+from hutong.runtime.runtime import Runtime
+from hutong.server.broker.broker_part import BrokerPart
+from hutong.server.broker.system_ports import SystemPorts
+from hutong.server.composition import ComposedNode
+from hutong.server.configuration.settings import Address, Settings
+from hutong.testing.disks.simulated import SimDisk
+from hutong.testing.simulation.hosts.folder import SimFolder
+from hutong.testing.simulation.hosts.host import SimHost
+from hutong.testing.simulation.hosts.offload import make_offloads
+
+KAFKA_PORT: Final = 9092
+VOLUME_BYTES: Final = 1 << 40
+
+
+class SimNode:
+    """A node on a host. `start`, then any of `kill`, `stop` and `start` again."""
+
+    def __init__(self, host: SimHost, settings: Settings) -> None:
+        self.host = host
+        self.disk = SimDisk()
+        self.is_ready = False
+        self.flush_delay_us = 0  # of each flush: a slow disk
+        self.refusal: HutongError | None = None  # why the last start failed
+        self._random = Random(host.random.getrandbits(64))
+        self._folder = SimFolder(Path("/data"), host.wall_ms)
+        self._settings = dataclasses.replace(
+            settings,
+            node=dataclasses.replace(settings.node, data_dir=self._folder.path),
+            kafka=dataclasses.replace(settings.kafka, listen=Address(host.address, KAFKA_PORT)),
+            log=dataclasses.replace(settings.log, io_uring=False),  # it is this machine's kernel
+        )
+        self._node: ComposedNode | None = None
+        self._broker: BrokerPart | None = None
+
+    @property
+    def is_up(self) -> bool:
+        return self.host.process is not None
+
+    @property
+    def has_failed_disk(self) -> bool:
+        """True once a journal of it takes no more records."""
+        sources = None if self._broker is None else self._broker.monitor.sources
+        return self.is_ready and sources is not None and any(each.failure for each in sources.journals.values())
+
+    def start(self) -> None:
+        """Start a fresh process; `is_ready` once it accepts clients."""
+        process = self.host.start()
+        self.refusal = None
+        process.run(self._main)
+
+    def kill(self, *, with_power: bool = False) -> None:
+        """End it as SIGKILL does, or `with_power`: then the disk loses of what was not flushed."""
+        self.is_ready = False
+        self.host.kill(with_power=with_power)
+        self._folder.close()
+        if with_power:
+            self.disk.crash(self._random)
+        else:
+            self.disk.power_on += 1  # files that the dead process had open are closed
+
+    def stop(self) -> None:
+        """Begin a clean stop, as SIGTERM does; the process ends when it is done."""
+        process = self.host.process
+        if process is not None and self.is_ready:
+            self.is_ready = False
+            process.run(self._stop)
+
+    async def _main(self) -> None:
+        process = self.host.process
+        assert process is not None
+        ports = SystemPorts(
+            disk=self.disk,
+            open_folder=self._folder.open,
+            open_socket=self.host.network.socket_of(process),
+            make_offload=make_offloads(process, self._delay_us),
+            random_bytes=process.random_bytes,
+            processor_us=lambda: process.worked_us,
+            volume_bytes=lambda _path: (VOLUME_BYTES, VOLUME_BYTES),
+        )
+        runtime = Runtime(process.clock, blocked_limits=None)
+        self._broker = BrokerPart(self._settings, ports=ports, is_embedded=True)
+        node = ComposedNode(runtime, [self._broker])
+        self._node = node
+        try:
+            await node.start()
+        except HutongError as error:
+            self.refusal = error
+            self.host.world.note(process.name, f"does not start: {error}")
+            # As `serve_node` does: a start that failed half way is closed, then the process exits.
+            await self._end(node)
+            return
+        self.is_ready = True
+        self.host.world.note(process.name, "is ready")
+
+    async def _stop(self) -> None:
+        assert self._node is not None
+        await self._end(self._node)
+
+    async def _end(self, node: ComposedNode) -> None:
+        await node.stop()
+        # The process exits, but not from within its own loop: a kill closes the coroutine that runs this.
+        self.host.world.after(1, self._exited)
+
+    def _exited(self) -> None:
+        process = self.host.process
+        if process is not None:
+            self.host.world.note(process.name, "has stopped")
+            self.kill()
+
+    def _delay_us(self, pool: str) -> int:
+        return self.flush_delay_us if "flush" in pool else 0
+
+
+def settings_with(**sections: Any) -> Settings:
+    """Default settings with some sections changed."""
+    return dataclasses.replace(Settings(), **sections)

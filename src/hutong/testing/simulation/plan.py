@@ -1,0 +1,144 @@
+"""The plan of a simulation: which clients, which faults and which settings, drawn from the seed.
+
+Strategy: everything is drawn before anything happens, so a plan can be shown, and made smaller while it still fails.
+Each seed leaves out most kinds of faults and of clients (swarm testing: Groce et al., ISSTA 2012): what is rare
+together with everything else is common alone.
+
+Knows nothing of how faults and clients work.
+"""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+NODE_FAULTS: Final = ("kill", "power", "stop", "pause")
+NETWORK_FAULTS: Final = ("cut", "cut_one_way", "slow_link", "reset")
+DISK_FAULTS: Final = ("slow_flush", "failing_flush", "full_disk", "cold_cache")
+CLOCK_FAULTS: Final = ("clock_jump",)
+FAMILIES: Final = {"node": NODE_FAULTS, "network": NETWORK_FAULTS, "disk": DISK_FAULTS, "clock": CLOCK_FAULTS}
+MINUTE_US: Final = 60_000_000
+_PRODUCERS_MAX: Final = 4
+_READERS_MAX: Final = 3
+MEBIBYTE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFault:
+    """A fault and when it begins and ends. `number` picks its victim and its strength."""
+
+    at_us: int
+    kind: str
+    lasts_us: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.at_us / 1e6:.3f} s for {self.lasts_us / 1e6:.3f} s ({self.number})"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedClient:
+    """A client. `partition` is of the topic, `pause_ms` between two rounds of its work."""
+
+    kind: str
+    name: str
+    topic: str
+    partition: int
+    pause_ms: int
+    option: int  # acks of a producer, isolation level of a reader
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.kind} of {self.topic}-{self.partition} every {self.pause_ms} ms ({self.option})"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTopic:
+    """A topic to create at the start."""
+
+    name: str
+    partitions: int
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNode:
+    """Settings of all nodes, as `hutong config` names them, and what their machines are like."""
+
+    settings: tuple[tuple[str, str], ...]
+    drift_ppm: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationPlan:
+    """Everything that a simulation does not leave to chance while it runs."""
+
+    seed: int
+    lasts_us: int
+    node: PlannedNode
+    topics: tuple[PlannedTopic, ...]
+    clients: tuple[PlannedClient, ...]
+    faults: tuple[PlannedFault, ...]
+
+
+def kinds_of(names: str) -> tuple[str, ...]:
+    """The kinds that a list such as `disk,pause` names; `all` and `none` are lists, too. Raises ValueError."""
+    kinds: list[str] = []
+    for name in filter(None, names.split(",")):
+        if name == "all":
+            kinds += [kind for family in FAMILIES.values() for kind in family]
+        elif name in FAMILIES:
+            kinds += FAMILIES[name]
+        elif any(name in family for family in FAMILIES.values()):
+            kinds.append(name)
+        elif name != "none":
+            raise ValueError(f"there is no fault {name}")
+    return tuple(dict.fromkeys(kinds))
+
+
+def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPlan:
+    """The plan of a seed, with faults of these kinds at most."""
+    random = Random(f"{seed}/plan")
+    lasts_us = int(minutes * MINUTE_US)
+    topics = (PlannedTopic("orders", random.choice((1, 1, 2, 4))),)
+    return SimulationPlan(
+        seed, lasts_us, _node(random), topics, tuple(_clients(random, topics)), tuple(_faults(random, lasts_us, kinds))
+    )
+
+
+def _node(random: Random) -> PlannedNode:
+    settings = {
+        "log.segment_bytes": str(MEBIBYTE * random.choice((1, 1, 2, 8))),
+        "log.max_message_bytes": str(MEBIBYTE // 4),
+        "log.recycled_bytes": str(MEBIBYTE * random.choice((0, 2, 16))),
+        "log.fill_segments": random.choice(("true", "false")),
+        "log.cache_bytes": str(MEBIBYTE * random.choice((1, 1, 4))),
+        "log.cache_region_bytes": str(random.choice((64, 256)) * 1024),
+    }
+    return PlannedNode(tuple(settings.items()), random.choice((0, 0, -200, 200, 5_000)))
+
+
+def _clients(random: Random, topics: tuple[PlannedTopic, ...]) -> list[PlannedClient]:
+    clients = []
+    for number in range(random.randint(1, _PRODUCERS_MAX)):
+        topic = random.choice(topics)
+        partition, acks = random.randrange(topic.partitions), random.choice((-1, -1, 1))
+        pause_ms = random.choice((50, 500, 500, 2_000))
+        clients.append(PlannedClient("producer", f"producer-{number}", topic.name, partition, pause_ms, acks))
+    for number in range(random.randint(1, _READERS_MAX)):
+        topic = random.choice(topics)
+        partition, level = random.randrange(topic.partitions), random.choice((0, 1))
+        clients.append(PlannedClient("reader", f"reader-{number}", topic.name, partition, 0, level))
+    return clients
+
+
+def _faults(random: Random, lasts_us: int, kinds: tuple[str, ...]) -> list[PlannedFault]:
+    chosen = [kind for kind in kinds if random.random() < 0.4]
+    if not chosen:
+        return []
+    count = random.choice((2, 5, 12))
+    faults = []
+    for _ in range(count):
+        # Short ones as often as long ones: timeouts of all sizes have to meet them.
+        length_us = int(10 ** random.uniform(3, 7.2))  # a millisecond to 16 s
+        at_us = random.randrange(lasts_us)
+        faults.append(PlannedFault(at_us, random.choice(chosen), length_us, random.getrandbits(32)))
+    return sorted(faults, key=lambda fault: fault.at_us)

@@ -1,0 +1,170 @@
+"""One simulation: start everything, let faults happen, heal, read everything, check.
+
+Strategy: three times follow each other. The faulty time has the plan's length. In the quiet time nothing is broken any
+more, and every client must finish what it began within `QUIET_S_MAX`. Then a reader that nobody disturbed reads all
+partitions, and the checkers compare.
+"""
+
+import asyncio
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hutong.server.configuration import loader
+from hutong.server.configuration.settings import Settings
+from hutong.testing.simulation.checkers.log_checker import check_log
+from hutong.testing.simulation.clients.client import KafkaClient, SimClient
+from hutong.testing.simulation.clients.producer import SimProducer
+from hutong.testing.simulation.clients.reader import SimReader
+from hutong.testing.simulation.faults import FaultInjector
+from hutong.testing.simulation.history import SimulationHistory
+from hutong.testing.simulation.hosts.host import SimHost
+from hutong.testing.simulation.network.network import SimNetwork
+from hutong.testing.simulation.nodes import KAFKA_PORT, SimNode
+from hutong.testing.simulation.plan import PlannedClient, SimulationPlan
+from hutong.testing.simulation.world import World
+from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from hutong.wire.kafka.error_codes import ErrorCode
+
+QUIET_S_MAX: Final = 60
+_SECOND_US: Final = 1_000_000
+_CHECKER: Final = "checker"
+_CREATED: Final = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOutcome:
+    """The result of a simulation: `errors` is empty where every promise was kept."""
+
+    plan: SimulationPlan
+    errors: tuple[str, ...]
+    trace_hash: str
+    virtual_us: int
+    happenings: int
+    lines: list[tuple[int, str, str]]
+
+
+class Simulation:
+    """Made for one plan; `run` once."""
+
+    def __init__(self, plan: SimulationPlan, *, keeps_trace: bool = False) -> None:
+        self._plan = plan
+        self._world = World(plan.seed, keeps_trace=keeps_trace)
+        self._network = SimNetwork(self._world)
+        self._history = SimulationHistory(self._world)
+        host = SimHost(self._world, self._network, "node-1", "127.1.0.1")
+        host.drift_ppm = plan.node.drift_ppm
+        self._nodes = [SimNode(host, _settings(plan))]
+        self._hosts = {name: self._host_of(number, name) for number, name in enumerate(self._client_names(), 1)}
+        self._running: dict[str, asyncio.Task[Any]] = {}
+        self._clients: list[SimClient] = []
+
+    def run(self) -> SimulationOutcome:
+        errors = self._run()
+        world = self._world
+        for node in self._nodes:
+            errors += [f"node failure: {sentence}" for sentence, _ in node.host.failures]
+        for host in self._hosts.values():
+            errors += [f"client failure: {sentence}" for sentence, _ in host.failures]
+        # Nothing of it is left to the garbage collector, which would warn of coroutines that never began.
+        for host in [*(node.host for node in self._nodes), *self._hosts.values()]:
+            host.kill()
+        happenings = len(self._history.happenings)
+        return SimulationOutcome(self._plan, tuple(errors), world.trace_hash, world.now_us, happenings, world.lines)
+
+    def _run(self) -> list[str]:
+        plan, world = self._plan, self._world
+        for node in self._nodes:
+            node.start()
+        if not self._until("create", self._create_topics(), QUIET_S_MAX):
+            return ["the topics could not be created"]
+        begin_us = world.now_us
+        for client in plan.clients:
+            self._start(client)
+        faults = FaultInjector(
+            world, self._network, self._nodes, [client.name for client in plan.clients] or [_CHECKER]
+        )
+        for fault in plan.faults:
+            world.at(begin_us + fault.at_us, lambda fault=fault: faults.begin(fault))  # type: ignore[misc]
+        world.run(begin_us + plan.lasts_us)
+        # From here on nothing is broken: what a client still has to do it must be able to do.
+        faults.heal()
+        for each in self._clients:
+            each.stop()
+        world.run(world.now_us + QUIET_S_MAX * _SECOND_US, lambda: all(task.done() for task in self._running.values()))
+        errors = self._failed_clients()
+        if not self._until("read", self._read_everything(), QUIET_S_MAX):
+            return [*errors, "the final read did not end"]
+        return errors + check_log(self._history)
+
+    def _failed_clients(self) -> list[str]:
+        errors = []
+        for name, task in self._running.items():
+            if not task.done():
+                errors.append(f"{name} has not finished {QUIET_S_MAX} s after all faults were over")
+            elif task.exception() is not None:
+                errors.append(f"{name} failed: {task.exception()!r}")
+        return errors
+
+    def _until(self, name: str, work: Any, seconds_max: int) -> bool:
+        """Run the world until this coroutine of the checker's is done."""
+        process = self._hosts[_CHECKER].process
+        assert process is not None
+        task = process.run(lambda: work)
+        self._world.run(self._world.now_us + seconds_max * _SECOND_US, task.done)
+        if task.done():
+            task.result()
+        return task.done()
+
+    async def _create_topics(self) -> None:
+        admin = KafkaClient(_CHECKER, self._hosts[_CHECKER], self._place, self._history, self._world.random("admin"))
+        for topic in self._plan.topics:
+            configs = [CreatableTopicConfig(name, value) for name, value in topic.configs]
+            request = CreateTopicsRequest([CreatableTopic(topic.name, topic.partitions, 1, [], configs)])
+            await admin.ask_until_done(request, 7, lambda answer: answer.topics[0].error_code in _CREATED)
+
+    async def _read_everything(self) -> None:
+        for topic in self._plan.topics:
+            for index in range(topic.partitions):
+                for is_committed in (False, True):
+                    reader = SimReader(
+                        _CHECKER,
+                        self._hosts[_CHECKER],
+                        self._place,
+                        self._history,
+                        self._world.random(f"final {topic.name} {index}"),
+                        (topic.name, index),
+                        is_committed=is_committed,
+                    )
+                    await reader.read_all()
+
+    def _start(self, plan: PlannedClient) -> None:
+        host = self._hosts[plan.name]
+        assert host.process is not None
+        client = self._client_of(plan, host)
+        self._clients.append(client)
+        self._running[plan.name] = host.process.run(client.run)
+
+    def _client_of(self, plan: PlannedClient, host: SimHost) -> SimClient:
+        random = self._world.random(f"client {plan.name}")
+        common = (plan.name, host, self._place, self._history, random, (plan.topic, plan.partition))
+        if plan.kind == "producer":
+            return SimProducer(*common, acks=plan.option, pause_s=plan.pause_ms / 1_000)
+        return SimReader(*common, is_committed=bool(plan.option))
+
+    @property
+    def _place(self) -> tuple[str, int]:
+        return self._nodes[0].host.address, KAFKA_PORT
+
+    def _client_names(self) -> list[str]:
+        return [_CHECKER, *(client.name for client in self._plan.clients)]
+
+    def _host_of(self, number: int, name: str) -> SimHost:
+        host = SimHost(self._world, self._network, name, f"127.2.{number // 250}.{number % 250 + 1}")
+        host.start()
+        return host
+
+
+def _settings(plan: SimulationPlan) -> Settings:
+    flags = {**dict(plan.node.settings), "kafka.listen": f"127.1.0.1:{KAFKA_PORT}", "node.data_dir": "/data"}
+    return dataclasses.replace(loader.load(environment={}, flags=flags, flag_source="plan").settings)

@@ -1,0 +1,128 @@
+"""Connections: in order, with back-pressure, and what each end learns when something breaks."""
+
+import errno
+
+import pytest
+from tests.unit.testing.simulation.scene import Scene
+
+from hutong.testing.simulation.network.connections import WINDOW_BYTES
+
+
+def test_bytes_arrive_whole_and_in_order_in_both_directions() -> None:
+    scene = Scene()
+    ours, theirs = scene.pair()
+    sent = b"".join(b"%d," % number for number in range(2_000))
+    for start in range(0, len(sent), 97):
+        ours.transport.write(sent[start : start + 97])
+    theirs.transport.writelines([b"an", b"swer"])
+    scene.pass_seconds(1)
+    assert (theirs.received, ours.received) == (sent, b"answer")
+    assert ours.transport.get_extra_info("peername") == (scene.other.address, 9)
+
+
+def test_nobody_listens() -> None:
+    with pytest.raises(ConnectionRefusedError):
+        Scene().connect()
+
+
+def test_an_address_in_use_is_refused() -> None:
+    scene = Scene()
+    scene.listen()
+    with pytest.raises(OSError, match="in use") as refused:
+        scene.listen()
+    assert refused.value.errno == errno.EADDRINUSE
+
+
+def test_a_sender_pauses_while_the_reader_does_not_read() -> None:
+    scene = Scene()
+    ours, theirs = scene.pair()
+    theirs.transport.pause_reading()
+    ours.transport.write(bytes(WINDOW_BYTES))
+    scene.pass_seconds(1)
+    assert ours.calls == []
+    ours.transport.write(bytes(1_000_000))
+    assert ours.calls == ["pause"]
+    assert ours.transport.get_write_buffer_size() == 1_000_000
+    theirs.transport.resume_reading()
+    scene.pass_seconds(10)
+    assert ours.calls == ["pause", "resume"]
+    assert len(theirs.received) == WINDOW_BYTES + 1_000_000
+
+
+def test_a_close_comes_after_what_was_written() -> None:
+    scene = Scene()
+    ours, theirs = scene.pair()
+    ours.transport.write(b"last")
+    ours.transport.close()
+    scene.pass_seconds(1)
+    assert (theirs.received, theirs.calls, theirs.lost, ours.lost) == (b"last", ["eof"], [None], [None])
+
+
+def test_an_abort_is_a_reset_for_the_other_end() -> None:
+    scene = Scene()
+    ours, theirs = scene.pair()
+    ours.transport.abort()
+    scene.pass_seconds(1)
+    assert ours.lost == [None]
+    assert isinstance(theirs.lost[0], ConnectionResetError)
+
+
+def test_a_killed_process_resets_its_connections() -> None:
+    scene = Scene()
+    ours, _ = scene.pair()
+    scene.other.kill()
+    scene.pass_seconds(1)
+    assert isinstance(ours.lost[0], ConnectionResetError)
+
+
+def test_after_a_loss_of_power_the_other_end_learns_it_only_by_sending_to_the_new_process() -> None:
+    scene = Scene()
+    ours, _ = scene.pair()
+    scene.other.kill(with_power=True)
+    scene.pass_seconds(600)
+    assert ours.lost == []
+    scene.other.start()
+    ours.transport.write(b"hello?")
+    scene.pass_seconds(1)
+    assert isinstance(ours.lost[0], ConnectionResetError)
+
+
+def test_what_was_sent_over_a_cut_link_arrives_once_it_is_mended() -> None:
+    scene = Scene()
+    ours, theirs = scene.pair()
+    scene.network.cut("one", "other")
+    ours.transport.write(b"late")
+    theirs.transport.write(b"the other way")
+    scene.pass_seconds(10)
+    assert (theirs.received, ours.received) == (b"", b"the other way")
+    scene.network.mend("one", "other")
+    scene.pass_seconds(10)
+    assert theirs.received == b"late"
+
+
+def test_a_sender_gives_up_after_a_while() -> None:
+    scene = Scene()
+    ours, _ = scene.pair()
+    scene.network.cut("one", "other")
+    ours.transport.write(b"lost")
+    scene.pass_seconds(60)
+    assert isinstance(ours.lost[0], TimeoutError)
+
+
+def test_nobody_answers_over_a_cut_link() -> None:
+    scene = Scene()
+    scene.listen()
+    scene.network.cut("other", "one")
+    with pytest.raises(TimeoutError):
+        scene.connect()
+
+
+def test_a_slow_link_delays() -> None:
+    scene = Scene()
+    ours, theirs = scene.pair()
+    scene.network.slow_down("one", "other", 10_000)
+    ours.transport.write(b"slow")
+    scene.pass_seconds(0.9)
+    assert theirs.received == b""
+    scene.pass_seconds(10)
+    assert theirs.received == b"slow"
