@@ -34,7 +34,7 @@ from hutong.journal.files.disk import replace_file
 from hutong.journal.files.segment import Segment
 from hutong.journal.files.segments import Segments
 from hutong.journal.recover import checkpointer, recovery, scan
-from hutong.journal.recover.checkpoint import encode_checkpoint
+from hutong.journal.recover.checkpoint import CHECKPOINT_NAME, encode_checkpoint
 from hutong.testing.disks.simulated import SimDisk, SimFile
 from hutong.wire.kafka.batch.records import BatchHeader
 
@@ -131,7 +131,7 @@ def checkpoints_ahead_of_the_flush(patch: pytest.MonkeyPatch) -> None:
     def write_now(self: checkpointer.Checkpointer, is_clean: bool, then: Callable[[object], None]) -> None:
         position = self._writer.position
         content = encode_checkpoint(self._state(position, is_clean))
-        self._submit(position, [(Path("/data/group/checkpoint"), lambda: content)], is_clean, then)
+        self._submit(position, [(self._segments.directory / CHECKPOINT_NAME, lambda: content)], is_clean, then)
 
     patch.setattr(checkpointer.Checkpointer, "write_checkpoint", write_now)
 

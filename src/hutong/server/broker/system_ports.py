@@ -1,6 +1,7 @@
 """The ports through which a broker touches its machine: disk, folder, listening sockets, threads and chance.
 
-The loop and the clock are the runtime's. A simulator replaces all of these, and nothing else of a node.
+The loop and the clock are the runtime's. A simulator replaces all of these, and nothing else of a node. It also makes
+journals smaller than settings allow, so that the end of a file is as common as a record.
 """
 
 import os
@@ -14,9 +15,12 @@ from typing import Protocol
 
 from hutong.foundation.clock import thread_processor_us
 from hutong.journal.files.disk import Disk, RealDisk
+from hutong.journal.settings import JournalSettings
 from hutong.runtime.threads.offload import ClosableOffload, ThreadOffload
 from hutong.runtime.threads.pools import PENDING_WORK_MAX
 from hutong.server.broker.data.data_dir import DataDir, DataFolder
+from hutong.server.configuration import translate
+from hutong.server.configuration.settings import Settings
 
 RandomBytes = Callable[[int], bytes]
 
@@ -47,3 +51,6 @@ class SystemPorts:
     random_bytes: RandomBytes = os.urandom
     processor_us: Callable[[], int] = thread_processor_us  # of the loop's thread
     volume_bytes: Callable[[Path], tuple[int, int]] = _volume_bytes  # total and free
+    journal_settings: Callable[[Settings, str, int], JournalSettings] = (
+        translate.journal_settings
+    )  # of a partition group

@@ -4,15 +4,18 @@ Strategy: the same `ComposedNode` and `BrokerPart` as anywhere. What differs are
 """
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 from hutong.foundation.errors import HutongError
+from hutong.journal.settings import JournalSettings
 from hutong.runtime.runtime import Runtime
 from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.composition import ComposedNode
+from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Address, Settings
 from hutong.testing.disks.simulated import SimDisk
 from hutong.testing.simulation.hosts.folder import SimFolder
@@ -26,7 +29,8 @@ VOLUME_BYTES: Final = 1 << 40
 class SimNode:
     """A node on a host. `start`, then any of `kill`, `stop` and `start` again."""
 
-    def __init__(self, host: SimHost, settings: Settings) -> None:
+    def __init__(self, host: SimHost, settings: Settings, journal: Mapping[str, int] | None = None) -> None:
+        """`journal` has bounds of all journals by their names in `JournalSettings`."""
         self.host = host
         self.disk = SimDisk()
         self.is_ready = False
@@ -40,6 +44,7 @@ class SimNode:
             kafka=dataclasses.replace(settings.kafka, listen=Address(host.address, KAFKA_PORT)),
             log=dataclasses.replace(settings.log, io_uring=False),  # it is this machine's kernel
         )
+        self._journal = dict(journal or {})
         self._node: ComposedNode | None = None
         self._broker: BrokerPart | None = None
 
@@ -87,6 +92,7 @@ class SimNode:
             random_bytes=process.random_bytes,
             processor_us=lambda: process.worked_us,
             volume_bytes=lambda _path: (VOLUME_BYTES, VOLUME_BYTES),
+            journal_settings=self._journal_settings,
         )
         runtime = Runtime(process.clock, blocked_limits=None)
         self._broker = BrokerPart(self._settings, ports=ports, is_embedded=True)
@@ -117,6 +123,11 @@ class SimNode:
         if process is not None:
             self.host.world.note(process.name, "has stopped")
             self.kill()
+
+    def _journal_settings(self, settings: Settings, group: str, segments_open_max: int) -> JournalSettings:
+        usual = translate.journal_settings(settings, group, segments_open_max)
+        changed: dict[str, Any] = self._journal
+        return dataclasses.replace(usual, **changed)
 
     def _delay_us(self, pool: str) -> int:
         return self.flush_delay_us if "flush" in pool else 0

@@ -19,6 +19,7 @@ FAMILIES: Final = {"node": NODE_FAULTS, "network": NETWORK_FAULTS, "disk": DISK_
 MINUTE_US: Final = 60_000_000
 _PRODUCERS_MAX: Final = 4
 _READERS_MAX: Final = 3
+KIBIBYTE: Final = 1 << 10
 MEBIBYTE: Final = 1 << 20
 
 
@@ -64,6 +65,7 @@ class PlannedNode:
     """Settings of all nodes, as `hutong config` names them, and what their machines are like."""
 
     settings: tuple[tuple[str, str], ...]
+    journal: tuple[tuple[str, int], ...]  # bounds of journals, smaller than settings allow
     drift_ppm: int
 
 
@@ -106,14 +108,30 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
 
 def _node(random: Random) -> PlannedNode:
     settings = {
-        "log.segment_bytes": str(MEBIBYTE * random.choice((1, 1, 2, 8))),
-        "log.max_message_bytes": str(MEBIBYTE // 4),
-        "log.recycled_bytes": str(MEBIBYTE * random.choice((0, 2, 16))),
+        "log.segment_bytes": str(MEBIBYTE),
+        "log.max_message_bytes": str(64 * KIBIBYTE),
+        "log.recycled_bytes": str(KIBIBYTE * random.choice((0, 512, 4_096))),
         "log.fill_segments": random.choice(("true", "false")),
-        "log.cache_bytes": str(MEBIBYTE * random.choice((1, 1, 4))),
-        "log.cache_region_bytes": str(random.choice((64, 256)) * 1024),
+        "log.acknowledgement_timeout_ms": str(random.choice((200, 3_000, 60_000))),
     }
-    return PlannedNode(tuple(settings.items()), random.choice((0, 0, -200, 200, 5_000)))
+    segment_bytes = KIBIBYTE * random.choice((128, 128, 256, 1_024))
+    journal = {
+        "segment_bytes": segment_bytes,
+        "batch_bytes_max": segment_bytes,
+        "preallocate_bytes": KIBIBYTE * random.choice((16, 128, 1_024)),
+        "region_bytes": KIBIBYTE * random.choice((64, 64, 256)),
+        "cached_bytes_max": KIBIBYTE * random.choice((128, 512)),
+        "dirty_bytes_max": KIBIBYTE * random.choice((64, 256, 16_384)),
+        "lazy_flush_interval_ms": random.choice((1, 50, 1_000)),
+        "checkpoint_interval_ms": random.choice((100, 1_000, 60_000)),
+        "checkpoint_interval_bytes": KIBIBYTE * random.choice((32, 1_024)),
+        "index_interval_bytes": KIBIBYTE * random.choice((1, 32)),
+        "index_distance_bytes": KIBIBYTE * random.choice((4, 1_024)),
+        "indexes_loaded_max": random.choice((1, 8)),
+        "segments_open_max": random.choice((4, 64)),
+        "read_ahead_bytes": KIBIBYTE * random.choice((4, 256)),
+    }
+    return PlannedNode(tuple(settings.items()), tuple(journal.items()), random.choice((0, 0, -200, 200, 5_000)))
 
 
 def _clients(random: Random, topics: tuple[PlannedTopic, ...]) -> list[PlannedClient]:

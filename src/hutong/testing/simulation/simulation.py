@@ -54,7 +54,7 @@ class Simulation:
         self._history = SimulationHistory(self._world)
         host = SimHost(self._world, self._network, "node-1", "127.1.0.1")
         host.drift_ppm = plan.node.drift_ppm
-        self._nodes = [SimNode(host, _settings(plan))]
+        self._nodes = [SimNode(host, _settings(plan), dict(plan.node.journal))]
         self._hosts = {name: self._host_of(number, name) for number, name in enumerate(self._client_names(), 1)}
         self._running: dict[str, asyncio.Task[Any]] = {}
         self._clients: list[SimClient] = []

@@ -20,7 +20,6 @@ from hutong.runtime.threads.precedence import Precedence
 from hutong.server.broker.data import open_files
 from hutong.server.broker.data.data_dir import DataFolder
 from hutong.server.broker.environment import BrokerEnvironment
-from hutong.server.configuration import translate
 
 GROUPS: Final = (*STATE_GROUPS, *DATA_GROUPS)
 _REPORT_INTERVAL_MS: Final = 1_000
@@ -82,7 +81,8 @@ class NodeJournals:
 
     def settings_of(self, group: str) -> JournalSettings:
         """The settings that the journal of a partition group starts with."""
-        return translate.journal_settings(self._environment.settings, group, self._segments_open_max)
+        environment = self._environment
+        return environment.ports.journal_settings(environment.settings, group, self._segments_open_max)
 
     def connections_max(self) -> int:
         """The number of connections that leaves the journals enough open files."""

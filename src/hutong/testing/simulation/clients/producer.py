@@ -59,6 +59,7 @@ class SimProducer(KafkaClient):
         self._acks = acks
         self._pause_s = pause_s
         self._unacknowledged: deque[_Batch] = deque()
+        self._uncertain_sequence = -1  # up to here a batch may be stored, without an answer that says so
         self._next_sequence = 0
         self._values_total = 0
         self._producer_id = -1
@@ -78,6 +79,7 @@ class SimProducer(KafkaClient):
         )
         self._producer_id, self._epoch = response.producer_id, response.producer_epoch
         self._next_sequence = 0
+        self._uncertain_sequence = -1
 
     def _add_batches(self) -> None:
         for _ in range(self.random.choice((1, 1, 1, IN_FLIGHT_MAX))):
@@ -88,7 +90,7 @@ class SimProducer(KafkaClient):
                 values.append(b"%s/%d" % (self.name.encode(), self._values_total))
                 self.history.add(ValueSent(self.now_us, self.name, self._place, values[-1]))
             # Sizes of a small record, a usual one, and one that fills a segment soon.
-            padding = bytes(self.random.choice((0, 0, 100, 20_000)))
+            padding = bytes(self.random.choice((0, 0, 100, 5_000)))
             records = [Record(timestamp_ms=EPOCH_MS, key=padding, value=value) for value in values]
             payload = build_batch(
                 records,
@@ -112,7 +114,11 @@ class SimProducer(KafkaClient):
         batches = [*self._unacknowledged][:IN_FLIGHT_MAX]
         futures = [connection.begin(self._request(batch), 9) for batch in batches]
         for number, (batch, future) in enumerate(zip(batches, futures, strict=True)):
-            response = await connection.answer(future)
+            try:
+                response = await connection.answer(future)
+            except Disconnected:
+                self._uncertain_sequence = max(self._uncertain_sequence, batches[-1].sequence)
+                raise
             answer = response.responses[0].partition_responses[0]
             error = answer.error_code
             if error in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
@@ -120,6 +126,8 @@ class SimProducer(KafkaClient):
                 self._acknowledged(batch, answer.base_offset)
             # Behind one that failed and will be sent again, others are out of order.
             elif error in RETRIABLE or (error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and number):
+                # A flush that failed or took too long: the batch may be there all the same.
+                self._uncertain_sequence = max(self._uncertain_sequence, batch.sequence)
                 await self.pause()
                 await _ended(futures[number + 1 :])
                 return
@@ -129,7 +137,9 @@ class SimProducer(KafkaClient):
                 await self._begin_epoch()
                 return
             else:
-                self._refused(batch, error)
+                # A node that refuses what it may have stored before says nothing of that: clocks may have jumped.
+                if batch.sequence > self._uncertain_sequence:
+                    self._refused(batch, error)
                 await _ended(futures[number + 1 :])
                 self._unacknowledged.clear()
                 await self._begin_epoch()

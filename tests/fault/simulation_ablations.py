@@ -1,0 +1,86 @@
+"""Safeguards of a whole node, each with a way to switch it off, and how many seeds a simulation needs to notice.
+
+Strategy: the patches of the journal's own histories are used again, with more of the broker, the groups and the
+transactions. Seeds come in order, with faults of every kind; the first that breaks a promise counts. So a safeguard
+that is not noticed in `SEEDS_MAX` seeds is a hole in the simulator.
+
+python -m tests.fault.simulation_ablations [NAME...]    prints for each how many seeds it took, and the promise
+"""
+
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import pytest
+from tests.fault import ablations as journal
+from tests.fault.ablation_search import Patch
+
+from hutong.testing.simulation.plan import draw_plan, kinds_of
+from hutong.testing.simulation.simulation import Simulation
+
+SEEDS_MAX: Final = 500
+MINUTES: Final = 0.3
+
+
+class NodeSafeguard(NamedTuple):
+    """A safeguard, and the patch that leaves it out."""
+
+    sentence: str
+    leave_out: Patch
+
+    def __str__(self) -> str:
+        return self.leave_out.__name__
+
+
+SAFEGUARDS: Final = (
+    NodeSafeguard("a position counts as flushed after fdatasync", journal.flushes_nothing),
+    NodeSafeguard("an acknowledgement waits for the flush", journal.acknowledges_before_the_flush),
+    NodeSafeguard("a record is shown once it is flushed", journal.shows_what_is_not_flushed),
+    NodeSafeguard("sequence numbers are checked", journal.appends_repetitions),
+    NodeSafeguard("checkpoints keep what producers have sent", journal.forgets_producers_at_a_start),
+    NodeSafeguard("a failed flush ends the journal", journal.goes_on_after_a_failed_flush),
+    NodeSafeguard("a failed flush is not tried again", journal.tries_a_failed_flush_again),
+    NodeSafeguard("what a full disk refused is written later", journal.forgets_what_a_full_disk_did_not_take),
+    NodeSafeguard("directories are flushed after names change", journal.does_not_flush_directories),
+    NodeSafeguard("a checkpoint speaks only of what is flushed", journal.checkpoints_ahead_of_the_flush),
+    NodeSafeguard("a file is flushed before it takes another's name", journal.replaces_files_by_what_is_not_flushed),
+    NodeSafeguard("a file stays open until all of it is flushed", journal.closes_files_that_are_still_to_be_flushed),
+    NodeSafeguard("what is given up is said in the journal", journal.says_nothing_of_what_is_given_up),
+    NodeSafeguard("recovery writes again what may have been in flight", journal.trusts_what_it_read_from_memory),
+    NodeSafeguard("recovery cuts off a torn tail", journal.leaves_stale_bytes_behind_the_end),
+    NodeSafeguard("recovery checks the digest of each chunk", journal.believes_batches_of_another_header),
+)
+
+
+class Noticed(NamedTuple):
+    """The number of seeds, and the first promise that was broken."""
+
+    seeds: int
+    promise: str
+
+
+def seeds_until_noticed(leave_out: Patch, seeds_max: int = SEEDS_MAX) -> Noticed | None:
+    """None where none of the seeds notices."""
+    kinds = kinds_of("all")
+    with pytest.MonkeyPatch.context() as patch:
+        leave_out(patch)
+        for seed in range(1, seeds_max + 1):
+            errors = Simulation(draw_plan(seed, MINUTES, kinds)).run().errors
+            if errors:
+                return Noticed(seed, errors[0])
+    return None
+
+
+def main(names: Sequence[str]) -> None:
+    logging.disable(logging.CRITICAL)  # nodes complain, as they should
+    for safeguard in SAFEGUARDS:
+        if names and str(safeguard) not in names:
+            continue
+        found = seeds_until_noticed(safeguard.leave_out)
+        noticed = "not noticed" if found is None else f"after {found.seeds} seeds: {found.promise.splitlines()[0]}"
+        print(f"{safeguard.sentence:60} {safeguard!s:45} {noticed}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
