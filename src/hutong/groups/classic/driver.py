@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, OwnerGone, Refused
+from hutong.foundation.errors import HutongError, OwnerGone
 from hutong.foundation.fair_shares import NOBODY
 from hutong.foundation.machine import Answer
 from hutong.foundation.machine_host import MachineHost, ParkedCallers, StatePort
@@ -31,7 +31,13 @@ from hutong.groups.classic.requests import join_error, join_event, sync_error, s
 from hutong.groups.classic.states import GroupState
 from hutong.groups.directory import GroupDirectory, GroupKind
 from hutong.groups.memory import GroupMemory
-from hutong.groups.offsets.coordinator import OffsetCoordinator, answer_to, error_code, retried_by_retention
+from hutong.groups.offsets.coordinator import (
+    OffsetCoordinator,
+    answer_to,
+    error_code,
+    is_too_large,
+    retried_by_retention,
+)
 from hutong.groups.offsets.offset_log import Change
 from hutong.groups.peer import PeerCoordinator
 from hutong.groups.record_keys import GroupKey, OffsetKey, decode_key, encode_group_key
@@ -405,8 +411,8 @@ class GroupCoordinator:
                 self._feed(entry, messages.GroupPersisted(cause, now_ms))
                 return
             _log.error("group %s could not be stored: %s", entry.key, error)
-            # A record that the log refuses (too large) fails again, so clients must not retry it. Other errors pass.
-            code = ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(error, Refused) else UNAVAILABLE
+            # A record that is too large fails again, so clients must not retry it. Other errors pass.
+            code = ErrorCode.UNKNOWN_SERVER_ERROR if is_too_large(error) else UNAVAILABLE
             self._feed(entry, messages.GroupPersistFailed(cause, code, now_ms))
 
         records = [(encode_group_key(GroupKey(entry.key)), encode_group(replace(record, since_ms=since_ms)))]

@@ -134,9 +134,15 @@ def error_code(error: HutongError | None) -> ErrorCode:
     """The code that a client gets for a failed append."""
     if error is None:
         return ErrorCode.NONE
-    if isinstance(error, Refused):
-        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE  # the log takes no batch of that size: trying again is no use
+    if is_too_large(error):
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE  # clients give up at this code
     return ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def is_too_large(error: HutongError) -> bool:
+    """Return True if the log takes no batch of that size: trying again is no use."""
+    # A journal also refuses while its disk is full, or once a flush has failed. Both pass, the second by a restart.
+    return isinstance(error, Refused) and error.code == ErrorCode.MESSAGE_TOO_LARGE
 
 
 def answer_to(then: Callable[[ErrorCode], None]) -> Continuation[None]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.groups.stage import RETENTION_MS, SESSION_MS, SETTINGS, SUBSCRIPTION, Stage
 
-from hutong.foundation.errors import DiskFull, Refused
+from hutong.foundation.errors import DiskFull, HutongError, Refused
 from hutong.foundation.waiting.table import Owner
 from hutong.groups.classic.messages import JoinReply, Leaver, LeaveReply, SyncReply
 from hutong.groups.classic.states import GroupState
@@ -211,8 +211,10 @@ def test_what_is_not_durable_is_gone_after_a_crash() -> None:
 def test_a_commit_that_cannot_be_stored_changes_nothing() -> None:
     stage = Stage()
     stage.commit(stage.change(1))
-    stage.state.failure = DiskFull("no space")
-    assert stage.commit(stage.change(2)) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    # The second is what a journal answers while its disk is full.
+    for failure in (DiskFull("no space"), Refused(ErrorCode.KAFKA_STORAGE_ERROR)):
+        stage.state.failure = failure
+        assert stage.commit(stage.change(2)) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     stage.state.failure = Refused(ErrorCode.MESSAGE_TOO_LARGE)
     assert stage.commit(stage.change(2)) == [ErrorCode.INVALID_COMMIT_OFFSET_SIZE]
     assert stage.offset() == 1
@@ -342,12 +344,13 @@ def test_an_emptied_group_is_empty_after_a_restart_and_ages_from_when_it_was_emp
     assert len(stage.groups) == 0
 
 
-def test_a_group_that_cannot_be_stored_tries_again(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("failure", [DiskFull("no space"), Refused(ErrorCode.KAFKA_STORAGE_ERROR, "no space")])
+def test_a_group_that_cannot_be_stored_tries_again(caplog: pytest.LogCaptureFixture, failure: HutongError) -> None:
     stage = Stage()
     (offered,) = stage.join()
     replies = stage.join(offered.member_id)
     stage.pass_time(300)
-    stage.state.failure = DiskFull("no space")
+    stage.state.failure = failure
     assert stage.sync(replies[0])[0].error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert "group g could not be stored: no space" in caplog.text
     stage.state.failure = None
