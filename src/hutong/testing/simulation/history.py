@@ -91,16 +91,17 @@ class TransactionEnded:
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommitBegun:
-    """A member begins to commit offsets of its group."""
+    """A member begins to commit offsets of its group. `number` counts the commits of this client."""
 
     at_us: int
     client: str
     group: str
+    number: int
     place: Place
     offset: int
 
     def __str__(self) -> str:
-        return f"commits offset {self.offset} of {_text(self.place)} for {self.group}"
+        return f"commits offset {self.offset} of {_text(self.place)} for {self.group} ({self.number})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +111,29 @@ class OffsetCommitted:
     at_us: int
     client: str
     group: str
+    number: int
     place: Place
     offset: int
 
     def __str__(self) -> str:
-        return f"hears that offset {self.offset} of {_text(self.place)} is committed for {self.group}"
+        return f"hears that offset {self.offset} of {_text(self.place)} is committed for {self.group} ({self.number})"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitRefused:
+    """The group refused an offset commit. It may not be seen."""
+
+    at_us: int
+    client: str
+    group: str
+    number: int
+    place: Place
+    offset: int
+    error: int
+
+    def __str__(self) -> str:
+        what = f"offset {self.offset} of {_text(self.place)}"
+        return f"hears that {what} is refused for {self.group} with error {self.error} ({self.number})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +153,13 @@ class OffsetSeen:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsOwned:
-    """A member owns these partitions from now on, in this generation or epoch."""
+    """A member owns exactly these partitions from now on, in this generation or epoch.
+
+    `begun_us` is when the request began whose answer gave them.
+    """
 
     at_us: int
+    begun_us: int
     client: str
     group: str
     generation: int
@@ -145,6 +168,22 @@ class PartitionsOwned:
     def __str__(self) -> str:
         owned = ", ".join(map(_text, self.places)) or "nothing"
         return f"owns {owned} in {self.group}, generation {self.generation}"
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipConfirmed:
+    """The node accepted a heartbeat of a member, which kept these partitions after the answer."""
+
+    at_us: int
+    begun_us: int
+    client: str
+    group: str
+    generation: int
+    places: tuple[Place, ...]
+
+    def __str__(self) -> str:
+        owned = ", ".join(map(_text, self.places)) or "nothing"
+        return f"keeps {owned} in {self.group}, generation {self.generation}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +220,10 @@ Happening = (
     | TransactionEnded
     | OffsetCommitBegun
     | OffsetCommitted
+    | OffsetCommitRefused
     | OffsetSeen
     | PartitionsOwned
+    | MembershipConfirmed
     | PartitionsGivenUp
     | FinalRead
 )

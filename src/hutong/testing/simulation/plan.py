@@ -7,6 +7,7 @@ together with everything else is common alone.
 Knows nothing of how faults and clients work.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -19,6 +20,7 @@ FAMILIES: Final = {"node": NODE_FAULTS, "network": NETWORK_FAULTS, "disk": DISK_
 MINUTE_US: Final = 60_000_000
 _PRODUCERS_MAX: Final = 4
 _READERS_MAX: Final = 3
+_MEMBERS_MAX: Final = 4
 KIBIBYTE: Final = 1 << 10
 MEBIBYTE: Final = 1 << 20
 
@@ -49,6 +51,27 @@ class PlannedClient:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.kind} of {self.topic}-{self.partition} every {self.pause_ms} ms ({self.option})"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMember(PlannedClient):
+    """A member of a group, which reads whole topics: `partition` is -1, `option` the isolation level.
+
+    The session timeout counts for members of the classic protocol; the broker has that of the others.
+    """
+
+    group: str
+    session_ms: int
+    rebalance_ms: int
+    is_static: bool  # with a group.instance.id (KIP-345)
+    may_stall: bool
+    notices_silence: bool  # gives its partitions up after a session without an answer
+
+    def __str__(self) -> str:
+        traits = ("is_static", "may_stall", "notices_silence")
+        shown = ", ".join(trait for trait in traits if getattr(self, trait)) or "plain"
+        times = f"session {self.session_ms} ms, rebalance {self.rebalance_ms} ms"
+        return f"{self.name}: {self.kind} of {self.group} reading {self.topic} ({times}, {shown}, {self.option})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +124,12 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
     random = Random(f"{seed}/plan")
     lasts_us = int(minutes * MINUTE_US)
     topics = (PlannedTopic("orders", random.choice((1, 1, 2, 4))),)
-    return SimulationPlan(
-        seed, lasts_us, _node(random), topics, tuple(_clients(random, topics)), tuple(_faults(random, lasts_us, kinds))
-    )
+    node, clients, faults = _node(random), _clients(random, topics), _faults(random, lasts_us, kinds)
+    # A stream of its own: more draws for groups shall not change all else that seeds stand for.
+    of_groups = Random(f"{seed}/plan/groups")
+    node = dataclasses.replace(node, settings=(*node.settings, *_group_settings(of_groups)))
+    clients += _members(of_groups, topics)
+    return SimulationPlan(seed, lasts_us, node, topics, tuple(clients), tuple(faults))
 
 
 def _node(random: Random) -> PlannedNode:
@@ -146,6 +172,47 @@ def _clients(random: Random, topics: tuple[PlannedTopic, ...]) -> list[PlannedCl
         partition, level = random.randrange(topic.partitions), random.choice((0, 1))
         clients.append(PlannedClient("reader", f"reader-{number}", topic.name, partition, 0, level))
     return clients
+
+
+def _group_settings(random: Random) -> list[tuple[str, str]]:
+    """Times of groups close to those of faults and of requests."""
+    session_ms, interval_ms = random.choice((2_000, 3_000, 6_000)), random.choice((300, 1_000))
+    settings = {
+        "min_session_timeout_ms": 1_000,
+        "initial_rebalance_delay_ms": random.choice((0, 200, 3_000)),
+        "consumer_min_session_timeout_ms": session_ms,
+        "consumer_session_timeout_ms": session_ms,
+        "consumer_min_heartbeat_interval_ms": interval_ms,
+        "consumer_heartbeat_interval_ms": interval_ms,
+        "consumer_assignment_interval_ms": random.choice((0, 1_000)),
+    }
+    return [(f"group.{name}", str(value)) for name, value in settings.items()]
+
+
+def _members(random: Random, topics: tuple[PlannedTopic, ...]) -> list[PlannedMember]:
+    members = []
+    for number in range(random.choice((0, 0, 1, 1, 2))):
+        kind, topic = random.choice(("classic member", "consumer member")), random.choice(topics)
+        level, session_ms = random.choice((0, 1)), random.choice((2_000, 4_000, 6_000))
+        rebalance_ms, has_statics = random.choice((1_000, 3_000, 6_000)), random.random() < 0.3
+        members += [
+            PlannedMember(
+                kind=kind,
+                name=f"member-{number}-{place}",
+                topic=topic.name,
+                partition=-1,
+                pause_ms=random.choice((20, 200, 1_000)),
+                option=level,
+                group=f"group-{number}",
+                session_ms=session_ms,
+                rebalance_ms=rebalance_ms,
+                is_static=has_statics and random.random() < 0.7,
+                may_stall=random.random() < 0.5,
+                notices_silence=random.random() < 0.5,
+            )
+            for place in range(random.randint(1, _MEMBERS_MAX))
+        ]
+    return members
 
 
 def _faults(random: Random, lasts_us: int, kinds: tuple[str, ...]) -> list[PlannedFault]:

@@ -12,8 +12,12 @@ from typing import Any, Final
 
 from hutong.server.configuration import loader
 from hutong.server.configuration.settings import Settings
+from hutong.testing.simulation.checkers.group_checker import check_groups
 from hutong.testing.simulation.checkers.log_checker import check_log
+from hutong.testing.simulation.clients.classic_member import SimClassicMember
 from hutong.testing.simulation.clients.client import KafkaClient, SimClient
+from hutong.testing.simulation.clients.consumer_member import SimConsumerMember
+from hutong.testing.simulation.clients.group_consumer import see_all_offsets
 from hutong.testing.simulation.clients.producer import SimProducer
 from hutong.testing.simulation.clients.reader import SimReader
 from hutong.testing.simulation.faults import FaultInjector
@@ -21,7 +25,7 @@ from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimHost
 from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import KAFKA_PORT, SimNode
-from hutong.testing.simulation.plan import PlannedClient, SimulationPlan
+from hutong.testing.simulation.plan import PlannedClient, PlannedMember, SimulationPlan
 from hutong.testing.simulation.world import World
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -29,6 +33,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 QUIET_S_MAX: Final = 60
 _SECOND_US: Final = 1_000_000
 _CHECKER: Final = "checker"
+MEMBERS: Final = {"classic member": SimClassicMember, "consumer member": SimConsumerMember}
 _CREATED: Final = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
@@ -95,7 +100,9 @@ class Simulation:
         errors = self._failed_clients()
         if not self._until("read", self._read_everything(), QUIET_S_MAX):
             return [*errors, "the final read did not end"]
-        return errors + check_log(self._history)
+        if not self._until("offsets", self._see_offsets(), QUIET_S_MAX):
+            return [*errors, "the groups' offsets were not found"]
+        return errors + check_log(self._history) + check_groups(self._history)
 
     def _failed_clients(self) -> list[str]:
         errors = []
@@ -117,7 +124,7 @@ class Simulation:
         return task.done()
 
     async def _create_topics(self) -> None:
-        admin = KafkaClient(_CHECKER, self._hosts[_CHECKER], self._place, self._history, self._world.random("admin"))
+        admin = self._checker("admin")
         for topic in self._plan.topics:
             configs = [CreatableTopicConfig(name, value) for name, value in topic.configs]
             request = CreateTopicsRequest([CreatableTopic(topic.name, topic.partitions, 1, [], configs)])
@@ -138,6 +145,17 @@ class Simulation:
                     )
                     await reader.read_all()
 
+    async def _see_offsets(self) -> None:
+        """Ask for the committed offsets of all groups, as an administrator does."""
+        partitions = {topic.name: topic.partitions for topic in self._plan.topics}
+        groups = {(each.group, each.topic): None for each in self._plan.clients if isinstance(each, PlannedMember)}
+        for group, topic in groups:
+            await see_all_offsets(self._checker("offsets"), group, topic, partitions[topic])
+
+    def _checker(self, what: str) -> KafkaClient:
+        random = self._world.random(what)
+        return KafkaClient(_CHECKER, self._hosts[_CHECKER], self._place, self._history, random)
+
     def _start(self, plan: PlannedClient) -> None:
         host = self._hosts[plan.name]
         assert host.process is not None
@@ -148,6 +166,8 @@ class Simulation:
     def _client_of(self, plan: PlannedClient, host: SimHost) -> SimClient:
         random = self._world.random(f"client {plan.name}")
         common = (plan.name, host, self._place, self._history, random, (plan.topic, plan.partition))
+        if isinstance(plan, PlannedMember):
+            return MEMBERS[plan.kind](*common[:-1], plan)
         if plan.kind == "producer":
             return SimProducer(*common, acks=plan.option, pause_s=plan.pause_ms / 1_000)
         return SimReader(*common, is_committed=bool(plan.option))

@@ -71,6 +71,11 @@ class KafkaClient:
             self._connection = await KafkaConnection.connect(process, self.name, *self._node)
         return self._connection
 
+    def close(self) -> None:
+        """Close the connection, as the end of the process does."""
+        if self._connection is not None:
+            self._connection.close()
+
     async def ask(self, request: Any, version: int, timeout_s: float = REQUEST_TIMEOUT_S) -> Any:
         """Raises Disconnected."""
         connection = await self.connected()

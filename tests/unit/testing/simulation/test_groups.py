@@ -1,0 +1,48 @@
+"""Groups in whole simulations: they keep their promises, and a coordinator that breaks one is found."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from hutong.groups.classic.machine import ClassicGroup
+from hutong.groups.consumer.machine import ConsumerGroup
+from hutong.testing.simulation.plan import PlannedMember, SimulationPlan, draw_plan, kinds_of
+from hutong.testing.simulation.simulation import Simulation
+from hutong.wire.kafka.error_codes import ErrorCode
+
+MINUTES = 0.3
+KINDS = ("classic member", "consumer member")
+
+
+def plans(kind: str) -> Iterator[SimulationPlan]:
+    """Plans with several members of this kind, seed by seed."""
+    seed = 0
+    while True:
+        seed += 1
+        plan = draw_plan(seed, MINUTES, kinds_of("all"))
+        members = [client for client in plan.clients if isinstance(client, PlannedMember)]
+        if len(members) > 1 and {member.kind for member in members} == {kind}:
+            yield plan
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_members_of_either_protocol_keep_all_promises(kind: str) -> None:
+    found = plans(kind)
+    happened: Counter[str] = Counter()
+    for _ in range(3):
+        simulation = Simulation(next(found))
+        assert simulation.run().errors == ()
+        happened.update(type(each).__name__ for each in simulation._history.happenings)
+    assert happened["PartitionsOwned"] > 3
+    assert happened["OffsetCommitted"] > 3
+    assert happened["MembershipConfirmed"] > 3
+
+
+@pytest.mark.parametrize(("kind", "group"), [(KINDS[0], ClassicGroup), (KINDS[1], ConsumerGroup)])
+def test_a_coordinator_that_takes_commits_of_anybody_is_found(
+    monkeypatch: pytest.MonkeyPatch, kind: str, group: type
+) -> None:
+    monkeypatch.setattr(group, "check_commit", lambda *_: ErrorCode.NONE)
+    found = plans(kind)
+    assert any("was accepted although" in " ".join(Simulation(next(found)).run().errors) for _ in range(20))
