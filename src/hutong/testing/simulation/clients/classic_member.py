@@ -1,7 +1,7 @@
 """A member of a group by the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
 Strategy: eager, as Kafka's range assignor is. A rebalance takes every partition: the member commits, gives all of them
-up and joins again. Whoever is elected leader gives each member a run of partitions, in the order of member ids.
+up and joins again. The member that is elected leader gives each a run of partitions, in the order of member ids.
 """
 
 from typing import Any, Final
