@@ -4,6 +4,7 @@ Strategy: plain events in the order in which they happened, with values that are
 them when it is over.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hutong.testing.simulation.world import World
@@ -14,6 +15,17 @@ Place = tuple[str, int]
 
 def _text(place: Place) -> str:
     return f"{place[0]}-{place[1]}"
+
+
+def _ranges(offsets: Sequence[int]) -> str:
+    """Ascending offsets, with neighbours put together: `3..5, 9`."""
+    ranges: list[list[int]] = []
+    for offset in offsets:
+        if ranges and ranges[-1][1] + 1 == offset:
+            ranges[-1][1] = offset
+        else:
+            ranges.append([offset, offset])
+    return ", ".join(f"{first}..{last}" if last > first else str(first) for first, last in ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +211,76 @@ class PartitionsGivenUp:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordsAcquired:
+    """A member of a share group got records of a partition. `begun_us` is when it asked.
+
+    `delivery_count` is theirs, `lock_us` how long the member may keep them.
+    """
+
+    at_us: int
+    begun_us: int
+    client: str
+    group: str
+    place: Place
+    delivery_count: int
+    lock_us: int
+    records: tuple[tuple[int, bytes], ...]
+
+    def __str__(self) -> str:
+        offsets = _ranges([offset for offset, _ in self.records])
+        return f"acquires {_text(self.place)} at {offsets} in {self.group}, delivery {self.delivery_count}"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsSettled:
+    """A member acknowledged records that it held: it accepted, released or rejected them.
+
+    `error` is the node's answer, -1 where it is not known what the node did.
+    """
+
+    at_us: int
+    begun_us: int
+    client: str
+    group: str
+    place: Place
+    delivery_count: int
+    kind: str
+    offsets: tuple[int, ...]
+    error: int
+
+    def __str__(self) -> str:
+        outcome = {0: "", -1: ", fate unknown"}.get(self.error, f", refused with error {self.error}")
+        return f"{self.kind} {_text(self.place)} at {_ranges(self.offsets)} in {self.group}{outcome}"
+
+
+@dataclass(frozen=True, slots=True)
+class AcquisitionUnknown:
+    """A share fetch had no usable answer: the node may have counted a delivery of records that nobody saw."""
+
+    at_us: int
+    begun_us: int
+    client: str
+    group: str
+
+    def __str__(self) -> str:
+        return f"does not know what it has acquired in {self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGroupRead:
+    """The standing of a share group once all faults are over and its last member has read all that it could get."""
+
+    group: str
+    place: Place
+    start_offset: int
+    end_offset: int
+    delivery_limit: int
+
+    def __str__(self) -> str:
+        return f"finds {self.group} at {self.start_offset} of {self.end_offset} in {_text(self.place)}"
+
+
+@dataclass(frozen=True, slots=True)
 class FinalRead:
     """Everything of a partition once all faults are over, oldest first."""
 
@@ -225,6 +307,10 @@ Happening = (
     | PartitionsOwned
     | MembershipConfirmed
     | PartitionsGivenUp
+    | RecordsAcquired
+    | RecordsSettled
+    | AcquisitionUnknown
+    | ShareGroupRead
     | FinalRead
 )
 

@@ -21,6 +21,7 @@ MINUTE_US: Final = 60_000_000
 _PRODUCERS_MAX: Final = 4
 _READERS_MAX: Final = 3
 _MEMBERS_MAX: Final = 4
+_SHARE_MEMBERS_MAX: Final = 4
 KIBIBYTE: Final = 1 << 10
 MEBIBYTE: Final = 1 << 20
 
@@ -47,7 +48,7 @@ class PlannedClient:
     topic: str
     partition: int
     pause_ms: int
-    option: int  # acks of a producer, isolation level of a reader
+    option: int  # acks of a producer, isolation level of a reader, place of a share member's group in the plan
 
     def __str__(self) -> str:
         return f"{self.name}: {self.kind} of {self.topic}-{self.partition} every {self.pause_ms} ms ({self.option})"
@@ -84,6 +85,19 @@ class PlannedTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedShareGroup:
+    """A share group, of which some clients are members."""
+
+    name: str
+    topic: str
+    lock_ms: int
+    delivery_limit: int
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.topic}: locks of {self.lock_ms} ms, at most {self.delivery_limit} deliveries"
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedNode:
     """Settings of all nodes, as `hutong config` names them, and what their machines are like."""
 
@@ -102,6 +116,7 @@ class SimulationPlan:
     topics: tuple[PlannedTopic, ...]
     clients: tuple[PlannedClient, ...]
     faults: tuple[PlannedFault, ...]
+    share_groups: tuple[PlannedShareGroup, ...] = ()
 
 
 def kinds_of(names: str) -> tuple[str, ...]:
@@ -129,7 +144,9 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
     of_groups = Random(f"{seed}/plan/groups")
     node = dataclasses.replace(node, settings=(*node.settings, *_group_settings(of_groups)))
     clients += _members(of_groups, topics)
-    return SimulationPlan(seed, lasts_us, node, topics, tuple(clients), tuple(faults))
+    share_groups, members = _share_groups(Random(f"{seed}/plan/share"), topics)
+    clients += members
+    return SimulationPlan(seed, lasts_us, node, topics, tuple(clients), tuple(faults), tuple(share_groups))
 
 
 def _node(random: Random) -> PlannedNode:
@@ -213,6 +230,19 @@ def _members(random: Random, topics: tuple[PlannedTopic, ...]) -> list[PlannedMe
             for place in range(random.randint(1, _MEMBERS_MAX))
         ]
     return members
+
+
+def _share_groups(
+    random: Random, topics: tuple[PlannedTopic, ...]
+) -> tuple[list[PlannedShareGroup], list[PlannedClient]]:
+    groups, members = [], []
+    for number in range(random.choice((0, 0, 1, 1, 2))):
+        topic, lock_ms, limit = random.choice(topics).name, random.choice((15_000, 30_000)), random.choice((2, 5, 10))
+        groups.append(PlannedShareGroup(f"tasks-{number}", topic, lock_ms, limit))
+        for place in range(random.randint(1, _SHARE_MEMBERS_MAX)):
+            pause_ms = random.choice((10, 100, 1_000))
+            members.append(PlannedClient("share member", f"worker-{number}-{place}", topic, -1, pause_ms, number))
+    return groups, members
 
 
 def _faults(random: Random, lasts_us: int, kinds: tuple[str, ...]) -> list[PlannedFault]:

@@ -14,12 +14,15 @@ from hutong.server.configuration import loader
 from hutong.server.configuration.settings import Settings
 from hutong.testing.simulation.checkers.group_checker import check_groups
 from hutong.testing.simulation.checkers.log_checker import check_log
+from hutong.testing.simulation.checkers.share_checker import check_share_groups
 from hutong.testing.simulation.clients.classic_member import SimClassicMember
 from hutong.testing.simulation.clients.client import KafkaClient, SimClient
 from hutong.testing.simulation.clients.consumer_member import SimConsumerMember
 from hutong.testing.simulation.clients.group_consumer import see_all_offsets
 from hutong.testing.simulation.clients.producer import SimProducer
 from hutong.testing.simulation.clients.reader import SimReader
+from hutong.testing.simulation.clients.share_consumer import SimShareConsumer
+from hutong.testing.simulation.clients.share_groups import FINISH_S_MAX, configure_share_group, finish_share_group
 from hutong.testing.simulation.faults import FaultInjector
 from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimHost
@@ -102,7 +105,10 @@ class Simulation:
             return [*errors, "the final read did not end"]
         if not self._until("offsets", self._see_offsets(), QUIET_S_MAX):
             return [*errors, "the groups' offsets were not found"]
-        return errors + check_log(self._history) + check_groups(self._history)
+        if not self._until("share groups", self._finish_share_groups(), FINISH_S_MAX * (1 + len(plan.share_groups))):
+            return [*errors, "the share groups did not come to their end"]
+        checks = (check_log, check_groups, check_share_groups)
+        return [*errors, *(error for check in checks for error in check(self._history))]
 
     def _failed_clients(self) -> list[str]:
         errors = []
@@ -129,6 +135,8 @@ class Simulation:
             configs = [CreatableTopicConfig(name, value) for name, value in topic.configs]
             request = CreateTopicsRequest([CreatableTopic(topic.name, topic.partitions, 1, [], configs)])
             await admin.ask_until_done(request, 7, lambda answer: answer.topics[0].error_code in _CREATED)
+        for group in self._plan.share_groups:
+            await configure_share_group(admin, group)
 
     async def _read_everything(self) -> None:
         for topic in self._plan.topics:
@@ -152,6 +160,14 @@ class Simulation:
         for group, topic in groups:
             await see_all_offsets(self._checker("offsets"), group, topic, partitions[topic])
 
+    async def _finish_share_groups(self) -> None:
+        partitions = {topic.name: topic.partitions for topic in self._plan.topics}
+        for group in self._plan.share_groups:
+            random = self._world.random(f"last of {group.name}")
+            common = (_CHECKER, self._hosts[_CHECKER], self._place, self._history, random)
+            member = SimShareConsumer(*common, group.topic, group.name, 0, always_accepts=True)
+            await finish_share_group(self._checker("standing"), member, group, partitions[group.topic])
+
     def _checker(self, what: str) -> KafkaClient:
         random = self._world.random(what)
         return KafkaClient(_CHECKER, self._hosts[_CHECKER], self._place, self._history, random)
@@ -170,6 +186,9 @@ class Simulation:
             return MEMBERS[plan.kind](*common[:-1], plan)
         if plan.kind == "producer":
             return SimProducer(*common, acks=plan.option, pause_s=plan.pause_ms / 1_000)
+        if plan.kind == "share member":
+            group = self._plan.share_groups[plan.option].name
+            return SimShareConsumer(*common[:-1], plan.topic, group, plan.pause_ms / 1_000)
         return SimReader(*common, is_committed=bool(plan.option))
 
     @property

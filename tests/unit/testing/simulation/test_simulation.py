@@ -6,11 +6,14 @@ import sys
 
 import pytest
 
+from hutong.groups.share.delivery import machine
+from hutong.groups.share.delivery.window import OffsetRun, ShareRecordState
 from hutong.testing.disks.simulated import SimFile
 from hutong.testing.simulation.plan import draw_plan, kinds_of
 from hutong.testing.simulation.simulation import Simulation, SimulationOutcome
 
 MINUTES = 0.2
+AVAILABLE = ShareRecordState.AVAILABLE
 
 
 def outcome_of(seed: int, kinds: str = "all") -> SimulationOutcome:
@@ -55,3 +58,10 @@ def test_a_list_of_faults_names_families_and_kinds() -> None:
     assert set(kinds_of("disk")) < set(kinds_of("all"))
     with pytest.raises(ValueError, match="there is no fault rain"):
         kinds_of("rain")
+
+
+def test_share_states_that_a_kill_forgets_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_restored", lambda run, rules: OffsetRun(run.first, run.last, AVAILABLE))
+    assert any(
+        "both get it for delivery 1" in error for seed in range(1, 31) for error in outcome_of(seed, "kill").errors
+    )

@@ -138,9 +138,10 @@ class SimGroupMember(KafkaClient, ABC):
         beats = process.run(self._beats)
         while not self._is_over(ends_us):
             await self._round()
-        beats.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await beats
+        # Again and again: `wait_for` of Python 3.11 drops a cancellation that comes together with its answer.
+        while not beats.done():
+            beats.cancel()
+            await asyncio.wait([beats], timeout=0.01)
         await self._end_life()
 
     def _is_over(self, ends_us: int) -> bool:
