@@ -167,12 +167,13 @@ class OffsetSeen:
 class PartitionsOwned:
     """A member owns exactly these partitions from now on, in this generation or epoch.
 
-    `begun_us` is when the request began whose answer gave them.
+    `begun_us` is when the request began whose answer gave them. `instance` is a static member's, or empty.
     """
 
     at_us: int
     begun_us: int
     client: str
+    instance: str
     group: str
     generation: int
     places: tuple[Place, ...]

@@ -22,6 +22,10 @@ _PRODUCERS_MAX: Final = 4
 _READERS_MAX: Final = 3
 _MEMBERS_MAX: Final = 4
 _SHARE_MEMBERS_MAX: Final = 4
+_CLASSIC: Final = "classic member"
+_CONSUMER: Final = "consumer member"
+# The last is a group whose members change from one protocol to the other one by one (KIP-848).
+_MEMBER_KINDS: Final = ((_CLASSIC,), (_CLASSIC,), (_CONSUMER,), (_CONSUMER,), (_CLASSIC, _CONSUMER))
 KIBIBYTE: Final = 1 << 10
 MEBIBYTE: Final = 1 << 20
 
@@ -64,15 +68,16 @@ class PlannedMember(PlannedClient):
     group: str
     session_ms: int
     rebalance_ms: int
-    is_static: bool  # with a group.instance.id (KIP-345)
+    instance: str  # group.instance.id (KIP-345), empty for none; two may have the same by mistake
     may_stall: bool
     notices_silence: bool  # gives its partitions up after a session without an answer
 
     def __str__(self) -> str:
-        traits = ("is_static", "may_stall", "notices_silence")
+        traits = ("may_stall", "notices_silence")
         shown = ", ".join(trait for trait in traits if getattr(self, trait)) or "plain"
         times = f"session {self.session_ms} ms, rebalance {self.rebalance_ms} ms"
-        return f"{self.name}: {self.kind} of {self.group} reading {self.topic} ({times}, {shown}, {self.option})"
+        name = f"{self.name} ({self.instance})" if self.instance else self.name
+        return f"{name}: {self.kind} of {self.group} reading {self.topic} ({times}, {shown}, {self.option})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +214,12 @@ def _group_settings(random: Random) -> list[tuple[str, str]]:
 def _members(random: Random, topics: tuple[PlannedTopic, ...]) -> list[PlannedMember]:
     members = []
     for number in range(random.choice((0, 0, 1, 1, 2))):
-        kind, topic = random.choice(("classic member", "consumer member")), random.choice(topics)
+        kinds, topic = random.choice(_MEMBER_KINDS), random.choice(topics)
         level, session_ms = random.choice((0, 1)), random.choice((2_000, 4_000, 6_000))
-        rebalance_ms, has_statics = random.choice((1_000, 3_000, 6_000)), random.random() < 0.3
+        rebalance_ms, statics = random.choice((1_000, 3_000, 6_000)), random.choice((0, 0, 0.7))
         members += [
             PlannedMember(
-                kind=kind,
+                kind=random.choice(kinds),
                 name=f"member-{number}-{place}",
                 topic=topic.name,
                 partition=-1,
@@ -223,7 +228,9 @@ def _members(random: Random, topics: tuple[PlannedTopic, ...]) -> list[PlannedMe
                 group=f"group-{number}",
                 session_ms=session_ms,
                 rebalance_ms=rebalance_ms,
-                is_static=has_statics and random.random() < 0.7,
+                instance=f"instance-{number}-{random.choice((place, place, place // 2))}"
+                if random.random() < statics
+                else "",
                 may_stall=random.random() < 0.5,
                 notices_silence=random.random() < 0.5,
             )

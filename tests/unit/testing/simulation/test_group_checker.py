@@ -36,9 +36,11 @@ class HandMade:
         self.now_us += 1_000
         return self.now_us
 
-    def owns(self, client: str, generation: int, *places: Place, begun_us: int | None = None) -> None:
+    def owns(
+        self, client: str, generation: int, *places: Place, begun_us: int | None = None, instance: str = ""
+    ) -> None:
         begun_us = self.tick() if begun_us is None else begun_us
-        self.add(PartitionsOwned(self.tick(), begun_us, client, "g", generation, places))
+        self.add(PartitionsOwned(self.tick(), begun_us, client, instance, "g", generation, places))
 
     def gives_up(self, client: str) -> None:
         self.add(PartitionsGivenUp(self.tick(), client, "g"))
@@ -104,6 +106,21 @@ def test_a_partition_has_one_owner_in_a_generation(made: HandMade) -> None:
     made.owns("one", 1, ORDERS)
     made.owns("other", 1, ORDERS)
     assert made.errors == ["orders-0 belongs to other and to one in generation 1 of g"]
+
+
+def test_the_next_process_of_a_static_member_owns_it_in_the_same_generation(made: HandMade) -> None:
+    made.owns("one", 1, ORDERS, instance="i")
+    made.owns("other", 1, ORDERS, instance="i")
+    assert made.errors == []
+    made.commits("one", 1, 0)
+    assert made.errors == ["a commit of one was accepted although other has got orders-0 in g since"]
+
+
+def test_an_emptied_group_may_begin_at_1_again(made: HandMade) -> None:
+    made.owns("one", 1, ORDERS)
+    made.owns("third", 2)
+    made.owns("other", 1, ORDERS)
+    assert made.errors == []
 
 
 def test_who_has_given_it_up_owns_it_no_more(made: HandMade) -> None:

@@ -43,6 +43,7 @@ class _Grant:
     begun_us: int
     at_us: int
     generation: int
+    instance: str
 
 
 class _GroupCheck:
@@ -50,6 +51,7 @@ class _GroupCheck:
         self.found: list[str] = []
         self.claims: dict[tuple[str, Place], dict[str, _Grant]] = defaultdict(dict)  # by client: what it believes
         self.grants: dict[tuple[str, Place], dict[str, _Grant]] = defaultdict(dict)  # by client: the last one
+        self.highest: dict[str, int] = defaultdict(int)  # generation of each group
         self.registers: dict[tuple[str, Place], OffsetRegister] = defaultdict(OffsetRegister)
         self.begun: dict[tuple[str, int, Place], tuple[OffsetWrite, int]] = {}  # with the place in the history
         self.stale: dict[tuple[str, int, Place], str] = {}  # who owned the partition when the commit began
@@ -91,15 +93,19 @@ class _GroupCheck:
 
     def _owned(self, event: PartitionsOwned) -> None:
         self.groups[event.client] = event.group
+        # Below it, another member may believe what was right before a group was emptied and began at 1 again.
+        highest = self.highest[event.group] = max(self.highest[event.group], event.generation)
         self._forget_claims(event.client, event.group, event.places)
         for place in event.places:
             claims = self.claims[event.group, place]
             former = claims.get(event.client)
             begun_us, at_us = (event.begun_us, event.at_us) if former is None else (former.begun_us, former.at_us)
-            grant = claims[event.client] = _Grant(begun_us, at_us, event.generation)
+            grant = claims[event.client] = _Grant(begun_us, at_us, event.generation, event.instance)
             self.grants[event.group, place][event.client] = grant
             for other, claim in claims.items():
-                if other != event.client and claim.generation == event.generation:
+                # A static member's new process takes the place of the old one, in the same generation (KIP-345).
+                is_another = other != event.client and (not claim.instance or claim.instance != event.instance)
+                if is_another and claim.generation == event.generation == highest:
                     self.found.append(
                         f"{_at(place)} belongs to {event.client} and to {other} in generation {event.generation}"
                         f" of {event.group}"

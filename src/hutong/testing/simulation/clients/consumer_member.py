@@ -83,7 +83,8 @@ class SimConsumerMember(SimGroupMember):
             if response.error_code:
                 self._must_say_all = True
                 self.refused(response.error_code)
-                if response.error_code == ErrorCode.UNRELEASED_INSTANCE_ID or is_passing(response.error_code):
+                # A member that was removed may join again at once.
+                if epoch == JOINING or not self.is_lost:
                     await self.pause()
                 return
             self._accepted(response, owned, begun_us)
@@ -100,8 +101,8 @@ class SimConsumerMember(SimGroupMember):
             self.is_lost = True
         elif error == ErrorCode.FENCED_INSTANCE_ID:
             self.is_fenced = True
-        # The next heartbeat brings the epoch. The process before this one still counts as alive.
-        elif error not in (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID):
+        # The next heartbeat brings the epoch.
+        elif error != ErrorCode.STALE_MEMBER_EPOCH:
             assert is_passing(error), f"the group answers with error {error}"
 
     def _begin_anew(self) -> None:

@@ -58,6 +58,8 @@ REFUSALS: Final = frozenset(
     }
 )
 """Answers of the group to a commit that has no effect. After any other error it may have one."""
+_WAITS: Final = (ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.UNRELEASED_INSTANCE_ID)
+"""Answers that ask for patience with a transaction, or with a process before this one."""
 _FETCH_WAIT_MS: Final = 100
 _SECOND_US: Final = 1_000_000
 
@@ -78,7 +80,7 @@ class SimGroupMember(KafkaClient, ABC):
     ) -> None:
         super().__init__(name, host, node, history, random)
         self.plan = plan
-        self.instance_id = name if plan.is_static else None
+        self.instance_id = plan.instance or None
         self.member_id = ""
         self.generation = -1
         self.topic_id = b""
@@ -134,7 +136,7 @@ class SimGroupMember(KafkaClient, ABC):
         assert process is not None
         self.is_lost = self.is_fenced = False
         self.begin_life()
-        ends_us = self.now_us + self.random.choice((5, 20, 200)) * _SECOND_US
+        ends_us = self.now_us + self.random.choice((3, 10, 200)) * _SECOND_US
         beats = process.run(self._beats)
         while not self._is_over(ends_us):
             await self._round()
@@ -151,7 +153,8 @@ class SimGroupMember(KafkaClient, ABC):
         return self._has_finished if self.is_stopping else self.now_us >= ends_us
 
     async def _end_life(self) -> None:
-        if not self.is_fenced and self.random.random() < 0.5:
+        # Static members go without a word: their place waits for them.
+        if not self.is_fenced and self.random.random() < (0.2 if self.plan.instance else 0.5):
             with contextlib.suppress(Disconnected):
                 if self.random.random() < 0.5:
                     await self.commit()
@@ -221,9 +224,11 @@ class SimGroupMember(KafkaClient, ABC):
         self.owned = tuple(sorted(places))
         self._positions = {place: at for place, at in self._positions.items() if place in self.owned}
         self._committed = {place: at for place, at in self._committed.items() if place in self.owned}
-        self.history.add(
-            PartitionsOwned(self.now_us, begun_us, self.name, self.plan.group, self.generation, self.owned)
+        plan = self.plan
+        event = PartitionsOwned(
+            self.now_us, begun_us, self.name, plan.instance, plan.group, self.generation, self.owned
         )
+        self.history.add(event)
 
     def give_up(self) -> None:
         """Own nothing from now on."""
@@ -367,4 +372,4 @@ async def see_all_offsets(client: KafkaClient, group: str, topic: str, partition
 
 def is_passing(error: int) -> bool:
     """An answer after which the same request is sent again."""
-    return error in RETRIABLE or error == ErrorCode.UNSTABLE_OFFSET_COMMIT
+    return error in RETRIABLE or error in _WAITS
