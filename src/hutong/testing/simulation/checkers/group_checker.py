@@ -146,7 +146,7 @@ class _GroupCheck:
     def _committed(self, event: OffsetCommitted) -> None:
         key = (event.client, event.number, event.place)
         write, number = self.begun[key]
-        write.is_acknowledged = True
+        write.is_certain = True
         write.end_us = min(write.end_us, event.at_us)
         self.commits.append((event, number))
         if key in self.stale:
@@ -160,10 +160,13 @@ class _GroupCheck:
         yield from self._nothing_passed_over()
 
     def _offsets_are_kept(self) -> Iterator[str]:
-        for register in self.registers.values():
-            register.settle()
+        seen: dict[tuple[str, Place], list[OffsetSeen]] = defaultdict(list)
         for each in self.seen:
-            if not self.registers[each.group, each.place].may_show(each.offset, each.begun_us, each.at_us):
+            seen[each.group, each.place].append(each)
+        for key, register in self.registers.items():
+            register.settle(seen[key])
+        for each in self.seen:
+            if not self.registers[each.group, each.place].may_answer(each):
                 yield (
                     f"{each.client} found offset {each.offset} of {_at(each.place)} committed for {each.group} at"
                     f" {each.at_us / 1e6:.3f} s, which is not the last one committed"

@@ -2,12 +2,17 @@
 
 Strategy: a write takes effect at some moment between its begin and its end. It counts until another one, which began
 after that end, has ended. A write without an answer has no end, unless its member had lost the partition by a known
-time: then no later commit of that member counts. So an answer is right if any write of its value may count still.
+time: then no later commit of that member counts. A write that a question has found took effect before the answer. So
+an answer is right if any write of its value may count still.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
+
+from hutong.testing.simulation.history import OffsetSeen
 
 FOREVER: Final = float("inf")
 _NONE: Final = -1
@@ -23,7 +28,7 @@ class OffsetWrite:
     begun_us: int
     granted_us: int  # when the member had heard that the partition is its own
     end_us: float = FOREVER
-    is_acknowledged: bool = False
+    is_certain: bool = False  # an answer came, or it was found
     is_refused: bool = False
 
 
@@ -35,7 +40,7 @@ class OffsetRegister:
     _open: list[OffsetWrite] = field(default_factory=list)  # without an end
     _by_offset: dict[int, list[OffsetWrite]] = field(default_factory=dict)
     _begins: list[int] = field(default_factory=list)
-    _ends: list[float] = field(default_factory=list)  # the earliest of this acknowledged write and those after it
+    _ends: list[float] = field(default_factory=list)  # the earliest of this certain write and those after it
 
     def begin(self, write: OffsetWrite) -> None:
         self._writes.append(write)
@@ -48,23 +53,35 @@ class OffsetRegister:
                 write.end_us = at_us
         self._open = [write for write in self._open if write.end_us == FOREVER and not write.is_refused]
 
-    def settle(self) -> None:
-        """Call it once all writes are known."""
-        acknowledged = [write for write in self._writes if write.is_acknowledged]
-        self._begins = [write.begun_us for write in acknowledged]
-        self._ends = [write.end_us for write in acknowledged]
-        for place in range(len(self._ends) - 2, -1, -1):
-            self._ends[place] = min(self._ends[place], self._ends[place + 1])
+    def settle(self, questions: Iterable[OffsetSeen]) -> None:
+        """Call it once all writes are known. The questions end writes without an answer that they have found."""
         for write in self._writes:
             if not write.is_refused:
                 self._by_offset.setdefault(write.offset, []).append(write)
+        self._index()
+        for each in questions:
+            found = self._candidates(each)
+            # Of two with the same offset nobody knows whose it was.
+            if len(found) == 1 and found[0].end_us > each.at_us:
+                found[0].end_us, found[0].is_certain = each.at_us, True
+        self._index()
 
-    def may_show(self, offset: int, begun_us: int, at_us: int) -> bool:
-        """Return True if a question of that time may have found this offset."""
-        if offset == _NONE and self._counts_until(-1.0) >= begun_us:
-            return True
-        writes = self._by_offset.get(offset, ())
-        return any(write.begun_us <= at_us and self._counts_until(write.end_us) >= begun_us for write in writes)
+    def may_answer(self, question: OffsetSeen) -> bool:
+        """Return True if the question may have found its offset."""
+        is_first = question.offset == _NONE and self._counts_until(-1.0) >= question.begun_us
+        return is_first or bool(self._candidates(question))
+
+    def _index(self) -> None:
+        certain = [write for write in self._writes if write.is_certain]
+        self._begins = [write.begun_us for write in certain]
+        self._ends = list(accumulate((write.end_us for write in reversed(certain)), min))[::-1]
+
+    def _candidates(self, question: OffsetSeen) -> list[OffsetWrite]:
+        return [
+            write
+            for write in self._by_offset.get(question.offset, ())
+            if write.begun_us <= question.at_us and self._counts_until(write.end_us) >= question.begun_us
+        ]
 
     def _counts_until(self, end_us: float) -> float:
         """The time at which a write that ended then was overwritten for certain."""
