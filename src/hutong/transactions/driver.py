@@ -406,10 +406,11 @@ class TransactionCoordinator:
                 self._changes.resume_all(entry.key, None)
                 return
             _log.error("transactional id %s could not be stored: %s", entry.key, error)
-            is_refused = isinstance(error, Refused)
-            # A refused record fails each time, so the client must not retry. All other errors leave a doubt.
-            code = ErrorCode.UNKNOWN_SERVER_ERROR if is_refused else ErrorCode.COORDINATOR_NOT_AVAILABLE
-            self._feed(entry, messages.TransactionPersistFailed(record, code, not is_refused, self._clock.wall_ms()))
+            # A record that is too large fails each time, so the client must not retry. All other errors leave a doubt:
+            # what a full disk refused may be in the journal's cache, and is written when there is space.
+            is_too_large = isinstance(error, Refused) and error.code == ErrorCode.MESSAGE_TOO_LARGE
+            code = ErrorCode.UNKNOWN_SERVER_ERROR if is_too_large else ErrorCode.COORDINATOR_NOT_AVAILABLE
+            self._feed(entry, messages.TransactionPersistFailed(record, code, not is_too_large, self._clock.wall_ms()))
 
         self._host.append(entry, [(encode_key(entry.key), encode_record(record))], appended)
 

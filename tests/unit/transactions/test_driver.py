@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.transactions.stage import ID, P0, P1, SETTINGS, Marked, Stage, errors
 
-from hutong.foundation.errors import DiskFull, Refused
+from hutong.foundation.errors import DiskFull, HutongError, Refused
 from hutong.foundation.waiting.table import Owner
 from hutong.transactions.messages import ProducerIdentity, TransactionReply
 from hutong.transactions.records import encode_key, encode_record
@@ -245,12 +245,14 @@ def test_markers_that_cannot_be_written_are_tried_again() -> None:
     assert stage.markers.asked[-1].partitions == {P1}
 
 
+@pytest.mark.parametrize("failure", [DiskFull("full"), Refused(ErrorCode.KAFKA_STORAGE_ERROR)])
 @pytest.mark.parametrize("is_bumping", [False, True])
-def test_a_decision_that_may_be_on_disk_is_stored_until_it_is(is_bumping: bool) -> None:
+def test_a_decision_that_may_be_on_disk_is_stored_until_it_is(is_bumping: bool, failure: HutongError) -> None:
     stage = Stage()
     producer = stage.initialised()
     stage.add(producer, P0)
-    stage.state.failure = DiskFull("full")
+    # The second is what a journal answers while its disk is full.
+    stage.state.failure = failure
     refused = stage.end(producer, is_commit=True, is_bumping=is_bumping)
     assert errors(refused) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     instead = stage.end(producer, is_commit=False, is_bumping=is_bumping)
