@@ -13,7 +13,7 @@ import typer
 from hutong.cli import pipeline
 from hutong.cli.bus import bus, rpc
 from hutong.cli.kafka import actor, client_config, consume, group, produce, topic, user
-from hutong.cli.node import cert, configuration, demo, inspection, serve
+from hutong.cli.node import cert, configuration, demo, inspection, serve, simulate
 from hutong.foundation.errors import ExitCode, UsageError
 
 try:
@@ -56,6 +56,7 @@ app.add_typer(cert.app, name="cert")
 app.command("config")(configuration.config)
 app.command("dump")(inspection.dump)
 app.command("doctor")(inspection.doctor)
+app.command("simulate")(simulate.simulate)
 
 
 @app.callback(invoke_without_command=True)

@@ -41,6 +41,8 @@ class FaultInjector:
             "reset": self._reset,
             "slow_flush": self._slow_flush,
             "failing_flush": self._failing_flush,
+            "failing_write": self._failing_write,
+            "failing_read": self._failing_read,
             "full_disk": self._full_disk,
             "cold_cache": self._cold_cache,
             "clock_jump": self._clock_jump,
@@ -126,6 +128,17 @@ class FaultInjector:
         node.disk.failing_flushes = 1
         # A journal whose flush failed takes no more records: its supervisor starts the node again.
         self._after(fault, lambda: self._keep_up(node))
+
+    def _failing_write(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        """One write fails, after a part of it has reached the file."""
+        node.disk.plan.add("write", errno.EIO, times=1, lands_bytes=random.choice((0, 1, 512, 5_000)))
+        self._after(fault, lambda: self._keep_up(node))
+
+    def _failing_read(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        """Some reads fail, among them those of a start: then its supervisor tries again."""
+        node.disk.is_cached = False
+        node.disk.plan.add("read", errno.EIO, after=random.randrange(5), times=random.choice((1, 3, 20)))
+        self._after(fault, lambda: setattr(node.disk, "is_cached", True))
 
     def _full_disk(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
         node.disk.capacity_bytes = node.disk.used_bytes + random.choice((0, 1_000, 100_000))

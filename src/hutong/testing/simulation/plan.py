@@ -14,7 +14,7 @@ from typing import Final
 
 NODE_FAULTS: Final = ("kill", "power", "stop", "pause")
 NETWORK_FAULTS: Final = ("cut", "cut_one_way", "slow_link", "reset")
-DISK_FAULTS: Final = ("slow_flush", "failing_flush", "full_disk", "cold_cache")
+DISK_FAULTS: Final = ("slow_flush", "failing_flush", "failing_write", "failing_read", "full_disk", "cold_cache")
 CLOCK_FAULTS: Final = ("clock_jump",)
 FAMILIES: Final = {"node": NODE_FAULTS, "network": NETWORK_FAULTS, "disk": DISK_FAULTS, "clock": CLOCK_FAULTS}
 MINUTE_US: Final = 60_000_000
@@ -87,6 +87,10 @@ class PlannedTopic:
     name: str
     partitions: int
     configs: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        configs = "".join(f", {name}={value}" for name, value in self.configs)
+        return f"{self.name} with {self.partitions} partitions{configs}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,10 +57,10 @@ class Simulation:
 
     def __init__(self, plan: SimulationPlan, *, keeps_trace: bool = False) -> None:
         self._plan = plan
-        self._world = World(plan.seed, keeps_trace=keeps_trace)
-        self._network = SimNetwork(self._world)
-        self._history = SimulationHistory(self._world)
-        host = SimHost(self._world, self._network, "node-1", "127.1.0.1")
+        self.world = World(plan.seed, keeps_trace=keeps_trace)
+        self._network = SimNetwork(self.world)
+        self._history = SimulationHistory(self.world)
+        host = SimHost(self.world, self._network, "node-1", "127.1.0.1")
         host.drift_ppm = plan.node.drift_ppm
         self._nodes = [SimNode(host, _settings(plan), dict(plan.node.journal))]
         self._hosts = {name: self._host_of(number, name) for number, name in enumerate(self._client_names(), 1)}
@@ -69,7 +69,7 @@ class Simulation:
 
     def run(self) -> SimulationOutcome:
         errors = self._run()
-        world = self._world
+        world = self.world
         for node in self._nodes:
             errors += [f"node failure: {sentence}" for sentence, _ in node.host.failures]
         for host in self._hosts.values():
@@ -81,7 +81,7 @@ class Simulation:
         return SimulationOutcome(self._plan, tuple(errors), world.trace_hash, world.now_us, happenings, world.lines)
 
     def _run(self) -> list[str]:
-        plan, world = self._plan, self._world
+        plan, world = self._plan, self.world
         for node in self._nodes:
             node.start()
         if not self._until("create", self._create_topics(), QUIET_S_MAX):
@@ -124,7 +124,7 @@ class Simulation:
         process = self._hosts[_CHECKER].process
         assert process is not None
         task = process.run(lambda: work)
-        self._world.run(self._world.now_us + seconds_max * _SECOND_US, task.done)
+        self.world.run(self.world.now_us + seconds_max * _SECOND_US, task.done)
         if task.done():
             task.result()
         return task.done()
@@ -147,7 +147,7 @@ class Simulation:
                         self._hosts[_CHECKER],
                         self._place,
                         self._history,
-                        self._world.random(f"final {topic.name} {index}"),
+                        self.world.random(f"final {topic.name} {index}"),
                         (topic.name, index),
                         is_committed=is_committed,
                     )
@@ -163,13 +163,13 @@ class Simulation:
     async def _finish_share_groups(self) -> None:
         partitions = {topic.name: topic.partitions for topic in self._plan.topics}
         for group in self._plan.share_groups:
-            random = self._world.random(f"last of {group.name}")
+            random = self.world.random(f"last of {group.name}")
             common = (_CHECKER, self._hosts[_CHECKER], self._place, self._history, random)
             member = SimShareConsumer(*common, group.topic, group.name, 0, always_accepts=True)
             await finish_share_group(self._checker("standing"), member, group, partitions[group.topic])
 
     def _checker(self, what: str) -> KafkaClient:
-        random = self._world.random(what)
+        random = self.world.random(what)
         return KafkaClient(_CHECKER, self._hosts[_CHECKER], self._place, self._history, random)
 
     def _start(self, plan: PlannedClient) -> None:
@@ -180,7 +180,7 @@ class Simulation:
         self._running[plan.name] = host.process.run(client.run)
 
     def _client_of(self, plan: PlannedClient, host: SimHost) -> SimClient:
-        random = self._world.random(f"client {plan.name}")
+        random = self.world.random(f"client {plan.name}")
         common = (plan.name, host, self._place, self._history, random, (plan.topic, plan.partition))
         if isinstance(plan, PlannedMember):
             return MEMBERS[plan.kind](*common[:-1], plan)
@@ -199,7 +199,7 @@ class Simulation:
         return [_CHECKER, *(client.name for client in self._plan.clients)]
 
     def _host_of(self, number: int, name: str) -> SimHost:
-        host = SimHost(self._world, self._network, name, f"127.2.{number // 250}.{number % 250 + 1}")
+        host = SimHost(self.world, self._network, name, f"127.2.{number // 250}.{number % 250 + 1}")
         host.start()
         return host
 

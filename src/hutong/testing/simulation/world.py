@@ -83,6 +83,11 @@ class World:
         if self._lines is not None:
             self._lines.append((self.now_us, who, what))
 
+    def comment(self, who: str, what: str) -> None:
+        """A line for people that is no part of the hash: log messages name numbers that differ between runs."""
+        if self._lines is not None:
+            self._lines.append((self.now_us, who, what))
+
     def digest(self, who: str, number: int) -> None:
         """Add a number to the hash alone: of things too frequent to be read."""
         self._hash.update(b"%d %s %d\n" % (self.now_us, who.encode(), number))

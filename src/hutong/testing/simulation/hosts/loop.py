@@ -105,7 +105,11 @@ class SimLoop(asyncio.AbstractEventLoop):
             for handle in handles:
                 _run_unless_cancelled(handle)
             for callback in late:
-                callback()
+                # As asyncio guards each callback: one that fails is a failure of its process, and others go on.
+                try:
+                    callback()
+                except Exception as error:  # noqa: BLE001
+                    self.call_exception_handler({"message": "a result or bytes were not handled", "exception": error})
         finally:
             asyncio._set_running_loop(None)
         return len(handles) + len(late)

@@ -1,0 +1,1 @@
+"""Many simulations: seeds in parallel, plans as files, smaller plans, readable traces."""

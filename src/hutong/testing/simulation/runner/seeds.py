@@ -1,0 +1,91 @@
+"""Simulations of many seeds, in several processes, reported in the order of the seeds.
+
+Strategy: a seed is a whole simulation in one process. Each worker process takes the next seed that nobody has begun, so
+the seeds that were tried are the same however fast the workers are. Only numbers and sentences come back: the trace
+of a failure is made by running its seed once more.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Final, NamedTuple
+
+from hutong.testing.simulation.plan import SimulationPlan, draw_plan
+from hutong.testing.simulation.simulation import Simulation, SimulationOutcome
+
+_AHEAD: Final = 4  # seeds begun for each worker before the oldest has been reported
+
+
+class SeedResult(NamedTuple):
+    """Of one seed."""
+
+    seed: int
+    errors: tuple[str, ...]
+    trace_hash: str
+    virtual_us: int
+
+
+class SeedOptions(NamedTuple):
+    """The options that decide on a plan together with the seed."""
+
+    minutes: float
+    kinds: tuple[str, ...]
+
+    def plan(self, seed: int) -> SimulationPlan:
+        return draw_plan(seed, self.minutes, self.kinds)
+
+
+def run_seeds(seeds: Sequence[int], options: SeedOptions, jobs: int) -> Iterator[SeedResult]:
+    """Results in the order of the seeds, as they come. Ending the iteration early ends the workers."""
+    if jobs == 1:
+        for seed in seeds:
+            yield _run_seed(seed, options)
+        return
+    # Fresh processes: a fork would take over locks of this one's threads.
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    waiting: deque[Future[SeedResult]] = deque()
+    try:
+        for seed in seeds:
+            waiting.append(pool.submit(_run_seed, seed, options))
+            if len(waiting) >= _AHEAD * jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def simulated(plan: SimulationPlan, *, keeps_trace: bool = False) -> SimulationOutcome:
+    """Run one plan; the node's log goes to the trace alone."""
+    simulation = Simulation(plan, keeps_trace=keeps_trace)
+    with _log_to(simulation):
+        return simulation.run()
+
+
+def _run_seed(seed: int, options: SeedOptions) -> SeedResult:
+    outcome = simulated(options.plan(seed))
+    return SeedResult(seed, outcome.errors, outcome.trace_hash, outcome.virtual_us)
+
+
+class _TraceHandler(logging.Handler):
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(logging.WARNING)
+        self._world = simulation.world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._world.comment("log", f"{record.levelname.lower()}: {record.getMessage()}")
+
+
+@contextmanager
+def _log_to(simulation: Simulation) -> Iterator[None]:
+    """Put warnings and errors of the node's log into the trace, in the place of everywhere else."""
+    logger = logging.getLogger("hutong")
+    handlers, logger.handlers, propagates = logger.handlers, [_TraceHandler(simulation)], logger.propagate
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.handlers, logger.propagate = handlers, propagates

@@ -1,0 +1,79 @@
+"""`hutong simulate`: a sweep, a failure with its replay, a trace, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from hutong.cli import main
+from hutong.foundation.errors import ExitCode
+from hutong.testing.disks.simulated import SimFile
+
+SWEEP = ["simulate", "--minutes", "0.1", "--jobs", "1"]
+
+
+def test_a_sweep_says_how_many_seeds_it_ran(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run([*SWEEP, "--seeds", "1..5"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("5 of 5 seeds, ")
+    assert shown.err.endswith(", 0 failed\n")
+
+
+def test_a_trace_is_printed_for_one_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run([*SWEEP, "--seed", "6", "--trace"]) == 0
+    shown = capsys.readouterr().out
+    assert "seed 6, 6.000 virtual seconds" in shown
+    assert "node-1#1" in shown
+
+
+def test_each_seed_is_a_json_object(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run([*SWEEP, "--seeds", "7", "--json"]) == 0
+    assert capsys.readouterr().out.startswith('{"seed": 7, "errors": [], "trace": "')
+
+
+def test_a_failure_is_explained_and_can_be_replayed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(SimFile, "flush", lambda _self: None)
+    plan = tmp_path / "plan.json"
+    failing = [*SWEEP, "--seeds", "1..100", "--faults", "power", "--save", str(plan)]
+    assert main.run(failing) == ExitCode.SOFTWARE
+    shown = capsys.readouterr()
+    assert "breaks promises:" in shown.out
+    assert f"Replay it: hutong simulate --plan {plan} --trace" in shown.out
+    assert main.run(["simulate", "--plan", str(plan)]) == ExitCode.SOFTWARE
+    assert "Broken promises:" in capsys.readouterr().out
+    monkeypatch.undo()
+    assert main.run(["simulate", "--plan", str(plan)]) == 0
+
+
+def test_all_failures_are_listed_with_keep_going(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SimFile, "flush", lambda _self: None)
+    options = ["--seeds", "1..40", "--faults", "power", "--keep-going", "--no-minimise"]
+    assert main.run([*SWEEP, *options]) == ExitCode.SOFTWARE
+    assert "40 of 40 seeds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--seeds", "5..1"], "--seeds 5..1 has no seed"),
+        (["--seeds", "x..y"], "write 1..1000"),
+        (["--seeds", "²"], "write 1..1000"),
+        (["--seeds", "9" * 5_000], "a seed greater than"),
+        (["--seeds", "0..99999999999"], "more than 10000000 of them"),
+        (["--nodes", "3"], "one node so far"),
+        (["--minutes", "0"], "--minutes is more than 0"),
+        (["--minutes", "nan"], "--minutes is more than 0"),
+        (["--faults", "rain"], "there is no fault rain; there are node (kill,"),
+        (["--trace"], "name it with --seed or --plan"),
+        (["--plan", "/no/such/plan"], "Cannot read the plan"),
+    ],
+)
+def test_a_mistake_is_one_sentence(options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run([*SWEEP, *options]) in (ExitCode.USAGE, ExitCode.NOINPUT)
+    shown = capsys.readouterr()
+    assert sentence in shown.err
+    assert shown.out == ""

@@ -1,0 +1,116 @@
+"""Many simulations: in order from several processes, plans in files, smaller plans, traces."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from hutong.foundation.errors import UsageError
+from hutong.testing.disks.simulated import SimFile
+from hutong.testing.simulation.plan import SimulationPlan, draw_plan, kinds_of
+from hutong.testing.simulation.runner.minimise import Minimiser, kind_of
+from hutong.testing.simulation.runner.plan_files import FILE_BYTES_MAX, read_plan, write_plan
+from hutong.testing.simulation.runner.seeds import SeedOptions, run_seeds, simulated
+from hutong.testing.simulation.runner.trace import outcome_lines, plan_lines, trace_lines
+from hutong.testing.simulation.simulation import SimulationOutcome
+
+OPTIONS = SeedOptions(0.1, kinds_of("all"))
+
+
+def test_seeds_come_in_their_order_and_alike_from_any_number_of_processes() -> None:
+    alone = list(run_seeds(range(3, 9), OPTIONS, 1))
+    assert [result.seed for result in alone] == list(range(3, 9))
+    assert list(run_seeds(range(3, 9), OPTIONS, 2)) == alone
+
+
+def test_a_plan_survives_a_file(tmp_path: Path) -> None:
+    plan = draw_plan(5, 0.5, kinds_of("all"))
+    write_plan(tmp_path / "plan.json", plan)
+    assert read_plan(tmp_path / "plan.json") == plan
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[1]",
+        b"{}",
+        b"\xff",
+        b"[" * 100_000,
+        json.dumps({**dataclasses.asdict(draw_plan(5, 0.5, ())), "seed": True}).encode(),
+        json.dumps({**dataclasses.asdict(draw_plan(5, 0.5, ())), "faults": [[1, 2, 3]]}).encode(),
+        json.dumps({**dataclasses.asdict(draw_plan(5, 0.5, ())), "clients": {}}).encode(),
+        b" " * (FILE_BYTES_MAX + 1),
+    ],
+)
+def test_what_is_no_plan_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "plan.json").write_bytes(content)
+    with pytest.raises(UsageError, match="plan"):
+        read_plan(tmp_path / "plan.json")
+
+
+def test_a_missing_plan_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        read_plan(tmp_path / "none.json")
+
+
+def _failing(plan: SimulationPlan) -> SimulationOutcome:
+    """Fails while the plan has a power fault and the client `reader-0`."""
+    is_broken = any(fault.kind == "power" for fault in plan.faults) and any(
+        client.name == "reader-0" for client in plan.clients
+    )
+    errors = (f"t-{len(plan.faults)} at {plan.lasts_us} is lost",) if is_broken else ("something else",)
+    return SimulationOutcome(plan, errors, "", 0, 0, [])
+
+
+def test_a_plan_is_made_as_small_as_the_failure_allows() -> None:
+    plans = (draw_plan(seed, 1, kinds_of("all")) for seed in range(1_000))
+    plan = next(plan for plan in plans if _failing(plan).errors[0] != "something else" and len(plan.faults) > 5)
+    minimiser = Minimiser(_failing)
+    smallest = minimiser.minimise(_failing(plan)).plan
+    assert [fault.kind for fault in smallest.faults] == ["power"]
+    assert [client.name for client in smallest.clients] == ["reader-0"]
+    assert smallest.faults[0].lasts_us <= 1_000
+    assert smallest.lasts_us < plan.lasts_us
+    assert minimiser.runs <= 200
+
+
+def test_without_runs_the_plan_stays_as_it_is() -> None:
+    outcome = next(
+        outcome
+        for outcome in (_failing(draw_plan(seed, 1, kinds_of("all"))) for seed in range(1_000))
+        if outcome.errors[0] != "something else"
+    )
+    assert Minimiser(_failing, runs_max=0).minimise(outcome) is outcome
+
+
+def test_a_real_failure_is_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SimFile, "flush", lambda _self: None)
+    options = SeedOptions(0.1, kinds_of("power"))
+    failed = next(outcome for outcome in (simulated(options.plan(seed)) for seed in range(1, 100)) if outcome.errors)
+    smallest = Minimiser(simulated, runs_max=40).minimise(failed)
+    assert {fault.kind for fault in smallest.plan.faults} == {"power"}
+    assert len(smallest.plan.clients) <= len(failed.plan.clients)
+    assert any(kind_of(error) == kind_of(failed.errors[0]) for error in smallest.errors)
+
+
+def test_a_kind_of_failure_has_no_names_and_numbers() -> None:
+    first = kind_of("b'producer-0/17' was acknowledged in orders-0 at 16 and is lost")
+    assert first == kind_of("b'producer-3/4' was acknowledged in orders-1 at 2016 and is lost")
+    assert first != kind_of("b'producer-3/4' is twice in orders-1: at 1 and 2")
+
+
+def test_a_trace_shows_the_plan_the_node_the_log_and_the_end() -> None:
+    plan = draw_plan(6, 0.2, kinds_of("all"))
+    outcome = simulated(plan, keeps_trace=True)
+    shown = list(trace_lines(outcome.lines, 10_000))
+    assert any("node-1#1" in line and "is ready" in line for line in shown)
+    assert any("warning: " in line for line in shown)
+    assert next(iter(trace_lines(outcome.lines, 1))).endswith("earlier lines are left out)")
+    assert any(line.startswith("fault ") for line in plan_lines(plan))
+
+
+def test_many_broken_promises_are_cut_short() -> None:
+    outcome = SimulationOutcome(draw_plan(1, 1, ()), tuple("abc"), "", 0, 0, [])
+    assert list(outcome_lines(outcome, errors_max=2)) == ["- a", "- b", "  and 1 more"]
