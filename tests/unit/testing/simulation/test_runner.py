@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hutong.foundation.errors import UsageError
-from hutong.testing.disks.simulated import SimFile
+from hutong.testing.simulation import simulation
 from hutong.testing.simulation.plan import SimulationPlan, draw_plan, kinds_of
 from hutong.testing.simulation.runner.minimise import Minimiser, kind_of
 from hutong.testing.simulation.runner.plan_files import FILE_BYTES_MAX, read_plan, write_plan
@@ -19,13 +19,14 @@ OPTIONS = SeedOptions(0.1, kinds_of("all"))
 
 
 def test_seeds_come_in_their_order_and_alike_from_any_number_of_processes() -> None:
-    alone = list(run_seeds(range(3, 9), OPTIONS, 1))
-    assert [result.seed for result in alone] == list(range(3, 9))
-    assert list(run_seeds(range(3, 9), OPTIONS, 2)) == alone
+    alone = list(run_seeds(range(3, 6), OPTIONS, 1))
+    assert [result.seed for result in alone] == list(range(3, 6))
+    assert list(run_seeds(range(3, 6), OPTIONS, 2)) == alone
 
 
-def test_a_plan_survives_a_file(tmp_path: Path) -> None:
-    plan = draw_plan(5, 0.5, kinds_of("all"))
+@pytest.mark.parametrize("seed", range(20))
+def test_a_plan_survives_a_file(seed: int, tmp_path: Path) -> None:
+    plan = draw_plan(seed, 0.5, kinds_of("all"))
     write_plan(tmp_path / "plan.json", plan)
     assert read_plan(tmp_path / "plan.json") == plan
 
@@ -86,13 +87,11 @@ def test_without_runs_the_plan_stays_as_it_is() -> None:
 
 
 def test_a_real_failure_is_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SimFile, "flush", lambda _self: None)
-    options = SeedOptions(0.1, kinds_of("power"))
-    failed = next(outcome for outcome in (simulated(options.plan(seed)) for seed in range(1, 100)) if outcome.errors)
-    smallest = Minimiser(simulated, runs_max=40).minimise(failed)
-    assert {fault.kind for fault in smallest.plan.faults} == {"power"}
-    assert len(smallest.plan.clients) <= len(failed.plan.clients)
-    assert any(kind_of(error) == kind_of(failed.errors[0]) for error in smallest.errors)
+    monkeypatch.setattr(simulation, "check_log", lambda _history: ["b'a/1' was acknowledged in t-0 at 1 and is lost"])
+    failed = simulated(OPTIONS.plan(6))
+    smallest = Minimiser(simulated, runs_max=20).minimise(failed)
+    assert (smallest.plan.clients, smallest.plan.faults) == ((), ())
+    assert smallest.errors == failed.errors
 
 
 def test_a_kind_of_failure_has_no_names_and_numbers() -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from hutong.foundation.errors import ExitCode, UsageError
-from hutong.testing.simulation.plan import SimulationPlan
+from hutong.testing.simulation.plan import PlannedClient, PlannedMember, SimulationPlan
 
 FILE_BYTES_MAX: Final = 1 << 20
+_VARIANTS: Final[dict[Any, tuple[Any, ...]]] = {PlannedClient: (PlannedClient, PlannedMember)}
 
 
 def write_plan(path: Path, plan: SimulationPlan) -> None:
@@ -57,7 +58,9 @@ def _decoded(kind: Any, value: Any, where: str) -> Any:
 
 
 def _decoded_class(kind: Any, value: Any, where: str) -> Any:
-    hints = get_type_hints(kind)
-    if not isinstance(value, dict) or value.keys() != hints.keys():
-        raise ValueError(f"{where} does not have the fields {', '.join(hints)}")
-    return kind(**{name: _decoded(hint, value[name], f"{where}.{name}") for name, hint in hints.items()})
+    # Members of groups are clients with more fields, which tell them apart.
+    for each in _VARIANTS.get(kind, (kind,)):
+        hints = get_type_hints(each)
+        if isinstance(value, dict) and value.keys() == hints.keys():
+            return each(**{name: _decoded(hint, value[name], f"{where}.{name}") for name, hint in hints.items()})
+    raise ValueError(f"{where} does not have the fields {', '.join(get_type_hints(kind))}")

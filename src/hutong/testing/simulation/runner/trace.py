@@ -15,6 +15,8 @@ def plan_lines(plan: SimulationPlan) -> Iterator[str]:
     yield "journals  " + "  ".join(f"{name}={value}" for name, value in plan.node.journal)
     for topic in plan.topics:
         yield f"topic     {topic}"
+    for group in plan.share_groups:
+        yield f"group     {group}"
     for client in plan.clients:
         yield f"client    {client}"
     for fault in plan.faults:
