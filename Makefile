@@ -9,10 +9,14 @@
 #   make compat               all tests that drive a node with other people's clients; tells build/compat.jsonl
 #   make compat-table         the page docs/compatibility.md, from what make compat has told
 #   make bench ARGS="--help"  the benchmarks
+#   make simulate SEEDS=10000 whole nodes in virtual time with faults, on all processors (FIRST is the first seed)
 #   make fuzz SECONDS=600     every decoder on inputs without end (TARGET=name for one; python -m tests.fuzz --list)
 #   make docs                 the documentation as HTML in docs/_build/html
 
 ARGS ?=
+SEEDS ?= 1000
+FIRST ?= 1
+MINUTES ?= 0.5
 SECONDS ?= 60
 # Processes among which the files of tests are dealt out; 0: this one alone.
 WORKERS ?= 2
@@ -26,7 +30,7 @@ RUN := $(UV) run --quiet --frozen --no-sync
 .DEFAULT_GOAL := help
 PYTEST := $(RUN) pytest -n $(WORKERS) --dist loadfile -o faulthandler_timeout=$(HANG_SECONDS) \
 	-o faulthandler_exit_on_timeout=true
-.PHONY: help demo test test-all test-long test-lowest lint compat compat-table bench fuzz docs sync
+.PHONY: help demo test test-all test-long test-lowest lint compat compat-table bench simulate fuzz docs sync
 
 help:
 	@sed -n 's/^#   /  /p' Makefile
@@ -66,6 +70,9 @@ lint: sync
 
 bench: sync
 	@$(RUN) python -m bench $(ARGS)
+
+simulate: sync
+	@$(RUN) hutong simulate --seeds $(FIRST)..$$(($(FIRST) + $(SEEDS) - 1)) --minutes $(MINUTES) $(ARGS)
 
 fuzz: $(UV)
 	@$(SYNC) --group fuzz
