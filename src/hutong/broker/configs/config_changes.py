@@ -54,7 +54,8 @@ def alter_single(
     if any(operation == SET and value is None for _, operation, value in changes):
         raise Refused(ErrorCode.INVALID_REQUEST, "A setting is set to something.")
     if kind == TOPIC:
-        overrides = _changed(_topic(name, broker).overrides, changes, KEYS.get, broker.topics.defaults)
+        topics = broker.topics
+        overrides = _changed(topics.overrides_of(_topic(name, broker)), changes, KEYS.get, topics.defaults)
     elif kind == BROKER:
         configs = broker.admin.node_configs
         configs.check_name(name)

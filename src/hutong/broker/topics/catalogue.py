@@ -65,6 +65,10 @@ class WideStateLog(StateLog, Protocol):
         ...
 
 
+def _record_of(topic: Topic, overrides: dict[str, str], log_ids: list[int]) -> TopicRecord:
+    return {"id": topic.topic_id.hex(), "group": topic.group, "partitions": log_ids, "config": overrides}
+
+
 def check_topic_name(name: str) -> None:
     """Kafka's rule for names. Raises Refused(INVALID_TOPIC_EXCEPTION)."""
     if not name:
@@ -90,6 +94,16 @@ def why_missing(name: str) -> int:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+class _ChangesUnderWay:
+    """The changes of one topic that are not durable yet: how many, and what the last of them makes of it."""
+
+    __slots__ = ("count", "newest")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.newest: TopicRecord | None = None  # None once the topic is to be deleted
+
+
 class Topics:
     """All topics of this node, and the only way to change them."""
 
@@ -109,6 +123,7 @@ class Topics:
         self._by_id: dict[bytes, Topic] = {}
         self._by_flat_name: dict[str, str] = {}  # names with `_` for `.`, which are one and the same in Kafka's metrics
         self._being_created: set[str] = set()
+        self._under_way: dict[str, _ChangesUnderWay] = {}
         self._next_log_id = 1
         self._log_ids_end = 1  # ids below this are reserved by a record; never less than _next_log_id
         self._state: StateLog | None = None
@@ -241,11 +256,15 @@ class Topics:
             then(error)
 
         # The tombstone first: a crash after it leaves logs that no topic owns, and `orphaned_logs` finds them.
-        self._append(_TOPIC_KEY + topic.name.encode(), None, deleted)
+        self._record(topic.name, None, deleted)
+
+    def overrides_of(self, topic: Topic) -> Mapping[str, str]:
+        """The settings of a topic after all changes under way. Raises Refused."""
+        return self._newest(topic)["config"]
 
     def alter(self, topic: Topic, overrides: Mapping[str, str | None], then: Continuation[None]) -> None:
         """Replace the settings of a topic. Raises Refused(INVALID_CONFIG)."""
-        self._change(topic, check_overrides(overrides), topic.log_ids, then)
+        self._change(topic, check_overrides(overrides), self._newest(topic)["partitions"], then)
 
     def set_defaults(self, defaults: Mapping[str, str]) -> None:
         """Set the defaults for topics without a setting of their own; they take effect at once."""
@@ -268,12 +287,13 @@ class Topics:
             then(error)
 
         # New partitions come behind the old ones, whose indexes clients hash keys to.
-        log_ids = [*topic.log_ids, *self._take_log_ids(count - len(topic.partitions))]
-        self._change(topic, topic.overrides, log_ids, grown)
+        newest = self._newest(topic)
+        log_ids = [*newest["partitions"], *self._take_log_ids(count - len(newest["partitions"]))]
+        self._change(topic, newest["config"], log_ids, grown)
 
     def check_growth(self, topic: Topic, count: int) -> None:
         """Check that a topic may grow to `count` partitions. Raises Refused(INVALID_PARTITIONS)."""
-        now = len(topic.partitions)
+        now = len(self._newest(topic)["partitions"])
         # Kafka never shrinks a topic: the records of a partition that went would be lost.
         if count <= now:
             raise Refused(
@@ -310,6 +330,19 @@ class Topics:
         except LimitExceeded as full:
             raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, f"Too many topics are being created: {full}.") from None
 
+    def _newest(self, topic: Topic) -> TopicRecord:
+        """The topic after all changes under way. Raises Refused where one of them deletes it.
+
+        A change that began with what is durable would undo those under way: its record has the whole topic.
+        """
+        under_way = self._under_way.get(topic.name)
+        if under_way is None:
+            return _record_of(topic, topic.overrides, topic.log_ids)
+        # As in Kafka's controller, which applies a change before it is durable. Its record would bring the topic back.
+        if under_way.newest is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {topic.name} is being deleted.")
+        return under_way.newest
+
     def _change(
         self,
         topic: Topic,
@@ -317,12 +350,7 @@ class Topics:
         log_ids: list[int],
         then: Continuation[None],
     ) -> None:
-        record: TopicRecord = {
-            "id": topic.topic_id.hex(),
-            "group": topic.group,
-            "partitions": log_ids,
-            "config": overrides,
-        }
+        record = _record_of(topic, overrides, log_ids)
 
         def changed(error: HutongError | None) -> None:
             # It may have been deleted between the append and its outcome.
@@ -332,9 +360,22 @@ class Topics:
 
         self._record(topic.name, record, changed)
 
-    def _record(self, name: str, record: TopicRecord, then: Continuation[None]) -> None:
-        value = json.dumps(record, separators=(",", ":")).encode()
-        self._append(_TOPIC_KEY + name.encode(), value, then)
+    def _record(self, name: str, record: TopicRecord | None, then: Continuation[None]) -> None:
+        """Append a topic's record, or its tombstone."""
+        under_way = self._under_way.setdefault(name, _ChangesUnderWay())
+        under_way.newest = record
+        under_way.count += 1
+
+        def ended(error: HutongError | None) -> None:
+            under_way.count -= 1
+            # After an error the next change begins with what is durable. One that is written later after all is
+            # reported before anything new is taken.
+            if not under_way.count:
+                del self._under_way[name]
+            then(error)
+
+        value = None if record is None else json.dumps(record, separators=(",", ":")).encode()
+        self._append(_TOPIC_KEY + name.encode(), value, ended)
 
     def _append(self, key: bytes, value: bytes | None, then: Continuation[None]) -> None:
         assert self._state is not None, "the catalogue is changed before it was started"

@@ -185,6 +185,55 @@ def test_a_legal_name_passes(name: str) -> None:
 # -- a full disk
 
 
+async def test_changes_at_the_same_time_undo_none_of_each_other(node: Node) -> None:
+    topic = await node.create("orders", 1, retention_ms="1000")
+    done: list[HutongError | None] = []
+    node.topics.add_partitions(topic, 2, done.append)
+    node.topics.alter(topic, {**node.topics.overrides_of(topic), "segment.bytes": "20000"}, done.append)
+    node.topics.alter(topic, {**node.topics.overrides_of(topic), "hutong.qos": "receive"}, done.append)
+    node.topics.add_partitions(topic, 4, done.append)
+    with pytest.raises(Refused, match="currently has 4"):
+        node.topics.add_partitions(topic, 3, done.append)
+    await node.create("wait")
+    assert done == [None, None, None, None]
+    for _ in range(2):
+        again = node.topics.get("orders")
+        assert again is not None
+        assert len(again.partitions) == len(set(again.log_ids)) == 4
+        assert again.overrides == {"retention.ms": "1000", "segment.bytes": "20000", "hutong.qos": "receive"}
+        node.crash()
+        await node.start()
+
+
+async def test_a_change_does_not_bring_back_what_is_being_deleted(node: Node) -> None:
+    topic = await node.create("orders", 1)
+    done: list[HutongError | None] = []
+    node.topics.delete(topic, done.append)
+    for change in (
+        lambda: node.topics.alter(topic, {"segment.bytes": "20000"}, done.append),
+        lambda: node.topics.add_partitions(topic, 2, done.append),
+        lambda: node.topics.overrides_of(topic),
+    ):
+        with pytest.raises(Refused) as refused:
+            change()
+        assert refused.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    await node.create("wait")
+    assert done == [None]
+    node.crash()
+    await node.start()
+    assert node.topics.get("orders") is None
+
+
+async def test_after_a_deletion_that_failed_the_topic_can_be_changed(node: Node) -> None:
+    topic = await node.create("orders", 1)
+    node.disk.plan.add("write", errno.ENOSPC, pattern="*/metadata/*")
+    done: list[HutongError | None] = []
+    node.topics.delete(topic, done.append)
+    await asyncio.sleep(0)
+    assert [type(each) for each in done] == [Refused]
+    assert node.topics.overrides_of(topic) == {}
+
+
 class Full:
     """A node whose catalogue has no space for what comes, and what its requests come to."""
 
