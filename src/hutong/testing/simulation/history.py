@@ -282,6 +282,55 @@ class ShareGroupRead:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicChanged:
+    """An admin client created, deleted, altered or grew a topic; `partitions` is the number asked for.
+
+    `error` is the node's answer, -1 where it is not known what the node did.
+    """
+
+    at_us: int
+    begun_us: int
+    client: str
+    topic: str
+    kind: str
+    partitions: int
+    error: int
+
+    def __str__(self) -> str:
+        outcome = {0: "", -1: ", fate unknown"}.get(self.error, f", refused with error {self.error}")
+        return f"{self.kind} {self.topic} ({self.partitions}){outcome}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSeen:
+    """The node named the partitions of a topic; none where there is no such topic."""
+
+    at_us: int
+    begun_us: int
+    client: str
+    topic: str
+    partitions: int
+
+    def __str__(self) -> str:
+        return f"finds {self.topic} with {self.partitions} partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class LogStartSeen:
+    """The node named the first offset of a partition. `is_promise`: in the answer to DeleteRecords."""
+
+    at_us: int
+    begun_us: int
+    client: str
+    place: Place
+    offset: int
+    is_promise: bool
+
+    def __str__(self) -> str:
+        return f"{'moves' if self.is_promise else 'finds'} the start of {_text(self.place)} at {self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
 class FinalRead:
     """Everything of a partition once all faults are over, oldest first."""
 
@@ -312,6 +361,9 @@ Happening = (
     | RecordsSettled
     | AcquisitionUnknown
     | ShareGroupRead
+    | TopicChanged
+    | TopicSeen
+    | LogStartSeen
     | FinalRead
 )
 

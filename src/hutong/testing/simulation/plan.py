@@ -155,6 +155,9 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
     clients += _members(of_groups, topics)
     share_groups, members = _share_groups(Random(f"{seed}/plan/share"), topics)
     clients += members
+    of_topics = Random(f"{seed}/plan/topics")
+    node = dataclasses.replace(node, settings=(*node.settings, *_topic_settings(of_topics)))
+    clients += _admins(of_topics)
     return SimulationPlan(seed, lasts_us, node, topics, tuple(clients), tuple(faults), tuple(share_groups))
 
 
@@ -254,6 +257,15 @@ def _share_groups(
             pause_ms = random.choice((10, 100, 1_000))
             members.append(PlannedClient("share member", f"worker-{number}-{place}", topic, -1, pause_ms, number))
     return groups, members
+
+
+def _topic_settings(random: Random) -> list[tuple[str, str]]:
+    return [("log.retention_check_interval_ms", random.choice(("1000", "300000")))]
+
+
+def _admins(random: Random) -> list[PlannedClient]:
+    pauses_ms = [random.choice((20, 200, 1_000)) for _ in range(random.choice((0, 0, 1, 1, 2)))]
+    return [PlannedClient("admin", f"admin-{place}", "", -1, pause_ms, 0) for place, pause_ms in enumerate(pauses_ms)]
 
 
 def _faults(random: Random, lasts_us: int, kinds: tuple[str, ...]) -> list[PlannedFault]:

@@ -15,6 +15,8 @@ from hutong.server.configuration.settings import Settings
 from hutong.testing.simulation.checkers.group_checker import check_groups
 from hutong.testing.simulation.checkers.log_checker import check_log
 from hutong.testing.simulation.checkers.share_checker import check_share_groups
+from hutong.testing.simulation.checkers.topic_checker import check_topics
+from hutong.testing.simulation.clients.admin import SimAdmin, look_at_topic
 from hutong.testing.simulation.clients.classic_member import SimClassicMember
 from hutong.testing.simulation.clients.client import KafkaClient, SimClient
 from hutong.testing.simulation.clients.consumer_member import SimConsumerMember
@@ -105,9 +107,11 @@ class Simulation:
             return [*errors, "the final read did not end"]
         if not self._until("offsets", self._see_offsets(), QUIET_S_MAX):
             return [*errors, "the groups' offsets were not found"]
+        if not self._until("topics", self._look_at_topics(), QUIET_S_MAX):
+            return [*errors, "the topics of administrators were not found"]
         if not self._until("share groups", self._finish_share_groups(), FINISH_S_MAX * (1 + len(plan.share_groups))):
             return [*errors, "the share groups did not come to their end"]
-        checks = (check_log, check_groups, check_share_groups)
+        checks = (check_log, check_groups, check_share_groups, check_topics)
         return [*errors, *(error for check in checks for error in check(self._history))]
 
     def _failed_clients(self) -> list[str]:
@@ -160,6 +164,13 @@ class Simulation:
         for group, topic in groups:
             await see_all_offsets(self._checker("offsets"), group, topic, partitions[topic])
 
+    async def _look_at_topics(self) -> None:
+        """Look at the topics that administrators have left, now that nothing disturbs the answers."""
+        for client in self._clients:
+            for topic in client.topics if isinstance(client, SimAdmin) else ():
+                while await look_at_topic(self._checker(f"look at {topic}"), topic) is None:
+                    pass
+
     async def _finish_share_groups(self) -> None:
         partitions = {topic.name: topic.partitions for topic in self._plan.topics}
         for group in self._plan.share_groups:
@@ -186,6 +197,8 @@ class Simulation:
             return MEMBERS[plan.kind](*common[:-1], plan)
         if plan.kind == "producer":
             return SimProducer(*common, acks=plan.option, pause_s=plan.pause_ms / 1_000)
+        if plan.kind == "admin":
+            return SimAdmin(*common[:-1], plan.pause_ms / 1_000)
         if plan.kind == "share member":
             group = self._plan.share_groups[plan.option].name
             return SimShareConsumer(*common[:-1], plan.topic, group, plan.pause_ms / 1_000)

@@ -3,8 +3,8 @@
 Strategy: linear in the history, apart from the deliveries of one record, of which there are few. The node acts between
 a request's beginning and its answer, so one thing is before another only if its answer came before the other's request.
 A successful acknowledgement proves that the member held its records until that request began: it keeps none beyond its
-connection, and the node checks the holder. Only behind the end of a lock that proves nothing, as the node accepts
-repetitions for what others have finished.
+connection, and the node checks the holder. That proves nothing behind the end of a lock, or of a record that somebody
+else has finished: the node accepts repetitions.
 """
 
 from collections import defaultdict
@@ -137,8 +137,13 @@ def _one_holder(where: str, record: _Deliveries) -> Iterator[str]:
             continue
         # Until here it was the member's for certain.
         until_us = min(settled.begun_us, acquired.begun_us + int(acquired.lock_us * CLOCK_MARGIN))
+        # A group whose progress could not be stored starts again from what was, without any locks. Then another member
+        # may have finished the record before the first spoke, whose word is taken as a repetition.
+        finished = {(each.client, each.delivery_count) for each in record.settled if each.begun_us <= settled.at_us}
         for other in record.acquired:
-            if other is not acquired and acquired.at_us <= other.begun_us and other.at_us <= until_us:
+            if other is acquired or (other.client, other.delivery_count) in finished:
+                continue
+            if acquired.at_us <= other.begun_us and other.at_us <= until_us:
                 yield f"{where}: {other.client} gets it while {acquired.client} has it"
 
 
