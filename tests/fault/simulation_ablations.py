@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import pytest
 from tests.fault import ablations as journal
+from tests.fault import group_ablations as groups
 from tests.fault.ablation_search import Patch
 
 from hutong.testing.simulation.plan import draw_plan, kinds_of
@@ -50,6 +51,7 @@ SAFEGUARDS: Final = (
     NodeSafeguard("recovery writes again what may have been in flight", journal.trusts_what_it_read_from_memory),
     NodeSafeguard("recovery cuts off a torn tail", journal.leaves_stale_bytes_behind_the_end),
     NodeSafeguard("recovery checks the digest of each chunk", journal.believes_batches_of_another_header),
+    *(NodeSafeguard(*each) for each in groups.SAFEGUARDS),
 )
 
 
