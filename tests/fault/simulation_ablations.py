@@ -17,6 +17,8 @@ from tests.fault import ablations as journal
 from tests.fault import group_ablations as groups
 from tests.fault.ablation_search import Patch
 
+from hutong.broker.state.state_topic import Entry, StateTopic
+from hutong.foundation.waiting.pending import Continuation
 from hutong.testing.simulation.plan import draw_plan, kinds_of
 from hutong.testing.simulation.simulation import Simulation
 
@@ -32,6 +34,19 @@ class NodeSafeguard(NamedTuple):
 
     def __str__(self) -> str:
         return self.leave_out.__name__
+
+
+# -- state of groups, shares and topics
+
+
+def answers_state_before_the_flush(patch: pytest.MonkeyPatch) -> None:
+    append_all = StateTopic.append_all
+
+    def eager(self: StateTopic, entries: Sequence[Entry], then: Continuation[None]) -> None:
+        append_all(self, entries, lambda _error: None)
+        then(None)
+
+    patch.setattr(StateTopic, "append_all", eager)
 
 
 SAFEGUARDS: Final = (
@@ -52,6 +67,7 @@ SAFEGUARDS: Final = (
     NodeSafeguard("recovery cuts off a torn tail", journal.leaves_stale_bytes_behind_the_end),
     NodeSafeguard("recovery checks the digest of each chunk", journal.believes_batches_of_another_header),
     *(NodeSafeguard(*each) for each in groups.SAFEGUARDS),
+    NodeSafeguard("state is answered once it is flushed", answers_state_before_the_flush),
 )
 
 
