@@ -331,6 +331,46 @@ class LogStartSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class KeySent:
+    """A producer begins to set a key of a compacted topic, or to delete it. `value` is the record's unique name."""
+
+    at_us: int
+    client: str
+    place: Place
+    key: bytes
+    value: bytes
+    is_tombstone: bool
+
+    def __str__(self) -> str:
+        return f"{'deletes' if self.is_tombstone else 'sets'} {self.key!r} of {_text(self.place)} by {self.value!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRecord:
+    """A record of a compacted topic as it was read."""
+
+    offset: int
+    key: bytes
+    value: bytes
+    is_tombstone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FinalKeys:
+    """All that is left of a compacted partition once all faults are over, oldest first.
+
+    `keeps_tombstones`: for longer than the simulation lasts.
+    """
+
+    place: Place
+    keeps_tombstones: bool
+    records: tuple[KeyedRecord, ...]
+
+    def __str__(self) -> str:
+        return f"finds {len(self.records)} records in {_text(self.place)}"
+
+
+@dataclass(frozen=True, slots=True)
 class FinalRead:
     """Everything of a partition once all faults are over, oldest first."""
 
@@ -361,6 +401,8 @@ Happening = (
     | RecordsSettled
     | AcquisitionUnknown
     | ShareGroupRead
+    | KeySent
+    | FinalKeys
     | TopicChanged
     | TopicSeen
     | LogStartSeen

@@ -8,7 +8,7 @@ Knows nothing of how faults and clients work.
 """
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
@@ -26,6 +26,9 @@ _CLASSIC: Final = "classic member"
 _CONSUMER: Final = "consumer member"
 # The last is a group whose members change from one protocol to the other one by one (KIP-848).
 _MEMBER_KINDS: Final = ((_CLASSIC,), (_CLASSIC,), (_CONSUMER,), (_CONSUMER,), (_CLASSIC, _CONSUMER))
+COMPACT: Final = "compact"
+KEPT_FOR_GOOD_MS: Final = str(1_000 * 24 * 60 * 60 * 1_000)
+"""For tombstones: longer than all jumps of clocks together."""
 KIBIBYTE: Final = 1 << 10
 MEBIBYTE: Final = 1 << 20
 
@@ -53,6 +56,8 @@ class PlannedClient:
     partition: int
     pause_ms: int
     option: int  # acks of a producer, isolation level of a reader, place of a share member's group in the plan
+    codec: int = field(default=0, kw_only=True)  # of a producer's batches, as `Compression` has it
+    keys: int = field(default=0, kw_only=True)  # of a keyed producer: it has so many
 
     def __str__(self) -> str:
         return f"{self.name}: {self.kind} of {self.topic}-{self.partition} every {self.pause_ms} ms ({self.option})"
@@ -87,6 +92,10 @@ class PlannedTopic:
     name: str
     partitions: int
     configs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_compacted(self) -> bool:
+        return ("cleanup.policy", COMPACT) in self.configs
 
     def __str__(self) -> str:
         configs = "".join(f", {name}={value}" for name, value in self.configs)
@@ -158,7 +167,14 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
     of_topics = Random(f"{seed}/plan/topics")
     node = dataclasses.replace(node, settings=(*node.settings, *_topic_settings(of_topics)))
     clients += _admins(of_topics)
-    return SimulationPlan(seed, lasts_us, node, topics, tuple(clients), tuple(faults), tuple(share_groups))
+    of_records = Random(f"{seed}/plan/records")
+    clients = [_with_codec(of_records, client) for client in clients]
+    node = dataclasses.replace(node, settings=(*node.settings, *_cleaner_settings(of_records)))
+    more_topics, more_clients = _bounded_topics(of_records)
+    clients += more_clients
+    return SimulationPlan(
+        seed, lasts_us, node, (*topics, *more_topics), tuple(clients), tuple(faults), tuple(share_groups)
+    )
 
 
 def _node(random: Random) -> PlannedNode:
@@ -266,6 +282,36 @@ def _topic_settings(random: Random) -> list[tuple[str, str]]:
 def _admins(random: Random) -> list[PlannedClient]:
     pauses_ms = [random.choice((20, 200, 1_000)) for _ in range(random.choice((0, 0, 1, 1, 2)))]
     return [PlannedClient("admin", f"admin-{place}", "", -1, pause_ms, 0) for place, pause_ms in enumerate(pauses_ms)]
+
+
+def _with_codec(random: Random, client: PlannedClient) -> PlannedClient:
+    codec = random.choice((0, 0, 0, 0, 1, 2, 3, 4))
+    return dataclasses.replace(client, codec=codec) if client.kind == "producer" else client
+
+
+def _cleaner_settings(random: Random) -> list[tuple[str, str]]:
+    return [("log.cleaner_backoff_ms", random.choice(("100", "2000", "15000")))]
+
+
+def _bounded_topics(random: Random) -> tuple[list[PlannedTopic], list[PlannedClient]]:
+    """Topics that lose records: the oldest, or those whose keys have newer ones."""
+    topics: list[PlannedTopic] = []
+    clients: list[PlannedClient] = []
+    # Files are closed soon, as nothing in an open one is removed.
+    closing = [("segment.bytes", random.choice(("20000", "1048576"))), ("segment.ms", random.choice(("1000", "60000")))]
+    if random.random() < 0.3:
+        topics.append(PlannedTopic("events", 1, (*closing, ("retention.bytes", random.choice(("10000", "100000"))))))
+        clients.append(PlannedClient("producer", "producer-of-events", "events", 0, random.choice((50, 500)), -1))
+        clients.append(PlannedClient("reader", "reader-of-events", "events", 0, 0, 0))
+    if random.random() < 0.4:
+        kept_ms, ratio = random.choice(("0", "1000", KEPT_FOR_GOOD_MS)), random.choice(("0", "0.5"))
+        cleaning = (("cleanup.policy", COMPACT), ("delete.retention.ms", kept_ms), ("min.cleanable.dirty.ratio", ratio))
+        topics.append(PlannedTopic("accounts", 1, (*closing, *cleaning)))
+        for number in range(random.randint(1, 2)):
+            name, pause_ms, keys = f"keeper-{number}", random.choice((50, 500)), random.choice((1, 5, 50))
+            keeper = PlannedClient("keyed producer", name, "accounts", 0, pause_ms, -1, keys=keys)
+            clients.append(keeper)
+    return topics, clients
 
 
 def _faults(random: Random, lasts_us: int, kinds: tuple[str, ...]) -> list[PlannedFault]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from hutong.server.configuration import loader
 from hutong.server.configuration.settings import Settings
+from hutong.testing.simulation.checkers.compaction_checker import check_compaction
 from hutong.testing.simulation.checkers.group_checker import check_groups
 from hutong.testing.simulation.checkers.log_checker import check_log
 from hutong.testing.simulation.checkers.share_checker import check_share_groups
@@ -21,6 +22,7 @@ from hutong.testing.simulation.clients.classic_member import SimClassicMember
 from hutong.testing.simulation.clients.client import KafkaClient, SimClient
 from hutong.testing.simulation.clients.consumer_member import SimConsumerMember
 from hutong.testing.simulation.clients.group_consumer import see_all_offsets
+from hutong.testing.simulation.clients.keyed import SimKeyedProducer, SimKeyReader
 from hutong.testing.simulation.clients.producer import SimProducer
 from hutong.testing.simulation.clients.reader import SimReader
 from hutong.testing.simulation.clients.share_consumer import SimShareConsumer
@@ -30,9 +32,10 @@ from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimHost
 from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import KAFKA_PORT, SimNode
-from hutong.testing.simulation.plan import PlannedClient, PlannedMember, SimulationPlan
+from hutong.testing.simulation.plan import KEPT_FOR_GOOD_MS, PlannedClient, PlannedMember, SimulationPlan
 from hutong.testing.simulation.world import World
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from hutong.wire.kafka.batch.compression import Compression
 from hutong.wire.kafka.error_codes import ErrorCode
 
 QUIET_S_MAX: Final = 60
@@ -111,7 +114,7 @@ class Simulation:
             return [*errors, "the topics of administrators were not found"]
         if not self._until("share groups", self._finish_share_groups(), FINISH_S_MAX * (1 + len(plan.share_groups))):
             return [*errors, "the share groups did not come to their end"]
-        checks = (check_log, check_groups, check_share_groups, check_topics)
+        checks = (check_log, check_groups, check_share_groups, check_topics, check_compaction)
         return [*errors, *(error for check in checks for error in check(self._history))]
 
     def _failed_clients(self) -> list[str]:
@@ -145,17 +148,15 @@ class Simulation:
     async def _read_everything(self) -> None:
         for topic in self._plan.topics:
             for index in range(topic.partitions):
+                random = self.world.random(f"final {topic.name} {index}")
+                common = (_CHECKER, self._hosts[_CHECKER], self._place, self._history, random, (topic.name, index))
+                # Of a compacted topic most records may be gone: what matters are its keys.
+                if topic.is_compacted:
+                    keeps_tombstones = ("delete.retention.ms", KEPT_FOR_GOOD_MS) in topic.configs
+                    await SimKeyReader(*common, is_committed=False).read_keys(keeps_tombstones=keeps_tombstones)
+                    continue
                 for is_committed in (False, True):
-                    reader = SimReader(
-                        _CHECKER,
-                        self._hosts[_CHECKER],
-                        self._place,
-                        self._history,
-                        self.world.random(f"final {topic.name} {index}"),
-                        (topic.name, index),
-                        is_committed=is_committed,
-                    )
-                    await reader.read_all()
+                    await SimReader(*common, is_committed=is_committed).read_all()
 
     async def _see_offsets(self) -> None:
         """Ask for the committed offsets of all groups, as an administrator does."""
@@ -196,7 +197,10 @@ class Simulation:
         if isinstance(plan, PlannedMember):
             return MEMBERS[plan.kind](*common[:-1], plan)
         if plan.kind == "producer":
-            return SimProducer(*common, acks=plan.option, pause_s=plan.pause_ms / 1_000)
+            return SimProducer(*common, plan.option, plan.pause_ms / 1_000, Compression(plan.codec))
+        if plan.kind == "keyed producer":
+            options = {"acks": plan.option, "pause_s": plan.pause_ms / 1_000, "codec": Compression(plan.codec)}
+            return SimKeyedProducer(*common, keys=plan.keys, **options)
         if plan.kind == "admin":
             return SimAdmin(*common[:-1], plan.pause_ms / 1_000)
         if plan.kind == "share member":

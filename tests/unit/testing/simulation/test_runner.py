@@ -103,7 +103,7 @@ def test_a_kind_of_failure_has_no_names_and_numbers() -> None:
 def test_a_trace_shows_the_plan_the_node_the_log_and_the_end() -> None:
     plan = draw_plan(6, 0.2, kinds_of("all"))
     outcome = simulated(plan, keeps_trace=True)
-    shown = list(trace_lines(outcome.lines, 10_000))
+    shown = list(trace_lines(outcome.lines, 100_000))
     assert any("node-1#1" in line and "is ready" in line for line in shown)
     assert any("warning: " in line for line in shown)
     assert next(iter(trace_lines(outcome.lines, 1))).endswith("earlier lines are left out)")

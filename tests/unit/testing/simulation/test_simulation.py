@@ -8,6 +8,7 @@ import pytest
 
 from hutong.groups.share.delivery import machine
 from hutong.groups.share.delivery.window import OffsetRun, ShareRecordState
+from hutong.journal.clean.record_filter import RecordFilter
 from hutong.testing.disks.simulated import SimFile
 from hutong.testing.simulation.plan import draw_plan, kinds_of
 from hutong.testing.simulation.simulation import Simulation, SimulationOutcome
@@ -65,3 +66,8 @@ def test_share_states_that_a_kill_forgets_are_found(monkeypatch: pytest.MonkeyPa
     assert any(
         "both get it for delivery 1" in error for seed in range(1, 31) for error in outcome_of(seed, "kill").errors
     )
+
+
+def test_tombstones_that_do_not_stay_for_their_time_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RecordFilter, "_is_over", lambda *_: True)
+    assert any("is lost" in error for seed in range(1, 31) for error in outcome_of(seed, "none").errors)

@@ -81,6 +81,16 @@ def test_changes_at_the_same_time_have_an_order_that_fits_their_answers() -> Non
     ]
 
 
+def test_a_refusal_because_of_a_change_under_way_promises_nothing() -> None:
+    history = (
+        changed(100, CREATES, 2),
+        changed(121, ALTERS, error=GONE, lasts_us=10),
+        changed(125, DELETES, error=UNKNOWN, lasts_us=10),
+    )
+    for partitions in (0, 2):
+        assert not errors_of(*history, seen(130, partitions))
+
+
 def test_settings_of_a_topic_that_is_gone_are_refused() -> None:
     begin = (changed(100, CREATES, 2), changed(110, DELETES))
     assert not errors_of(*begin, changed(120, ALTERS, error=GONE), seen(130, 0))

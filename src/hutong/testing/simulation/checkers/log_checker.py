@@ -69,7 +69,7 @@ class _Check:
             if final is None or each.value in present[each.place]:
                 continue
             # Retention and DeleteRecords may have taken it.
-            if 0 <= each.offset < final.start_offset:
+            if final.start_offset and each.offset < final.start_offset:
                 continue
             yield f"{each.value!r} was acknowledged in {_at(each.place, each.offset)} and is lost"
 

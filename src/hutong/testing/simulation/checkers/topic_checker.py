@@ -64,6 +64,9 @@ class _TopicCheck:
         together, self._together = self._together, []
         if not together:
             return
+        # As in Kafka, a change may be refused because of one under way, which a crash then takes back.
+        if any(each.error == UNKNOWN for each in together):
+            together = [each for each in together if each.error in (UNKNOWN, ErrorCode.NONE)]
         states = {
             after for before in self._states for order in permutations(together) for after in _states(before, order)
         }

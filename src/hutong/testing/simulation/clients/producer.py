@@ -18,6 +18,7 @@ from hutong.testing.simulation.history import Place, SimulationHistory, ValueAck
 from hutong.testing.simulation.hosts.host import EPOCH_MS, SimHost
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest
+from hutong.wire.kafka.batch.compression import Compression
 from hutong.wire.kafka.batch.records import Record, build_batch
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -53,11 +54,13 @@ class SimProducer(KafkaClient):
         place: Place,
         acks: int,
         pause_s: float,
+        codec: Compression = Compression.NONE,
     ) -> None:
         super().__init__(name, host, node, history, random)
         self._place = place
         self._acks = acks
         self._pause_s = pause_s
+        self._codec = codec
         self._unacknowledged: deque[_Batch] = deque()
         self._uncertain_sequence = -1  # up to here a batch may be stored, without an answer that says so
         self._next_sequence = 0
@@ -88,18 +91,25 @@ class SimProducer(KafkaClient):
             for _ in range(count):
                 self._values_total += 1
                 values.append(b"%s/%d" % (self.name.encode(), self._values_total))
-                self.history.add(ValueSent(self.now_us, self.name, self._place, values[-1]))
+                self.sends(values[-1])
             # Sizes of a small record, a usual one, and one that fills a segment soon.
             padding = bytes(self.random.choice((0, 0, 100, 5_000)))
-            records = [Record(timestamp_ms=EPOCH_MS, key=padding, value=value) for value in values]
             payload = build_batch(
-                records,
+                [self.record_of(value, padding) for value in values],
+                compression=self._codec,
                 producer_id=self._producer_id,
                 producer_epoch=self._epoch,
                 base_sequence=self._next_sequence,
             )
             self._unacknowledged.append(_Batch(self._next_sequence, tuple(values), payload))
             self._next_sequence += count
+
+    def sends(self, value: bytes) -> None:
+        """Note that this value is about to be sent."""
+        self.history.add(ValueSent(self.now_us, self.name, self._place, value))
+
+    def record_of(self, value: bytes, padding: bytes) -> Record:
+        return Record(timestamp_ms=EPOCH_MS, key=padding, value=value)
 
     async def _send_all(self) -> None:
         """Send until everything is acknowledged or given up."""

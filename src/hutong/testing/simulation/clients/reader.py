@@ -10,6 +10,7 @@ from hutong.testing.simulation.clients.connection import Disconnected
 from hutong.testing.simulation.history import FinalRead, Place, SimulationHistory, ValueRead
 from hutong.testing.simulation.hosts.host import SimHost
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from hutong.wire.kafka.batch.control_records import parse_marker
 from hutong.wire.kafka.batch.records import iterate_batches, iterate_records
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -17,6 +18,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 _WAIT_MS: Final = 500
 _BYTES_MAX: Final = 1 << 20
 _COMMITTED: Final = 1
+_EARLIEST: Final = -2
 
 
 def records_in(part: Any, position: int, *, is_committed: bool) -> tuple[list[tuple[int, bytes]], int]:
@@ -111,8 +113,9 @@ class SimReader(KafkaClient):
             await self.pause()
             return []
         part = response.responses[0].partitions[0]
-        if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and part.log_start_offset > self.position:
-            self.position = part.log_start_offset
+        # Retention has removed what it asked for.
+        if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            await self._go_to_start()
             return []
         if part.error_code:
             await self.pause()
@@ -120,5 +123,24 @@ class SimReader(KafkaClient):
         self.went_well()
         self.start_offset = max(0, part.log_start_offset)
         self.end_offset = part.last_stable_offset if self.is_committed else part.high_watermark
+        return self.take(part)
+
+    async def _go_to_start(self) -> None:
+        """Go on at the log's start, as `auto.offset.reset=earliest` says; never back."""
+        topic, index = self.place
+        asked = ListOffsetsTopic(topic, [ListOffsetsPartition(index, -1, _EARLIEST)])
+        try:
+            response = await self.ask(ListOffsetsRequest(-1, 0, [asked]), 7)
+        except Disconnected:
+            await self.pause()
+            return
+        part = response.topics[0].partitions[0]
+        if part.error_code or part.offset <= self.position:
+            await self.pause()
+        else:
+            self.position = self.start_offset = part.offset
+
+    def take(self, part: Any) -> list[tuple[int, bytes]]:
+        """The records of an answer, and the position after them."""
         records, self.position = records_in(part, self.position, is_committed=self.is_committed)
         return records
