@@ -17,8 +17,11 @@ from tests.fault import ablations as journal
 from tests.fault import group_ablations as groups
 from tests.fault.ablation_search import Patch
 
+from hutong.broker.fetch import fetch_pass
 from hutong.broker.state.state_topic import Entry, StateTopic
+from hutong.broker.topics.catalogue import TRANSACTIONS_TOPIC
 from hutong.foundation.waiting.pending import Continuation
+from hutong.journal.log import PartitionLog
 from hutong.testing.simulation.plan import draw_plan, kinds_of
 from hutong.testing.simulation.simulation import Simulation
 
@@ -49,6 +52,30 @@ def answers_state_before_the_flush(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateTopic, "append_all", eager)
 
 
+# -- transactions
+
+
+def shows_open_transactions_to_committed_readers(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PartitionLog, "last_stable_offset", property(lambda self: self.high_watermark))
+
+
+def names_no_aborted_transactions(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(fetch_pass, "aborted_between", lambda *_: [])
+
+
+def completes_transactions_before_their_decision_is_flushed(patch: pytest.MonkeyPatch) -> None:
+    append_all = StateTopic.append_all
+
+    def eager(self: StateTopic, entries: Sequence[Entry], then: Continuation[None]) -> None:
+        if self.name != TRANSACTIONS_TOPIC:
+            append_all(self, entries, then)
+            return
+        append_all(self, entries, lambda _error: None)
+        then(None)
+
+    patch.setattr(StateTopic, "append_all", eager)
+
+
 SAFEGUARDS: Final = (
     NodeSafeguard("a position counts as flushed after fdatasync", journal.flushes_nothing),
     NodeSafeguard("an acknowledgement waits for the flush", journal.acknowledges_before_the_flush),
@@ -66,6 +93,12 @@ SAFEGUARDS: Final = (
     NodeSafeguard("recovery writes again what may have been in flight", journal.trusts_what_it_read_from_memory),
     NodeSafeguard("recovery cuts off a torn tail", journal.leaves_stale_bytes_behind_the_end),
     NodeSafeguard("recovery checks the digest of each chunk", journal.believes_batches_of_another_header),
+    NodeSafeguard("committed readers wait for open transactions", shows_open_transactions_to_committed_readers),
+    NodeSafeguard("committed readers hear of aborted transactions", names_no_aborted_transactions),
+    NodeSafeguard(
+        "a transaction is completed once its decision is flushed",
+        completes_transactions_before_their_decision_is_flushed,
+    ),
     *(NodeSafeguard(*each) for each in groups.SAFEGUARDS),
     NodeSafeguard("state is answered once it is flushed", answers_state_before_the_flush),
 )

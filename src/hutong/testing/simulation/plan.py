@@ -20,6 +20,8 @@ FAMILIES: Final = {"node": NODE_FAULTS, "network": NETWORK_FAULTS, "disk": DISK_
 MINUTE_US: Final = 60_000_000
 _PRODUCERS_MAX: Final = 4
 _READERS_MAX: Final = 3
+_TELLERS_MAX: Final = 3
+TRANSACTIONAL: Final = "transactional producer"
 _MEMBERS_MAX: Final = 4
 _SHARE_MEMBERS_MAX: Final = 4
 _CLASSIC: Final = "classic member"
@@ -55,7 +57,9 @@ class PlannedClient:
     topic: str
     partition: int
     pause_ms: int
-    option: int  # acks of a producer, isolation level of a reader, place of a share member's group in the plan
+    # Acks of a producer, isolation level of a reader, place of a share member's group in the plan, or the number of a
+    # transactional id.
+    option: int
     codec: int = field(default=0, kw_only=True)  # of a producer's batches, as `Compression` has it
     keys: int = field(default=0, kw_only=True)  # of a keyed producer: it has so many
 
@@ -156,7 +160,7 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
     """The plan of a seed, with faults of these kinds at most."""
     random = Random(f"{seed}/plan")
     lasts_us = int(minutes * MINUTE_US)
-    topics = (PlannedTopic("orders", random.choice((1, 1, 2, 4))),)
+    topics: tuple[PlannedTopic, ...] = (PlannedTopic("orders", random.choice((1, 1, 2, 4))),)
     node, clients, faults = _node(random), _clients(random, topics), _faults(random, lasts_us, kinds)
     # A stream of its own: more draws for groups shall not change all else that seeds stand for.
     of_groups = Random(f"{seed}/plan/groups")
@@ -171,10 +175,28 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
     clients = [_with_codec(of_records, client) for client in clients]
     node = dataclasses.replace(node, settings=(*node.settings, *_cleaner_settings(of_records)))
     more_topics, more_clients = _bounded_topics(of_records)
-    clients += more_clients
-    return SimulationPlan(
-        seed, lasts_us, node, (*topics, *more_topics), tuple(clients), tuple(faults), tuple(share_groups)
-    )
+    ledgers, writers = _transactional(Random(f"{seed}/plan/transactions"))
+    topics = (*topics, *more_topics, *ledgers)
+    clients += [*more_clients, *writers]
+    return SimulationPlan(seed, lasts_us, node, topics, tuple(clients), tuple(faults), tuple(share_groups))
+
+
+def _transactional(random: Random) -> tuple[tuple[PlannedTopic, ...], list[PlannedClient]]:
+    """Transactional producers with a topic of their own, and readers of it. Two instances may have one id."""
+    if random.random() < 0.5:
+        return (), []
+    topic = PlannedTopic("ledger", random.choice((1, 2, 3)))
+    clients = [
+        PlannedClient(
+            TRANSACTIONAL, f"teller-{number}", topic.name, -1, random.choice((20, 200, 1_000)), random.choice((0, 0, 1))
+        )
+        for number in range(random.randint(1, _TELLERS_MAX))
+    ]
+    clients += [
+        PlannedClient("reader", f"auditor-{level}", topic.name, random.randrange(topic.partitions), 0, level)
+        for level in (0, 1)
+    ]
+    return (topic,), clients
 
 
 def _node(random: Random) -> PlannedNode:

@@ -17,6 +17,7 @@ from hutong.testing.simulation.checkers.group_checker import check_groups
 from hutong.testing.simulation.checkers.log_checker import check_log
 from hutong.testing.simulation.checkers.share_checker import check_share_groups
 from hutong.testing.simulation.checkers.topic_checker import check_topics
+from hutong.testing.simulation.checkers.transaction_checker import check_transactions
 from hutong.testing.simulation.clients.admin import SimAdmin, look_at_topic
 from hutong.testing.simulation.clients.classic_member import SimClassicMember
 from hutong.testing.simulation.clients.client import KafkaClient, SimClient
@@ -27,12 +28,19 @@ from hutong.testing.simulation.clients.producer import SimProducer
 from hutong.testing.simulation.clients.reader import SimReader
 from hutong.testing.simulation.clients.share_consumer import SimShareConsumer
 from hutong.testing.simulation.clients.share_groups import FINISH_S_MAX, configure_share_group, finish_share_group
+from hutong.testing.simulation.clients.transactional import SimTransactionalProducer
 from hutong.testing.simulation.faults import FaultInjector
 from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimHost
 from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import KAFKA_PORT, SimNode
-from hutong.testing.simulation.plan import KEPT_FOR_GOOD_MS, PlannedClient, PlannedMember, SimulationPlan
+from hutong.testing.simulation.plan import (
+    KEPT_FOR_GOOD_MS,
+    TRANSACTIONAL,
+    PlannedClient,
+    PlannedMember,
+    SimulationPlan,
+)
 from hutong.testing.simulation.world import World
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from hutong.wire.kafka.batch.compression import Compression
@@ -114,7 +122,7 @@ class Simulation:
             return [*errors, "the topics of administrators were not found"]
         if not self._until("share groups", self._finish_share_groups(), FINISH_S_MAX * (1 + len(plan.share_groups))):
             return [*errors, "the share groups did not come to their end"]
-        checks = (check_log, check_groups, check_share_groups, check_topics, check_compaction)
+        checks = (check_log, check_groups, check_share_groups, check_topics, check_compaction, check_transactions)
         return [*errors, *(error for check in checks for error in check(self._history))]
 
     def _failed_clients(self) -> list[str]:
@@ -201,6 +209,15 @@ class Simulation:
         if plan.kind == "keyed producer":
             options = {"acks": plan.option, "pause_s": plan.pause_ms / 1_000, "codec": Compression(plan.codec)}
             return SimKeyedProducer(*common, keys=plan.keys, **options)
+        if plan.kind == TRANSACTIONAL:
+            return SimTransactionalProducer(
+                *common[:-1],
+                plan.topic,
+                partitions=next(topic.partitions for topic in self._plan.topics if topic.name == plan.topic),
+                transactional_id=f"books-{plan.option}",
+                timeout_ms=random.choice((1_000, 3_000, 10_000)),
+                pause_s=plan.pause_ms / 1_000,
+            )
         if plan.kind == "admin":
             return SimAdmin(*common[:-1], plan.pause_ms / 1_000)
         if plan.kind == "share member":

@@ -16,6 +16,7 @@ from hutong.wire.kafka.batch.records import iterate_batches, iterate_records
 from hutong.wire.kafka.error_codes import ErrorCode
 
 _WAIT_MS: Final = 500
+_OPEN_PAUSE_S: Final = 1.0
 _BYTES_MAX: Final = 1 << 20
 _COMMITTED: Final = 1
 _EARLIEST: Final = -2
@@ -72,6 +73,7 @@ class SimReader(KafkaClient):
         self.is_committed = is_committed
         self.position = 0
         self.start_offset = 0
+        self.high_watermark = -1
         self.end_offset = -1  # the high watermark, or the last stable offset
         self._session = 1
 
@@ -87,10 +89,13 @@ class SimReader(KafkaClient):
                 self.position = self.start_offset
 
     async def read_all(self) -> None:
-        """Read to the present end, and add it as a `FinalRead`."""
+        """Read to the end, and add it as a `FinalRead`. A committed read waits until no transaction is open."""
         records: list[tuple[int, bytes]] = []
-        while self.end_offset < 0 or self.position < self.end_offset:
+        while self.end_offset < 0 or self.position < self.end_offset or self.end_offset < self.high_watermark:
             records += await self.fetch(wait_ms=0)
+            # Nothing new ends a transaction but time: the coordinator aborts it after its timeout.
+            if self.end_offset < self.high_watermark:
+                await asyncio.sleep(_OPEN_PAUSE_S)
         self.history.add(FinalRead(self.place, self.is_committed, self.start_offset, tuple(records)))
 
     async def fetch(self, wait_ms: int = _WAIT_MS) -> list[tuple[int, bytes]]:
@@ -122,6 +127,7 @@ class SimReader(KafkaClient):
             return []
         self.went_well()
         self.start_offset = max(0, part.log_start_offset)
+        self.high_watermark = part.high_watermark
         self.end_offset = part.last_stable_offset if self.is_committed else part.high_watermark
         return self.take(part)
 

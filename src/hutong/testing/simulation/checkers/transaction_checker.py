@@ -1,0 +1,83 @@
+"""The promises of transactions: all of one or nothing of it, and nothing that was aborted for committed readers.
+
+Strategy: linear in the history. Values know their transaction. The final read of everything shows what is stored, the
+committed one what counts. A transaction whose end nobody heard of may have ended either way, but not in parts.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from hutong.testing.simulation.history import (
+    FinalRead,
+    Happening,
+    Place,
+    SimulationHistory,
+    TransactionEnded,
+    ValueAcknowledged,
+    ValueRead,
+    ValueSent,
+)
+
+
+def check_transactions(history: SimulationHistory) -> list[str]:
+    """The promises that were broken, a sentence for each."""
+    return list(_TransactionCheck(history.happenings).errors())
+
+
+class _TransactionCheck:
+    def __init__(self, happenings: Iterable[Happening]) -> None:
+        self.transaction_of: dict[bytes, str] = {}
+        self.acknowledged: dict[str, list[bytes]] = defaultdict(list)
+        self.ends: dict[str, TransactionEnded] = {}
+        self.committed_reads: list[ValueRead] = []
+        self.stored: dict[Place, FinalRead] = {}
+        self.committed: dict[Place, FinalRead] = {}
+        for each in happenings:
+            match each:
+                case ValueSent(transaction=str(transaction)):
+                    self.transaction_of[each.value] = transaction
+                case ValueAcknowledged() if each.value in self.transaction_of:
+                    self.acknowledged[self.transaction_of[each.value]].append(each.value)
+                case TransactionEnded():
+                    self.ends[each.transaction] = each
+                case ValueRead(is_committed=True):
+                    self.committed_reads.append(each)
+                case FinalRead():
+                    (self.committed if each.is_committed else self.stored)[each.place] = each
+        self.visible = {value for final in self.committed.values() for _, value in final.records}
+
+    def errors(self) -> Iterator[str]:
+        yield from self._nothing_aborted_is_read()
+        yield from self._all_or_nothing()
+        yield from self._committed_readers_miss_nothing()
+
+    def _nothing_aborted_is_read(self) -> Iterator[str]:
+        for read in self.committed_reads:
+            if self._is_aborted(read.value):
+                yield f"{read.client} read {read.value!r} of {self.transaction_of[read.value]}, which was aborted"
+        for value in sorted(self.visible):
+            if self._is_aborted(value):
+                yield f"{value!r} of {self.transaction_of[value]}, which was aborted, is there for committed readers"
+
+    def _all_or_nothing(self) -> Iterator[str]:
+        for transaction, values in self.acknowledged.items():
+            end = self.ends.get(transaction)
+            missing = [value for value in values if value not in self.visible]
+            if end is not None and end.is_certain and end.is_commit:
+                if missing:
+                    yield f"{transaction} was committed, and {missing[0]!r} is not there"
+            elif missing and len(missing) < len(values):
+                yield f"a part of {transaction} is there: {missing[0]!r} is not"
+
+    def _committed_readers_miss_nothing(self) -> Iterator[str]:
+        """Committed readers see the same records in the same order, less the aborted ones."""
+        for place, final in self.committed.items():
+            all_records = self.stored[place].records if place in self.stored else ()
+            shown = set(final.records)
+            expected = [record for record in all_records if record[1] not in self.transaction_of or record in shown]
+            if list(final.records) != [record for record in expected if record[0] >= final.start_offset]:
+                yield f"the committed records of {place[0]}-{place[1]} are not those that are stored, less the aborted"
+
+    def _is_aborted(self, value: bytes) -> bool:
+        end = self.ends.get(self.transaction_of.get(value, ""))
+        return end is not None and end.is_certain and not end.is_commit
