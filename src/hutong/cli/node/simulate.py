@@ -125,6 +125,8 @@ def _explain(result: "SeedResult", options: "SeedOptions", command: str, save: P
     if save is not None:
         write_plan(save, outcome.plan)
         command = f"hutong simulate --plan {save}"
+    elif minimise:
+        remark("the smaller plan is gone unless --save FILE keeps it; the seed replays the whole plan")
     _show(outcome, LINES_OF_A_FAILURE)
     print(f"\nReplay it: {command} --trace")
 

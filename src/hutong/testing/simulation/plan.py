@@ -27,7 +27,10 @@ _SHARE_MEMBERS_MAX: Final = 4
 _CLASSIC: Final = "classic member"
 _CONSUMER: Final = "consumer member"
 # The last is a group whose members change from one protocol to the other one by one (KIP-848).
-_MEMBER_KINDS: Final = ((_CLASSIC,), (_CLASSIC,), (_CONSUMER,), (_CONSUMER,), (_CLASSIC, _CONSUMER))
+MEMBER_KINDS: Final = (_CLASSIC, _CONSUMER)
+PARTITION_KINDS: Final = ("producer", "keyed producer", "reader")  # clients of one partition
+CLIENT_KINDS: Final = (*PARTITION_KINDS, *MEMBER_KINDS, TRANSACTIONAL, "admin", "share member")
+_GROUPS_OF_KINDS: Final = ((_CLASSIC,), (_CLASSIC,), (_CONSUMER,), (_CONSUMER,), (_CLASSIC, _CONSUMER))
 COMPACT: Final = "compact"
 KEPT_FOR_GOOD_MS: Final = str(1_000 * 24 * 60 * 60 * 1_000)
 """For tombstones: longer than all jumps of clocks together."""
@@ -259,7 +262,7 @@ def _group_settings(random: Random) -> list[tuple[str, str]]:
 def _members(random: Random, topics: tuple[PlannedTopic, ...]) -> list[PlannedMember]:
     members = []
     for number in range(random.choice((0, 0, 1, 1, 2))):
-        kinds, topic = random.choice(_MEMBER_KINDS), random.choice(topics)
+        kinds, topic = random.choice(_GROUPS_OF_KINDS), random.choice(topics)
         level, session_ms = random.choice((0, 1)), random.choice((2_000, 4_000, 6_000))
         rebalance_ms, statics = random.choice((1_000, 3_000, 6_000)), random.choice((0, 0, 0.7))
         members += [

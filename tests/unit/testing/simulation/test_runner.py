@@ -3,12 +3,13 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hutong.foundation.errors import UsageError
 from hutong.testing.simulation import simulation
-from hutong.testing.simulation.plan import SimulationPlan, draw_plan, kinds_of
+from hutong.testing.simulation.plan import PlannedClient, SimulationPlan, draw_plan, kinds_of
 from hutong.testing.simulation.runner.minimise import Minimiser, kind_of
 from hutong.testing.simulation.runner.plan_files import FILE_BYTES_MAX, read_plan, write_plan
 from hutong.testing.simulation.runner.seeds import SeedOptions, run_seeds, simulated
@@ -48,6 +49,40 @@ def test_a_plan_survives_a_file(seed: int, tmp_path: Path) -> None:
 def test_what_is_no_plan_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "plan.json").write_bytes(content)
     with pytest.raises(UsageError, match="plan"):
+        read_plan(tmp_path / "plan.json")
+
+
+def edited(**changed: Any) -> dict[str, Any]:
+    """A sound plan as its file has it, with some fields changed."""
+    return {**dataclasses.asdict(draw_plan(6, 0.5, kinds_of("all"))), **changed}
+
+
+FAULT = {"at_us": 0, "kind": "kill", "lasts_us": 1, "number": 1}
+CLIENT = dataclasses.asdict(PlannedClient("reader", "r", "orders", 0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("plan", "problem"),
+    [
+        (edited(lasts_us=10**15), "lasts_us is not from 1"),
+        (edited(lasts_us=-5), "lasts_us is not from 1"),
+        (edited(faults=[{**FAULT, "kind": "lions"}]), "there is no fault lions"),
+        (edited(faults=[{**FAULT, "at_us": -1}]), "the time of a fault kill"),
+        (edited(faults=[FAULT] * 10_001), "plan.faults has more than 10000"),
+        (edited(clients=[{**CLIENT, "kind": "lion"}]), "no client of the kind lion"),
+        (edited(clients=[{**CLIENT, "kind": "classic member"}]), "no client of the kind classic member"),
+        (edited(clients=[{**CLIENT, "topic": "none"}]), "a topic that the plan does not have"),
+        (edited(clients=[{**CLIENT, "partition": -1}]), "a partition that its topic does not have"),
+        (edited(clients=[{**CLIENT, "pause_ms": -1}]), "pause of the client r"),
+        (edited(clients=[{**CLIENT, "codec": 9}]), "no codec 9"),
+        (edited(clients=[{**CLIENT, "kind": "share member", "option": 99, "partition": -1}]), "a share group that"),
+        (edited(clients=[CLIENT, CLIENT]), "two clients have one name"),
+        (edited(topics=[{"name": "orders", "partitions": 10**9, "configs": []}], clients=[]), "1 to 100 partitions"),
+    ],
+)
+def test_a_value_that_no_plan_has_is_refused(plan: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    with pytest.raises(UsageError, match=problem):
         read_plan(tmp_path / "plan.json")
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from hutong.foundation.errors import ExitCode, UsageError
 from hutong.testing.simulation.plan import PlannedClient, PlannedMember, SimulationPlan
+from hutong.testing.simulation.runner.plan_checks import check_plan
 
 FILE_BYTES_MAX: Final = 1 << 20
 _VARIANTS: Final[dict[Any, tuple[Any, ...]]] = {PlannedClient: (PlannedClient, PlannedMember)}
@@ -31,6 +32,7 @@ def read_plan(path: Path) -> SimulationPlan:
         raise UsageError(f"The plan {path} has more than {FILE_BYTES_MAX} bytes.", ExitCode.DATAERR)
     try:
         plan: SimulationPlan = _decoded(SimulationPlan, json.loads(content), "plan")
+        check_plan(plan)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"The file {path} is no plan: {error}.", ExitCode.DATAERR) from None
     return plan

@@ -1,0 +1,82 @@
+"""The values of a plan that somebody may have edited: kinds that exist, times and numbers within bounds."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Final
+
+from hutong.journal.settings import JournalSettings
+from hutong.testing.simulation.plan import (
+    CLIENT_KINDS,
+    FAMILIES,
+    MEMBER_KINDS,
+    MINUTE_US,
+    PARTITION_KINDS,
+    PlannedClient,
+    PlannedMember,
+    SimulationPlan,
+)
+from hutong.wire.kafka.batch.compression import Compression
+
+TIME_US_MAX: Final = 60 * MINUTE_US
+CLIENTS_MAX: Final = 1_000
+FAULTS_MAX: Final = 10_000
+TOPICS_MAX: Final = 100
+PARTITIONS_MAX: Final = 100
+DRIFT_PPM_MAX: Final = 100_000
+_KINDS: Final = frozenset(kind for family in FAMILIES.values() for kind in family)
+_BOUNDS_OF_JOURNALS: Final = frozenset(each.name for each in dataclasses.fields(JournalSettings))
+
+
+def check_plan(plan: SimulationPlan) -> None:
+    """Raises ValueError with the first value that no simulation could have."""
+    problem = next(_problems(plan), None)
+    if problem is not None:
+        raise ValueError(problem)
+
+
+def _problems(plan: SimulationPlan) -> Iterator[str]:
+    if not 0 < plan.lasts_us <= TIME_US_MAX:
+        yield f"plan.lasts_us is not from 1 to {TIME_US_MAX}"
+    for field, most in (("topics", TOPICS_MAX), ("clients", CLIENTS_MAX), ("faults", FAULTS_MAX)):
+        if len(getattr(plan, field)) > most:
+            yield f"plan.{field} has more than {most} parts"
+    if abs(plan.node.drift_ppm) > DRIFT_PPM_MAX:
+        yield f"plan.node.drift_ppm is beyond {DRIFT_PPM_MAX}"
+    for name, value in plan.node.journal:
+        if name not in _BOUNDS_OF_JOURNALS or value < 0:
+            yield f"plan.node.journal has no bound {name} of {value}"
+    names = [client.name for client in plan.clients]
+    if len(set(names)) < len(names):
+        yield "two clients have one name"
+    yield from _problems_of_topics_and_faults(plan)
+    for client in plan.clients:
+        yield from _problems_of_client(client, plan)
+
+
+def _problems_of_topics_and_faults(plan: SimulationPlan) -> Iterator[str]:
+    for topic in plan.topics:
+        if not 1 <= topic.partitions <= PARTITIONS_MAX:
+            yield f"the topic {topic.name} does not have from 1 to {PARTITIONS_MAX} partitions"
+    for fault in plan.faults:
+        if fault.kind not in _KINDS:
+            yield f"there is no fault {fault.kind}"
+        if not (0 <= fault.at_us <= TIME_US_MAX and 0 <= fault.lasts_us <= TIME_US_MAX):
+            yield f"the time of a fault {fault.kind} is not from 0 to {TIME_US_MAX}"
+
+
+def _problems_of_client(client: PlannedClient, plan: SimulationPlan) -> Iterator[str]:
+    if client.kind not in CLIENT_KINDS or isinstance(client, PlannedMember) != (client.kind in MEMBER_KINDS):
+        yield f"there is no client of the kind {client.kind}"
+    partitions = {topic.name: topic.partitions for topic in plan.topics}
+    # An administrator's topics are its own: it has none of the plan's.
+    if client.topic and client.topic not in partitions:
+        yield f"the client {client.name} has a topic that the plan does not have"
+    first = 0 if client.kind in PARTITION_KINDS else -1
+    if not first <= client.partition < partitions.get(client.topic, 1):
+        yield f"the client {client.name} has a partition that its topic does not have"
+    if not 0 <= client.pause_ms <= TIME_US_MAX // 1_000:
+        yield f"the pause of the client {client.name} is out of bounds"
+    if client.kind == "share member" and not 0 <= client.option < len(plan.share_groups):
+        yield f"the client {client.name} has a share group that the plan does not have"
+    if not 0 <= client.codec <= max(Compression):
+        yield f"the client {client.name} has no codec {client.codec}"
