@@ -16,6 +16,7 @@ from hutong.testing.simulation.simulation import SimulationOutcome
 
 RUNS_MAX: Final = 200
 _MARGIN_US: Final = 2_000_000  # after the last fault
+_LASTS_US_MIN: Final = 100_000
 _PARTICULARS: Final = re.compile(r"b'[^']*'|\b[\w.]+-\d+\b|\d+")
 
 Simulate = Callable[[SimulationPlan], SimulationOutcome]
@@ -67,7 +68,7 @@ class Minimiser:
     def _shorter(self, best: SimulationOutcome) -> SimulationOutcome:
         last_us = max((fault.at_us for fault in best.plan.faults), default=0)
         for lasts_us in (last_us + _MARGIN_US, best.plan.lasts_us // 2):
-            if lasts_us < best.plan.lasts_us:
+            if _LASTS_US_MIN <= lasts_us < best.plan.lasts_us:
                 best = self._failing(dataclasses.replace(best.plan, lasts_us=lasts_us)) or best
         return best
 
