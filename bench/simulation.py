@@ -11,12 +11,14 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from hutong.testing.simulation.plan import PlannedClient, SimulationPlan, draw_plan
+from hutong.testing.simulation.plan.clients import PlannedProducer, PlannedReader
+from hutong.testing.simulation.plan.drawing import draw_plan
+from hutong.testing.simulation.plan.plan import SimulationPlan
 from hutong.testing.simulation.runner.seeds import simulated
 
 LIGHT = (
-    PlannedClient("producer", "producer-0", "orders", 0, 500, -1),
-    PlannedClient("reader", "reader-0", "orders", 0, 0, 0),
+    PlannedProducer(name="producer-0", topic="orders", partition=0, pause_ms=500, acks=-1),
+    PlannedReader(name="reader-0", topic="orders", partition=0, is_committed=False),
 )
 
 

@@ -22,7 +22,8 @@ from hutong.broker.state.state_topic import Entry, StateTopic
 from hutong.broker.topics.catalogue import TRANSACTIONS_TOPIC
 from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.log import PartitionLog
-from hutong.testing.simulation.plan import draw_plan, kinds_of
+from hutong.testing.simulation.plan.drawing import draw_plan
+from hutong.testing.simulation.plan.faults import kinds_of
 from hutong.testing.simulation.simulation import Simulation
 
 SEEDS_MAX: Final = 500

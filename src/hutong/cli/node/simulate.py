@@ -19,7 +19,7 @@ from hutong.cli.output import print_json, remark
 from hutong.foundation.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from hutong.testing.simulation.plan import SimulationPlan
+    from hutong.testing.simulation.plan.plan import SimulationPlan
     from hutong.testing.simulation.runner.seeds import SeedOptions, SeedResult
     from hutong.testing.simulation.simulation import SimulationOutcome
 
@@ -166,7 +166,7 @@ def _command(seed: int, minutes: float, faults: str) -> str:
 
 
 def _kinds(faults: str) -> tuple[str, ...]:
-    from hutong.testing.simulation.plan import FAMILIES, kinds_of
+    from hutong.testing.simulation.plan.faults import FAMILIES, kinds_of
 
     try:
         return kinds_of(faults)

@@ -11,7 +11,7 @@ from typing import Final
 
 from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import SimNode
-from hutong.testing.simulation.plan import PlannedFault
+from hutong.testing.simulation.plan.faults import PlannedFault
 from hutong.testing.simulation.world import World
 
 RESTART_US: Final = 1_000_000

@@ -9,9 +9,11 @@ import pytest
 
 from hutong.foundation.errors import UsageError
 from hutong.testing.simulation import simulation
-from hutong.testing.simulation.plan import PlannedClient, SimulationPlan, draw_plan, kinds_of
+from hutong.testing.simulation.plan.drawing import draw_plan
+from hutong.testing.simulation.plan.faults import PlannedFault, kinds_of
+from hutong.testing.simulation.plan.plan import SimulationPlan
 from hutong.testing.simulation.runner.minimise import Minimiser, kind_of
-from hutong.testing.simulation.runner.plan_files import FILE_BYTES_MAX, read_plan, write_plan
+from hutong.testing.simulation.runner.plan_files import FILE_BYTES_MAX, encoded_plan, read_plan, write_plan
 from hutong.testing.simulation.runner.seeds import SeedOptions, run_seeds, simulated
 from hutong.testing.simulation.runner.trace import outcome_lines, plan_lines, trace_lines
 from hutong.testing.simulation.simulation import SimulationOutcome
@@ -40,9 +42,9 @@ def test_a_plan_survives_a_file(seed: int, tmp_path: Path) -> None:
         b"{}",
         b"\xff",
         b"[" * 100_000,
-        json.dumps({**dataclasses.asdict(draw_plan(5, 0.5, ())), "seed": True}).encode(),
-        json.dumps({**dataclasses.asdict(draw_plan(5, 0.5, ())), "faults": [[1, 2, 3]]}).encode(),
-        json.dumps({**dataclasses.asdict(draw_plan(5, 0.5, ())), "clients": {}}).encode(),
+        json.dumps({**encoded_plan(draw_plan(5, 0.5, ())), "seed": True}).encode(),
+        json.dumps({**encoded_plan(draw_plan(5, 0.5, ())), "faults": [[1, 2, 3]]}).encode(),
+        json.dumps({**encoded_plan(draw_plan(5, 0.5, ())), "clients": {}}).encode(),
         b" " * (FILE_BYTES_MAX + 1),
     ],
 )
@@ -54,11 +56,14 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, content: bytes) -> None:
 
 def edited(**changed: Any) -> dict[str, Any]:
     """A sound plan as its file has it, with some fields changed."""
-    return {**dataclasses.asdict(draw_plan(6, 0.5, kinds_of("all"))), **changed}
+    return {**encoded_plan(draw_plan(6, 0.5, kinds_of("all"))), **changed}
 
 
 FAULT = {"at_us": 0, "kind": "kill", "lasts_us": 1, "number": 1}
-CLIENT = dataclasses.asdict(PlannedClient("reader", "r", "orders", 0, 0, 0))
+CLIENT = {"name": "r", "pause_ms": 0, "topic": "orders"}
+READER = {**CLIENT, "kind": "reader", "partition": 0, "is_committed": True}
+PRODUCER = {**CLIENT, "kind": "producer", "partition": 0, "acks": 1, "codec": 0}
+TELLER = {**CLIENT, "kind": "transactional producer", "partitions": 1, "transactional_id": "a", "timeout_ms": 1_000}
 
 
 @pytest.mark.parametrize(
@@ -69,14 +74,17 @@ CLIENT = dataclasses.asdict(PlannedClient("reader", "r", "orders", 0, 0, 0))
         (edited(faults=[{**FAULT, "kind": "lions"}]), "there is no fault lions"),
         (edited(faults=[{**FAULT, "at_us": -1}]), "the time of a fault kill"),
         (edited(faults=[FAULT] * 10_001), "plan.faults has more than 10000"),
-        (edited(clients=[{**CLIENT, "kind": "lion"}]), "no client of the kind lion"),
-        (edited(clients=[{**CLIENT, "kind": "classic member"}]), "no client of the kind classic member"),
-        (edited(clients=[{**CLIENT, "topic": "none"}]), "a topic that the plan does not have"),
-        (edited(clients=[{**CLIENT, "partition": -1}]), "a partition that its topic does not have"),
-        (edited(clients=[{**CLIENT, "pause_ms": -1}]), "pause of the client r"),
-        (edited(clients=[{**CLIENT, "codec": 9}]), "no codec 9"),
-        (edited(clients=[{**CLIENT, "kind": "share member", "option": 99, "partition": -1}]), "a share group that"),
-        (edited(clients=[CLIENT, CLIENT]), "two clients have one name"),
+        (edited(clients=[{**READER, "kind": "lion"}]), "clients.0. is no client of the kinds reader"),
+        (edited(clients=[{**READER, "kind": []}]), "clients.0. is no client of the kinds reader"),
+        (edited(clients=[{**READER, "kind": "classic member"}]), "clients.0. does not have the fields name, "),
+        (edited(clients=[{**READER, "is_committed": 1}]), "is_committed is not of the type bool"),
+        (edited(clients=[{**READER, "topic": "none"}]), "a topic that the plan does not have"),
+        (edited(clients=[{**READER, "partition": -1}]), "a partition that its topic does not have"),
+        (edited(clients=[{**READER, "pause_ms": -1}]), "pause of the client r"),
+        (edited(clients=[{**PRODUCER, "codec": 9}]), "9 is not a valid Compression"),
+        (edited(clients=[{**TELLER, "partitions": 99}]), "partitions that its topic does not have"),
+        (edited(clients=[{**CLIENT, "kind": "share member", "group": "", "always_accepts": True}]), "a share group"),
+        (edited(clients=[READER, READER]), "two clients have one name"),
         (edited(topics=[{"name": "orders", "partitions": 10**9, "configs": []}], clients=[]), "1 to 100 partitions"),
     ],
 )
@@ -136,7 +144,9 @@ def test_a_kind_of_failure_has_no_names_and_numbers() -> None:
 
 
 def test_a_trace_shows_the_plan_the_node_the_log_and_the_end() -> None:
-    plan = draw_plan(6, 0.2, kinds_of("all"))
+    # The node warns of a flush that fails.
+    fault = PlannedFault(2_000_000, "failing_flush", 1_000_000, 1)
+    plan = dataclasses.replace(draw_plan(6, 0.2, ()), faults=(fault,))
     outcome = simulated(plan, keeps_trace=True)
     shown = list(trace_lines(outcome.lines, 100_000))
     assert any("node-1#1" in line and "is ready" in line for line in shown)

@@ -10,7 +10,8 @@ from hutong.groups.share.delivery import machine
 from hutong.groups.share.delivery.window import OffsetRun, ShareRecordState
 from hutong.journal.clean.record_filter import RecordFilter
 from hutong.testing.disks.simulated import SimFile
-from hutong.testing.simulation.plan import draw_plan, kinds_of
+from hutong.testing.simulation.plan.drawing import draw_plan
+from hutong.testing.simulation.plan.faults import kinds_of
 from hutong.testing.simulation.simulation import Simulation, SimulationOutcome
 
 MINUTES = 0.2

@@ -66,14 +66,14 @@ class _CompactionCheck:
     def _newest_is_there(
         self, final: FinalKeys, key: bytes, writes: list[KeySent], found: list[KeyedRecord]
     ) -> Iterator[str]:
-        known = [write for write in writes if self._offsets.get(write.value, -1) >= 0]
+        known = [write for write in writes if self._is_known(write)]
         if not known:
             return
         newest = max(known, key=lambda write: self._offsets[write.value])
         offset = self._offsets[newest.value]
         where = f"{key!r} of {final.place[0]}-{final.place[1]}"
         # Of writes without an offset any may be newer, in the log or removed from it again.
-        unsure = [write for write in writes if write.value not in self._refused and write not in known]
+        unsure = [write for write in writes if write.value not in self._refused and not self._is_known(write)]
         if any(record.offset >= offset for record in found):
             return
         if newest.is_tombstone and not final.keeps_tombstones:
@@ -81,6 +81,9 @@ class _CompactionCheck:
                 yield f"{where} is back: {found[-1].value!r} at {found[-1].offset}, deleted at {offset}"
         elif not any(write.is_tombstone for write in unsure) or final.keeps_tombstones:
             yield f"{where} is lost: {newest.value!r} was acknowledged at {offset}"
+
+    def _is_known(self, write: KeySent) -> bool:
+        return self._offsets.get(write.value, -1) >= 0
 
 
 def _each_once(final: FinalKeys) -> Iterator[str]:

@@ -7,13 +7,12 @@ a fresh topic: the node may carry the change out at any later time, as after the
 
 import asyncio
 from collections.abc import Coroutine
-from random import Random
 from typing import Any, Final
 
-from hutong.testing.simulation.clients.client import KafkaClient
+from hutong.testing.simulation.clients.client import ClientContext, KafkaClient
 from hutong.testing.simulation.clients.connection import Disconnected
-from hutong.testing.simulation.history import LogStartSeen, Place, SimulationHistory, TopicChanged, TopicSeen
-from hutong.testing.simulation.hosts.host import SimHost
+from hutong.testing.simulation.history import LogStartSeen, Place, TopicChanged, TopicSeen
+from hutong.testing.simulation.plan.clients import PlannedAdmin
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
@@ -64,19 +63,11 @@ _ALTERED: Final = (
 class SimAdmin(KafkaClient):
     """Changes one topic after the other."""
 
-    def __init__(
-        self,
-        name: str,
-        host: SimHost,
-        node: tuple[str, int],
-        history: SimulationHistory,
-        random: Random,
-        pause_s: float,
-    ) -> None:
-        super().__init__(name, host, node, history, random)
-        self._pause_s = pause_s
+    def __init__(self, context: ClientContext, plan: PlannedAdmin) -> None:
+        super().__init__(context)
+        self._pause_ms = plan.pause_ms
         # Requests of one connection are carried out one after the other.
-        self._hands = [KafkaClient(name, host, node, history, random) for _ in range(3)]
+        self._hands = [KafkaClient(context) for _ in range(3)]
         self._topics_total = 0
         self._partitions = 0  # of the present topic, as far as is known; 0 while there is none
         self._ends: dict[int, int] = {}  # offsets after what was written, by partition
@@ -93,7 +84,7 @@ class SimAdmin(KafkaClient):
             await self._step()
             if self._is_clear:
                 await look_at_topic(self, self._topic)
-            await asyncio.sleep(self._pause_s * 2 * self.random.random())
+            await self.rest(self._pause_ms)
 
     @property
     def _topic(self) -> str:

@@ -1,6 +1,7 @@
 """The base of all simulated Kafka clients: a connection that comes back, and pauses between attempts."""
 
 import asyncio
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, Protocol
 
@@ -41,18 +42,28 @@ class SimClient(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ClientContext:
+    """The surroundings of one client. `node` is the host and port that it knows, `name` its name in the history."""
+
+    name: str
+    host: SimHost
+    node: tuple[str, int]
+    history: SimulationHistory
+    random: Random
+
+
 class KafkaClient:
     """The base of clients of one node. `now_us` is the world's time, for the history."""
 
-    def __init__(
-        self, name: str, host: SimHost, node: tuple[str, int], history: SimulationHistory, random: Random
-    ) -> None:
-        self.name = name
-        self.history = history
-        self.random = random
+    def __init__(self, context: ClientContext) -> None:
+        self.context = context
+        self.name = context.name
+        self.history = context.history
+        self.random = context.random
         self.is_stopping = False
-        self._host = host
-        self._node = node
+        self._host = context.host
+        self._node = context.node
         self._connection: KafkaConnection | None = None
         self._failures = 0
 
@@ -86,6 +97,10 @@ class KafkaClient:
         self._failures += 1
         most = min(RETRY_S * 2**self._failures, RETRY_S_MAX)
         await asyncio.sleep(most * (0.5 + 0.5 * self.random.random()))
+
+    async def rest(self, average_ms: int) -> None:
+        """Do nothing between two rounds of work."""
+        await asyncio.sleep(average_ms / 1_000 * 2 * self.random.random())
 
     def went_well(self) -> None:
         self._failures = 0

@@ -6,13 +6,12 @@ says everything again, as the coordinator may have said what is not known here.
 """
 
 import asyncio
-from random import Random
 
+from hutong.testing.simulation.clients.client import ClientContext
 from hutong.testing.simulation.clients.connection import Disconnected
 from hutong.testing.simulation.clients.group_consumer import SimGroupMember, is_passing
-from hutong.testing.simulation.history import Place, SimulationHistory
-from hutong.testing.simulation.hosts.host import SimHost
-from hutong.testing.simulation.plan import PlannedMember
+from hutong.testing.simulation.history import Place
+from hutong.testing.simulation.plan.clients import PlannedMember
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -30,16 +29,8 @@ class SimConsumerMember(SimGroupMember):
 
     commit_version = 9
 
-    def __init__(
-        self,
-        name: str,
-        host: SimHost,
-        node: tuple[str, int],
-        history: SimulationHistory,
-        random: Random,
-        plan: PlannedMember,
-    ) -> None:
-        super().__init__(name, host, node, history, random, plan)
+    def __init__(self, context: ClientContext, plan: PlannedMember) -> None:
+        super().__init__(context, plan)
         self._target: tuple[Place, ...] = ()
         self._target_begun_us = 0
         self._said: tuple[Place, ...] = ()

@@ -13,10 +13,9 @@ import asyncio
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from random import Random
 from typing import ClassVar, Final
 
-from hutong.testing.simulation.clients.client import RETRIABLE, KafkaClient
+from hutong.testing.simulation.clients.client import RETRIABLE, ClientContext, KafkaClient
 from hutong.testing.simulation.clients.connection import Disconnected, KafkaConnection
 from hutong.testing.simulation.clients.reader import SimReader
 from hutong.testing.simulation.history import (
@@ -28,11 +27,9 @@ from hutong.testing.simulation.history import (
     PartitionsGivenUp,
     PartitionsOwned,
     Place,
-    SimulationHistory,
     ValueRead,
 )
-from hutong.testing.simulation.hosts.host import SimHost
-from hutong.testing.simulation.plan import PlannedMember
+from hutong.testing.simulation.plan.clients import PlannedMember, PlannedReader
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequest,
@@ -69,16 +66,8 @@ class SimGroupMember(KafkaClient, ABC):
 
     commit_version: ClassVar[int]
 
-    def __init__(
-        self,
-        name: str,
-        host: SimHost,
-        node: tuple[str, int],
-        history: SimulationHistory,
-        random: Random,
-        plan: PlannedMember,
-    ) -> None:
-        super().__init__(name, host, node, history, random)
+    def __init__(self, context: ClientContext, plan: PlannedMember) -> None:
+        super().__init__(context)
         self.plan = plan
         self.instance_id = plan.instance or None
         self.member_id = ""
@@ -89,7 +78,6 @@ class SimGroupMember(KafkaClient, ABC):
         self.is_lost = False  # the group has removed this member
         self.is_fenced = False  # another process has its instance id: it must end
         self.beat_interval_s = 0.0
-        self._common = (name, host, node, history)
         self._positions: dict[Place, int] = {}  # of partitions whose committed offset is known
         self._committed: dict[Place, int] = {}
         self._readers: dict[Place, SimReader] = {}
@@ -175,7 +163,7 @@ class SimGroupMember(KafkaClient, ABC):
             self._has_finished = await self.commit() and not self.is_lost
         elif self.random.random() < 0.2:
             await self.commit()
-        await asyncio.sleep(self.plan.pause_ms / 1_000 * self.random.random())
+        await self.rest(self.plan.pause_ms)
 
     async def _stall(self) -> None:
         if self.plan.may_stall and not self.is_stopping and self.random.random() < 0.01:
@@ -312,8 +300,9 @@ class SimGroupMember(KafkaClient, ABC):
     async def _read(self, place: Place) -> None:
         reader = self._readers.get(place)
         if reader is None:
-            reader = SimReader(*self._common, self.random, place, is_committed=bool(self.plan.option))
-            self._readers[place] = reader
+            topic, index = place
+            plan = PlannedReader(name=self.name, topic=topic, partition=index, is_committed=self.plan.is_committed)
+            reader = self._readers[place] = SimReader(self.context, plan)
         reader.position = self._positions[place]
         session = self._sessions[place]
         for offset, value in await reader.fetch(_FETCH_WAIT_MS):

@@ -5,10 +5,12 @@ Strategy: each record has a unique name in a header, as a tombstone has no value
 
 from typing import Any, Final
 
+from hutong.testing.simulation.clients.client import ClientContext
 from hutong.testing.simulation.clients.producer import SimProducer
 from hutong.testing.simulation.clients.reader import SimReader
 from hutong.testing.simulation.history import FinalKeys, KeyedRecord, KeySent
 from hutong.testing.simulation.hosts.host import EPOCH_MS
+from hutong.testing.simulation.plan.clients import PlannedKeyedProducer
 from hutong.wire.kafka.batch.records import Record, iterate_batches, iterate_records
 
 _NAME: Final = "name"
@@ -17,9 +19,9 @@ _NAME: Final = "name"
 class SimKeyedProducer(SimProducer):
     """Sets one key after the other, and deletes one now and then."""
 
-    def __init__(self, *common: Any, keys: int, **options: Any) -> None:
-        super().__init__(*common, **options)
-        self._keys = keys
+    def __init__(self, context: ClientContext, plan: PlannedKeyedProducer) -> None:
+        super().__init__(context, plan)
+        self._keys = plan.keys
         self._chosen: dict[bytes, tuple[bytes, bool]] = {}  # by name, until the record is made
 
     def sends(self, value: bytes) -> None:

@@ -9,16 +9,15 @@ fate is unknown, and a new epoch begins at sequence 0.
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-from random import Random
 from typing import Final
 
-from hutong.testing.simulation.clients.client import RETRIABLE, KafkaClient
+from hutong.testing.simulation.clients.client import RETRIABLE, ClientContext, KafkaClient
 from hutong.testing.simulation.clients.connection import Disconnected
-from hutong.testing.simulation.history import Place, SimulationHistory, ValueAcknowledged, ValueRefused, ValueSent
-from hutong.testing.simulation.hosts.host import EPOCH_MS, SimHost
+from hutong.testing.simulation.history import Place, ValueAcknowledged, ValueRefused, ValueSent
+from hutong.testing.simulation.hosts.host import EPOCH_MS
+from hutong.testing.simulation.plan.clients import PlannedProducer
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest
-from hutong.wire.kafka.batch.compression import Compression
 from hutong.wire.kafka.batch.records import Record, build_batch
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -42,25 +41,12 @@ class _Batch:
 
 
 class SimProducer(KafkaClient):
-    """Sends to one partition. `acks` is 1 or -1; both wait for the disk."""
+    """Sends to one partition. Both acks of 1 and of -1 wait for the disk."""
 
-    def __init__(
-        self,
-        name: str,
-        host: SimHost,
-        node: tuple[str, int],
-        history: SimulationHistory,
-        random: Random,
-        place: Place,
-        acks: int,
-        pause_s: float,
-        codec: Compression = Compression.NONE,
-    ) -> None:
-        super().__init__(name, host, node, history, random)
-        self._place = place
-        self._acks = acks
-        self._pause_s = pause_s
-        self._codec = codec
+    def __init__(self, context: ClientContext, plan: PlannedProducer) -> None:
+        super().__init__(context)
+        self._plan = plan
+        self._place: Place = (plan.topic, plan.partition)
         self._unacknowledged: deque[_Batch] = deque()
         self._uncertain_sequence = -1  # up to here a batch may be stored, without an answer that says so
         self._next_sequence = 0
@@ -74,7 +60,7 @@ class SimProducer(KafkaClient):
             if not self.is_stopping:
                 self._add_batches()
             await self._send_all()
-            await asyncio.sleep(self._pause_s * 2 * self.random.random())
+            await self.rest(self._plan.pause_ms)
 
     async def _begin_epoch(self) -> None:
         response = await self.ask_until_done(
@@ -96,7 +82,7 @@ class SimProducer(KafkaClient):
             padding = bytes(self.random.choice((0, 0, 100, 5_000)))
             payload = build_batch(
                 [self.record_of(value, padding) for value in values],
-                compression=self._codec,
+                compression=self._plan.codec,
                 producer_id=self._producer_id,
                 producer_epoch=self._epoch,
                 base_sequence=self._next_sequence,
@@ -158,7 +144,7 @@ class SimProducer(KafkaClient):
     def _request(self, batch: _Batch) -> ProduceRequest:
         topic, index = self._place
         data = PartitionProduceData(index, memoryview(batch.payload))
-        return ProduceRequest(None, self._acks, _TIMEOUT_MS, [TopicProduceData(topic, partition_data=[data])])
+        return ProduceRequest(None, self._plan.acks, _TIMEOUT_MS, [TopicProduceData(topic, partition_data=[data])])
 
     def _acknowledged(self, batch: _Batch, base_offset: int) -> None:
         assert self._unacknowledged[0] is batch

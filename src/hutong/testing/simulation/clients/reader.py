@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator
-from random import Random
 from typing import Any, Final
 
-from hutong.testing.simulation.clients.client import KafkaClient
+from hutong.testing.simulation.clients.client import ClientContext, KafkaClient
 from hutong.testing.simulation.clients.connection import Disconnected
-from hutong.testing.simulation.history import FinalRead, Place, SimulationHistory, ValueRead
-from hutong.testing.simulation.hosts.host import SimHost
+from hutong.testing.simulation.history import FinalRead, Place, ValueRead
+from hutong.testing.simulation.plan.clients import PlannedReader
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from hutong.wire.kafka.batch.control_records import parse_marker
@@ -57,20 +56,10 @@ def _values_from(batch: memoryview, position: int) -> Iterator[tuple[int, bytes]
 class SimReader(KafkaClient):
     """Reads one partition from its beginning to its end, and goes on."""
 
-    def __init__(
-        self,
-        name: str,
-        host: SimHost,
-        node: tuple[str, int],
-        history: SimulationHistory,
-        random: Random,
-        place: Place,
-        *,
-        is_committed: bool,
-    ) -> None:
-        super().__init__(name, host, node, history, random)
-        self.place = place
-        self.is_committed = is_committed
+    def __init__(self, context: ClientContext, plan: PlannedReader) -> None:
+        super().__init__(context)
+        self.place: Place = (plan.topic, plan.partition)
+        self.is_committed = plan.is_committed
         self.position = 0
         self.start_offset = 0
         self.high_watermark = -1

@@ -8,13 +8,12 @@ the share session and gives the records to others, so a member that lost it ackn
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
-from random import Random
 from typing import Any, Final
 
-from hutong.testing.simulation.clients.client import KafkaClient
+from hutong.testing.simulation.clients.client import ClientContext, KafkaClient
 from hutong.testing.simulation.clients.connection import Disconnected, KafkaConnection
-from hutong.testing.simulation.history import AcquisitionUnknown, RecordsAcquired, RecordsSettled, SimulationHistory
-from hutong.testing.simulation.hosts.host import SimHost
+from hutong.testing.simulation.history import AcquisitionUnknown, RecordsAcquired, RecordsSettled
+from hutong.testing.simulation.plan.clients import PlannedShareMember
 from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
 from hutong.wire.kafka.apis.k78_share_fetch import ShareFetchRequest
 from hutong.wire.kafka.apis.k79_share_acknowledge import ShareAcknowledgeRequest
@@ -55,26 +54,13 @@ class _Word:
 class SimShareConsumer(KafkaClient):
     """One member, of one topic. It acknowledges each record by chance."""
 
-    def __init__(
-        self,
-        name: str,
-        host: SimHost,
-        node: tuple[str, int],
-        history: SimulationHistory,
-        random: Random,
-        topic: str,
-        group: str,
-        pause_s: float,
-        *,
-        always_accepts: bool = False,
-    ) -> None:
-        super().__init__(name, host, node, history, random)
-        self._topic = topic
-        self._group = group
-        self._pause_s = pause_s
-        self._always_accepts = always_accepts
+    def __init__(self, context: ClientContext, plan: PlannedShareMember) -> None:
+        super().__init__(context)
+        self._plan = plan
+        self._topic = plan.topic
+        self._group = plan.group
         self._members_total = 0
-        self._member_id = f"{name}.0"
+        self._member_id = f"{self.name}.0"
         self._member_epoch = _JOINS
         self._heartbeat_us = 0  # when the next one is due
         self._topic_id = bytes(16)
@@ -88,9 +74,9 @@ class SimShareConsumer(KafkaClient):
     async def run(self) -> None:
         while not self.is_stopping:
             await self.work_once()
-            await asyncio.sleep(self._pause_s * 2 * self.random.random())
+            await self.rest(self._plan.pause_ms)
             # Now and then longer than a lock lasts, or than a session.
-            if not self._always_accepts and self.random.random() < 0.01:
+            if not self._plan.always_accepts and self.random.random() < 0.01:
                 await asyncio.sleep(self.random.choice((5, 20, 40)) * self.random.random())
         await self.leave()
 
@@ -246,7 +232,7 @@ class SimShareConsumer(KafkaClient):
         kinds: dict[tuple[int, int, int], list[int]] = {}
         for (index, offset), count in self._held.items():
             # 0: not yet, perhaps not before another member gets the record.
-            kind = 1 if self._always_accepts else self.random.choice((1, 1, 1, 1, 1, 1, 1, 2, 3, 0))
+            kind = 1 if self._plan.always_accepts else self.random.choice((1, 1, 1, 1, 1, 1, 1, 2, 3, 0))
             if kind or self.is_stopping:
                 kinds.setdefault((index, kind or 1, count), []).append(offset)
         for index, offset in self._gaps:

@@ -6,7 +6,7 @@ from hutong.testing.simulation.clients.client import KafkaClient
 from hutong.testing.simulation.clients.connection import Disconnected
 from hutong.testing.simulation.clients.share_consumer import SimShareConsumer
 from hutong.testing.simulation.history import ShareGroupRead
-from hutong.testing.simulation.plan import PlannedShareGroup
+from hutong.testing.simulation.plan.plan import PlannedShareGroup
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
     AlterableConfig,

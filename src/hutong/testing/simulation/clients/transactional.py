@@ -10,13 +10,13 @@ The fate of a transaction is certain where an answer says so, or where no commit
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from random import Random
 from typing import Final
 
-from hutong.testing.simulation.clients.client import RETRIABLE, KafkaClient
+from hutong.testing.simulation.clients.client import RETRIABLE, ClientContext, KafkaClient
 from hutong.testing.simulation.clients.connection import Disconnected
-from hutong.testing.simulation.history import Place, SimulationHistory, TransactionEnded, ValueAcknowledged, ValueSent
-from hutong.testing.simulation.hosts.host import EPOCH_MS, SimHost
+from hutong.testing.simulation.history import Place, TransactionEnded, ValueAcknowledged, ValueSent
+from hutong.testing.simulation.hosts.host import EPOCH_MS
+from hutong.testing.simulation.plan.clients import PlannedTransactionalProducer
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest
 from hutong.wire.kafka.apis.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -43,28 +43,11 @@ class _Transaction:
 
 
 class SimTransactionalProducer(KafkaClient):
-    """`partitions` is the number of those of the topic. Instances with one `transactional_id` fence each other."""
+    """Instances with one transactional id fence each other."""
 
-    def __init__(
-        self,
-        name: str,
-        host: SimHost,
-        node: tuple[str, int],
-        history: SimulationHistory,
-        random: Random,
-        topic: str,
-        *,
-        partitions: int,
-        transactional_id: str,
-        timeout_ms: int,
-        pause_s: float,
-    ) -> None:
-        super().__init__(name, host, node, history, random)
-        self._topic = topic
-        self._partitions = partitions
-        self._transactional_id = transactional_id
-        self._timeout_ms = timeout_ms
-        self._pause_s = pause_s
+    def __init__(self, context: ClientContext, plan: PlannedTransactionalProducer) -> None:
+        super().__init__(context)
+        self._plan = plan
         self._producer_id = -1
         self._epoch = -1
         self._sequences: dict[Place, int] = {}
@@ -76,10 +59,10 @@ class SimTransactionalProducer(KafkaClient):
         while not self.is_stopping:
             self._transactions_total += 1
             await self._transact(_Transaction(f"{self.name}:{self._transactions_total}"))
-            await asyncio.sleep(self._pause_s * 2 * self.random.random())
+            await self.rest(self._plan.pause_ms)
 
     async def _begin_epoch(self) -> None:
-        request = InitProducerIdRequest(self._transactional_id, self._timeout_ms)
+        request = InitProducerIdRequest(self._plan.transactional_id, self._plan.timeout_ms)
         response = await self.ask_until_done(request, 4, lambda answer: answer.error_code == 0)
         self._producer_id, self._epoch = response.producer_id, response.producer_epoch
         self._sequences = {}
@@ -88,10 +71,10 @@ class SimTransactionalProducer(KafkaClient):
         is_commit = self.random.random() < 0.7
         try:
             for _ in range(self.random.choice((1, 1, 2, 4))):
-                await self._send((self._topic, self.random.randrange(self._partitions)), transaction)
+                await self._send((self._plan.topic, self.random.randrange(self._plan.partitions)), transaction)
             # Longer than some timeouts: then the coordinator aborts it.
             if self.random.random() < 0.1:
-                await asyncio.sleep(self._timeout_ms / 1_000 * 2 * self.random.random())
+                await asyncio.sleep(self._plan.timeout_ms / 1_000 * 2 * self.random.random())
         except TransactionFailed:
             is_commit = False
         await self._end(transaction, is_commit=is_commit)
@@ -112,7 +95,7 @@ class SimTransactionalProducer(KafkaClient):
 
     async def _add(self, place: Place) -> None:
         topics = [AddPartitionsToTxnTopic(place[0], [place[1]])]
-        request = AddPartitionsToTxnRequest([], self._transactional_id, self._producer_id, self._epoch, topics)
+        request = AddPartitionsToTxnRequest([], self._plan.transactional_id, self._producer_id, self._epoch, topics)
 
         async def attempt() -> int:
             response = await self.ask(request, 3)
@@ -135,7 +118,7 @@ class SimTransactionalProducer(KafkaClient):
         )
         data = PartitionProduceData(place[1], memoryview(payload))
         request = ProduceRequest(
-            self._transactional_id, -1, _TIMEOUT_MS, [TopicProduceData(place[0], partition_data=[data])]
+            self._plan.transactional_id, -1, _TIMEOUT_MS, [TopicProduceData(place[0], partition_data=[data])]
         )
         base_offset = -1
 
@@ -168,7 +151,7 @@ class SimTransactionalProducer(KafkaClient):
     async def _end(self, transaction: _Transaction, *, is_commit: bool) -> None:
         if not transaction.places:
             return
-        request = EndTxnRequest(self._transactional_id, self._producer_id, self._epoch, is_commit)
+        request = EndTxnRequest(self._plan.transactional_id, self._producer_id, self._epoch, is_commit)
         is_uncertain = False
         while True:
             try:

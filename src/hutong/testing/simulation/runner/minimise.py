@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from hutong.testing.simulation.plan import PlannedFault, SimulationPlan
+from hutong.testing.simulation.plan.faults import PlannedFault
+from hutong.testing.simulation.plan.plan import SimulationPlan
 from hutong.testing.simulation.simulation import SimulationOutcome
 
 RUNS_MAX: Final = 200

@@ -5,17 +5,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from hutong.journal.settings import JournalSettings
-from hutong.testing.simulation.plan import (
-    CLIENT_KINDS,
-    FAMILIES,
-    MEMBER_KINDS,
-    MINUTE_US,
-    PARTITION_KINDS,
+from hutong.testing.simulation.plan.clients import (
     PlannedClient,
-    PlannedMember,
-    SimulationPlan,
+    PlannedPartitionClient,
+    PlannedShareMember,
+    PlannedTopicClient,
+    PlannedTransactionalProducer,
 )
-from hutong.wire.kafka.batch.compression import Compression
+from hutong.testing.simulation.plan.drawing import MINUTE_US
+from hutong.testing.simulation.plan.faults import FAMILIES
+from hutong.testing.simulation.plan.plan import SimulationPlan
 
 TIME_US_MAX: Final = 60 * MINUTE_US
 CLIENTS_MAX: Final = 1_000
@@ -65,18 +64,15 @@ def _problems_of_topics_and_faults(plan: SimulationPlan) -> Iterator[str]:
 
 
 def _problems_of_client(client: PlannedClient, plan: SimulationPlan) -> Iterator[str]:
-    if client.kind not in CLIENT_KINDS or isinstance(client, PlannedMember) != (client.kind in MEMBER_KINDS):
-        yield f"there is no client of the kind {client.kind}"
     partitions = {topic.name: topic.partitions for topic in plan.topics}
-    # An administrator's topics are its own: it has none of the plan's.
-    if client.topic and client.topic not in partitions:
-        yield f"the client {client.name} has a topic that the plan does not have"
-    first = 0 if client.kind in PARTITION_KINDS else -1
-    if not first <= client.partition < partitions.get(client.topic, 1):
-        yield f"the client {client.name} has a partition that its topic does not have"
     if not 0 <= client.pause_ms <= TIME_US_MAX // 1_000:
         yield f"the pause of the client {client.name} is out of bounds"
-    if client.kind == "share member" and not 0 <= client.option < len(plan.share_groups):
+    if isinstance(client, PlannedTopicClient) and client.topic not in partitions:
+        yield f"the client {client.name} has a topic that the plan does not have"
+        return
+    if isinstance(client, PlannedPartitionClient) and not 0 <= client.partition < partitions[client.topic]:
+        yield f"the client {client.name} has a partition that its topic does not have"
+    if isinstance(client, PlannedTransactionalProducer) and not 1 <= client.partitions <= partitions[client.topic]:
+        yield f"the client {client.name} has partitions that its topic does not have"
+    if isinstance(client, PlannedShareMember) and client.group not in {group.name for group in plan.share_groups}:
         yield f"the client {client.name} has a share group that the plan does not have"
-    if not 0 <= client.codec <= max(Compression):
-        yield f"the client {client.name} has no codec {client.codec}"

@@ -5,20 +5,26 @@ Strategy: the fields of the plan's dataclasses, by name, with their types checke
 
 import dataclasses
 import json
-import types
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from hutong.foundation.errors import ExitCode, UsageError
-from hutong.testing.simulation.plan import PlannedClient, PlannedMember, SimulationPlan
+from hutong.testing.simulation.plan.clients import CLIENTS_BY_KIND, PlannedClient
+from hutong.testing.simulation.plan.plan import SimulationPlan
 from hutong.testing.simulation.runner.plan_checks import check_plan
 
 FILE_BYTES_MAX: Final = 1 << 20
-_VARIANTS: Final[dict[Any, tuple[Any, ...]]] = {PlannedClient: (PlannedClient, PlannedMember)}
 
 
 def write_plan(path: Path, plan: SimulationPlan) -> None:
-    path.write_text(json.dumps(dataclasses.asdict(plan), indent=2) + "\n")
+    path.write_text(json.dumps(encoded_plan(plan), indent=2) + "\n")
+
+
+def encoded_plan(plan: SimulationPlan) -> dict[str, Any]:
+    """The plan as JSON has it: an object with the fields of the dataclass, for each client also its kind."""
+    clients = [{"kind": client.kind, **dataclasses.asdict(client)} for client in plan.clients]
+    return {**dataclasses.asdict(plan), "clients": clients}
 
 
 def read_plan(path: Path) -> SimulationPlan:
@@ -39,11 +45,9 @@ def read_plan(path: Path) -> SimulationPlan:
 
 
 def _decoded(kind: Any, value: Any, where: str) -> Any:
-    """The value as `kind`: a dataclass, a tuple of one kind, a tuple of fixed kinds, int or str. Raises ValueError."""
+    """The value as `kind`: a dataclass, a tuple, a number, a bool or str. Raises ValueError."""
     if dataclasses.is_dataclass(kind):
         return _decoded_class(kind, value, where)
-    if isinstance(kind, types.UnionType):
-        return None if value is None else _decoded(get_args(kind)[0], value, where)
     if get_origin(kind) is tuple:
         if not isinstance(value, list):
             raise ValueError(f"{where} is not a list")
@@ -54,15 +58,26 @@ def _decoded(kind: Any, value: Any, where: str) -> Any:
             raise ValueError(f"{where} has {len(value)} values, not {len(kinds)}")
         return tuple(_decoded(each, part, where) for each, part in zip(kinds, value, strict=True))
     # bool is an int to isinstance, and no number here.
+    if isinstance(kind, type) and issubclass(kind, IntEnum) and type(value) is int:
+        return kind(value)
     if type(value) is not kind:
         raise ValueError(f"{where} is not of the type {kind.__name__}")
     return value
 
 
 def _decoded_class(kind: Any, value: Any, where: str) -> Any:
-    # Members of groups are clients with more fields, which tell them apart.
-    for each in _VARIANTS.get(kind, (kind,)):
-        hints = get_type_hints(each)
-        if isinstance(value, dict) and value.keys() == hints.keys():
-            return each(**{name: _decoded(hint, value[name], f"{where}.{name}") for name, hint in hints.items()})
-    raise ValueError(f"{where} does not have the fields {', '.join(get_type_hints(kind))}")
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} is not an object")
+    if kind is PlannedClient:
+        kind, value = _client_class(value, where), {name: each for name, each in value.items() if name != "kind"}
+    hints = {each.name: get_type_hints(kind)[each.name] for each in dataclasses.fields(kind)}
+    if value.keys() != hints.keys():
+        raise ValueError(f"{where} does not have the fields {', '.join(hints)}")
+    return kind(**{name: _decoded(hint, value[name], f"{where}.{name}") for name, hint in hints.items()})
+
+
+def _client_class(value: dict[str, Any], where: str) -> type[PlannedClient]:
+    kind = value.get("kind")
+    if not isinstance(kind, str) or kind not in CLIENTS_BY_KIND:
+        raise ValueError(f"{where} is no client of the kinds {', '.join(CLIENTS_BY_KIND)}")
+    return CLIENTS_BY_KIND[kind]

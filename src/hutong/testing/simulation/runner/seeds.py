@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Final, NamedTuple
 
-from hutong.testing.simulation.plan import SimulationPlan, draw_plan
+from hutong.testing.simulation.plan.drawing import draw_plan
+from hutong.testing.simulation.plan.plan import SimulationPlan
 from hutong.testing.simulation.simulation import Simulation, SimulationOutcome
 
 _AHEAD: Final = 4  # seeds begun for each worker before the oldest has been reported

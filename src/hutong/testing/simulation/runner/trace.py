@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from hutong.testing.simulation.plan import SimulationPlan
+from hutong.testing.simulation.plan.plan import SimulationPlan
 from hutong.testing.simulation.simulation import SimulationOutcome
 
 Line = tuple[int, str, str]

@@ -1,0 +1,133 @@
+"""Planned clients: a class for each kind, with everything that a client of the kind does not leave to chance.
+
+`kind` names the class in files and on screens.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from hutong.wire.kafka.batch.compression import Compression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedClient:
+    """A client. It pauses for `pause_ms` on average between two rounds of its work."""
+
+    kind: ClassVar[str]
+    name: str
+    pause_ms: int = 0
+
+    def __str__(self) -> str:
+        traits = [each.name for each in dataclasses.fields(self) if each.name != "name"]
+        return f"{self.name}: {self.kind}, " + ", ".join(f"{name}={getattr(self, name)}" for name in traits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAdmin(PlannedClient):
+    """An administrator with topics of its own."""
+
+    kind: ClassVar[str] = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTopicClient(PlannedClient):
+    """A client of one topic of the plan."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPartitionClient(PlannedTopicClient):
+    """A client of one partition."""
+
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedReader(PlannedPartitionClient):
+    """A consumer with a partition assigned by hand."""
+
+    kind: ClassVar[str] = "reader"
+    is_committed: bool  # isolation.level=read_committed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedProducer(PlannedPartitionClient):
+    """An idempotent producer. `acks` is 1 or -1."""
+
+    kind: ClassVar[str] = "producer"
+    acks: int
+    codec: Compression = Compression.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedKeyedProducer(PlannedProducer):
+    """An idempotent producer of a compacted topic, with this number of keys."""
+
+    kind: ClassVar[str] = "keyed producer"
+    keys: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedMember(PlannedTopicClient):
+    """A member of a consumer group, which reads a whole topic.
+
+    The session timeout counts for members of the classic protocol; the broker has that of the others.
+    """
+
+    group: str
+    is_committed: bool
+    session_ms: int
+    rebalance_ms: int
+    instance: str = ""  # group.instance.id (KIP-345), empty for none; two may have the same by mistake
+    may_stall: bool
+    notices_silence: bool  # gives its partitions up after a session without an answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedClassicMember(PlannedMember):
+    """A member by the classic protocol."""
+
+    kind: ClassVar[str] = "classic member"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedConsumerMember(PlannedMember):
+    """A member by the protocol of KIP-848."""
+
+    kind: ClassVar[str] = "consumer member"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedShareMember(PlannedTopicClient):
+    """A member of a share group (KIP-932)."""
+
+    kind: ClassVar[str] = "share member"
+    group: str
+    always_accepts: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTransactionalProducer(PlannedTopicClient):
+    """A transactional producer to the first `partitions` of its topic."""
+
+    kind: ClassVar[str] = "transactional producer"
+    partitions: int
+    transactional_id: str
+    timeout_ms: int
+
+
+CLIENTS_BY_KIND: Final[dict[str, type[PlannedClient]]] = {
+    each.kind: each
+    for each in (
+        PlannedReader,
+        PlannedProducer,
+        PlannedKeyedProducer,
+        PlannedClassicMember,
+        PlannedConsumerMember,
+        PlannedShareMember,
+        PlannedTransactionalProducer,
+        PlannedAdmin,
+    )
+}

@@ -1,0 +1,155 @@
+"""The plan of a seed: settings, topics, clients and faults, all drawn before anything happens.
+
+Strategy: each seed leaves out most kinds of faults and of clients (swarm testing: Groce et al., ISSTA 2012): what is
+rare together with everything else is common alone. Each part of a plan has a random stream of its own, so more draws in
+one part do not change all else that seeds stand for.
+"""
+
+from random import Random
+from typing import Final
+
+from hutong.testing.simulation.plan import draw_clients
+from hutong.testing.simulation.plan.faults import PlannedFault
+from hutong.testing.simulation.plan.plan import COMPACT, PlannedNode, PlannedTopic, SimulationPlan
+
+MINUTE_US: Final = 60_000_000
+KEPT_FOR_GOOD_MS: Final = str(1_000 * 24 * 60 * 60 * 1_000)
+"""For tombstones: longer than all jumps of clocks together."""
+_KIBIBYTE: Final = 1 << 10
+_MEBIBYTE: Final = 1 << 20
+_Settings = list[tuple[str, str]]
+
+
+def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPlan:
+    """The plan of a seed, with faults of these kinds at most."""
+
+    def stream(name: str) -> Random:
+        return Random(f"{seed}/plan{name}")
+
+    common, of_groups, of_topics = stream(""), stream("/groups"), stream("/topics")
+    of_records, of_transactions = stream("/records"), stream("/transactions")
+    lasts_us = int(minutes * MINUTE_US)
+    orders = PlannedTopic("orders", common.choice((1, 1, 2, 4)))
+    settings, journal, drift_ppm = _node_settings(common), _journal_bounds(common), _drift_ppm(common)
+    clients = draw_clients.producers_and_readers(common, orders)
+    faults = _faults(common, lasts_us, kinds)
+    settings += _group_settings(of_groups)
+    clients += draw_clients.members(of_groups, orders)
+    share_groups, share_members = draw_clients.share_groups(stream("/share"), orders)
+    settings += _topic_settings(of_topics)
+    clients += [*share_members, *draw_clients.admins(of_topics)]
+    clients = draw_clients.with_codecs(of_records, clients)
+    settings += _cleaner_settings(of_records)
+    bounded = _bounded_topics(of_records)
+    ledgers = _ledgers(of_transactions)
+    clients += [*draw_clients.of_bounded_topics(of_records, bounded), *draw_clients.tellers(of_transactions, ledgers)]
+    return SimulationPlan(
+        seed,
+        lasts_us,
+        PlannedNode(tuple(settings), journal, drift_ppm),
+        (orders, *bounded, *ledgers),
+        tuple(clients),
+        tuple(faults),
+        tuple(share_groups),
+    )
+
+
+def _node_settings(random: Random) -> _Settings:
+    settings = {
+        "log.segment_bytes": str(_MEBIBYTE),
+        "log.max_message_bytes": str(64 * _KIBIBYTE),
+        # No file is used again, a few are, or all are.
+        "log.recycled_bytes": str(_KIBIBYTE * random.choice((0, 512, 4_096))),
+        "log.fill_segments": random.choice(("true", "false")),
+        # Shorter than a slow flush, close to the timeout of clients, longer than any fault.
+        "log.acknowledgement_timeout_ms": str(random.choice((200, 3_000, 60_000))),
+    }
+    return [*settings.items()]
+
+
+def _journal_bounds(random: Random) -> tuple[tuple[str, int], ...]:
+    """Small ones, so that the end of a file is as common as a record."""
+    segment_bytes = _KIBIBYTE * random.choice((128, 128, 256, 1_024))
+    bounds = {
+        "segment_bytes": segment_bytes,
+        # As large as a file: a batch of the greatest size fits exactly.
+        "batch_bytes_max": segment_bytes,
+        "preallocate_bytes": _KIBIBYTE * random.choice((16, 128, 1_024)),
+        "region_bytes": _KIBIBYTE * random.choice((64, 64, 256)),
+        "cached_bytes_max": _KIBIBYTE * random.choice((128, 512)),
+        # From one region to far more than is ever dirty: then only time makes the journal flush.
+        "dirty_bytes_max": _KIBIBYTE * random.choice((64, 256, 16_384)),
+        "lazy_flush_interval_ms": random.choice((1, 50, 1_000)),
+        "checkpoint_interval_ms": random.choice((100, 1_000, 60_000)),
+        "checkpoint_interval_bytes": _KIBIBYTE * random.choice((32, 1_024)),
+        "index_interval_bytes": _KIBIBYTE * random.choice((1, 32)),
+        "index_distance_bytes": _KIBIBYTE * random.choice((4, 1_024)),
+        # One: each reader of an old file drives the other's index out.
+        "indexes_loaded_max": random.choice((1, 8)),
+        "segments_open_max": random.choice((4, 64)),
+        "read_ahead_bytes": _KIBIBYTE * random.choice((4, 256)),
+    }
+    return tuple(bounds.items())
+
+
+def _drift_ppm(random: Random) -> int:
+    # A bad crystal is wrong by 200 ppm; 5,000 show waits that mix two clocks within a minute.
+    return random.choice((0, 0, -200, 200, 5_000))
+
+
+def _group_settings(random: Random) -> _Settings:
+    """Times of groups close to those of faults and of requests."""
+    session_ms, interval_ms = random.choice((2_000, 3_000, 6_000)), random.choice((300, 1_000))
+    settings = {
+        "min_session_timeout_ms": 1_000,
+        # The greatest is Kafka's default.
+        "initial_rebalance_delay_ms": random.choice((0, 200, 3_000)),
+        "consumer_min_session_timeout_ms": session_ms,
+        "consumer_session_timeout_ms": session_ms,
+        "consumer_min_heartbeat_interval_ms": interval_ms,
+        "consumer_heartbeat_interval_ms": interval_ms,
+        "consumer_assignment_interval_ms": random.choice((0, 1_000)),
+    }
+    return [(f"group.{name}", str(value)) for name, value in settings.items()]
+
+
+def _topic_settings(random: Random) -> _Settings:
+    # The second is longer than a simulation: nothing is removed but by DeleteRecords.
+    return [("log.retention_check_interval_ms", random.choice(("1000", "300000")))]
+
+
+def _cleaner_settings(random: Random) -> _Settings:
+    return [("log.cleaner_backoff_ms", random.choice(("100", "2000", "15000")))]
+
+
+def _bounded_topics(random: Random) -> list[PlannedTopic]:
+    """Topics that lose records: the oldest, or those whose keys have newer ones."""
+    topics: list[PlannedTopic] = []
+    # Files are closed soon, as nothing in an open one is removed.
+    closing = [("segment.bytes", random.choice(("20000", "1048576"))), ("segment.ms", random.choice(("1000", "60000")))]
+    if random.random() < 0.3:
+        topics.append(PlannedTopic("events", 1, (*closing, ("retention.bytes", random.choice(("10000", "100000"))))))
+    if random.random() < 0.4:
+        kept_ms, ratio = random.choice(("0", "1000", KEPT_FOR_GOOD_MS)), random.choice(("0", "0.5"))
+        cleaning = (("cleanup.policy", COMPACT), ("delete.retention.ms", kept_ms), ("min.cleanable.dirty.ratio", ratio))
+        topics.append(PlannedTopic("accounts", 1, (*closing, *cleaning)))
+    return topics
+
+
+def _ledgers(random: Random) -> list[PlannedTopic]:
+    """The topic of transactional producers."""
+    return [PlannedTopic("ledger", random.choice((1, 2, 3)))] if random.random() < 0.5 else []
+
+
+def _faults(random: Random, lasts_us: int, kinds: tuple[str, ...]) -> list[PlannedFault]:
+    # Of fifteen kinds six on average.
+    chosen = [kind for kind in kinds if random.random() < 0.4]
+    if not chosen:
+        return []
+    faults = []
+    for _ in range(random.choice((2, 5, 12))):
+        # Short ones as often as long ones: timeouts of all sizes have to meet them.
+        length_us = int(10 ** random.uniform(3, 7.2))  # a millisecond to 16 s
+        at_us = random.randrange(lasts_us)
+        faults.append(PlannedFault(at_us, random.choice(chosen), length_us, random.getrandbits(32)))
+    return sorted(faults, key=lambda fault: fault.at_us)

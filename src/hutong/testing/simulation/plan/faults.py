@@ -1,0 +1,38 @@
+"""Planned faults: their kinds, the families of kinds, and when each begins and ends."""
+
+from dataclasses import dataclass
+from typing import Final
+
+NODE_FAULTS: Final = ("kill", "power", "stop", "pause")
+NETWORK_FAULTS: Final = ("cut", "cut_one_way", "slow_link", "reset")
+DISK_FAULTS: Final = ("slow_flush", "failing_flush", "failing_write", "failing_read", "full_disk", "cold_cache")
+CLOCK_FAULTS: Final = ("clock_jump",)
+FAMILIES: Final = {"node": NODE_FAULTS, "network": NETWORK_FAULTS, "disk": DISK_FAULTS, "clock": CLOCK_FAULTS}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFault:
+    """A fault and when it begins and ends. `number` picks its victim and its strength."""
+
+    at_us: int
+    kind: str
+    lasts_us: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.at_us / 1e6:.3f} s for {self.lasts_us / 1e6:.3f} s ({self.number})"
+
+
+def kinds_of(names: str) -> tuple[str, ...]:
+    """The kinds that a list such as `disk,pause` names; `all` and `none` are lists, too. Raises ValueError."""
+    kinds: list[str] = []
+    for name in filter(None, names.split(",")):
+        if name == "all":
+            kinds += [kind for family in FAMILIES.values() for kind in family]
+        elif name in FAMILIES:
+            kinds += FAMILIES[name]
+        elif any(name in family for family in FAMILIES.values()):
+            kinds.append(name)
+        elif name != "none":
+            raise ValueError(f"there is no fault {name}")
+    return tuple(dict.fromkeys(kinds))

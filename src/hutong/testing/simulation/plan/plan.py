@@ -1,0 +1,61 @@
+"""The plan of a simulation as a value, which can be shown, kept in a file, and made smaller."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from hutong.testing.simulation.plan.clients import PlannedClient
+from hutong.testing.simulation.plan.faults import PlannedFault
+
+COMPACT: Final = "compact"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTopic:
+    """A topic to create at the start."""
+
+    name: str
+    partitions: int
+    configs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_compacted(self) -> bool:
+        return ("cleanup.policy", COMPACT) in self.configs
+
+    def __str__(self) -> str:
+        configs = "".join(f", {name}={value}" for name, value in self.configs)
+        return f"{self.name} with {self.partitions} partitions{configs}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedShareGroup:
+    """A share group, of which some clients are members."""
+
+    name: str
+    topic: str
+    lock_ms: int
+    delivery_limit: int
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.topic}: locks of {self.lock_ms} ms, at most {self.delivery_limit} deliveries"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNode:
+    """Settings of all nodes, as `hutong config` names them, and what their machines are like."""
+
+    settings: tuple[tuple[str, str], ...]
+    journal: tuple[tuple[str, int], ...]  # bounds of journals, smaller than settings allow
+    drift_ppm: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationPlan:
+    """Everything that a simulation does not leave to chance while it runs."""
+
+    seed: int
+    lasts_us: int
+    node: PlannedNode
+    topics: tuple[PlannedTopic, ...]
+    clients: tuple[PlannedClient, ...]
+    faults: tuple[PlannedFault, ...]
+    share_groups: tuple[PlannedShareGroup, ...] = ()
