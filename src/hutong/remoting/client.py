@@ -18,6 +18,7 @@ Everything but `invoke_sync` is on the loop's thread. See `endpoint` for what cl
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine
+from random import Random
 from typing import Any
 
 from hutong.foundation.clock import Clock
@@ -40,7 +41,7 @@ from hutong.wire.rocketmq.command import Command
 
 
 class RemotingClient(Endpoint):
-    """`tls` for all of its connections. `chance` gives numbers from 0 to 1, for back-off."""
+    """`tls` for all of its connections. `chance` gives numbers from 0 to 1, which shorten the back-off."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class RemotingClient(Endpoint):
         wheel: TimerWheel,
         limits: RemotingLimits = CLIENT_LIMITS,
         tls: ssl.SSLContext | None = None,
-        chance: Callable[[], float] = lambda: 0.0,
+        chance: Callable[[], float] | None = None,
         pipeline: MakePipeline | None = None,
     ) -> None:
         """`pipeline` makes the handlers of each connection, whose last one passes commands on."""
@@ -58,7 +59,7 @@ class RemotingClient(Endpoint):
         handler, framing = handler_of(self, pipeline)
         self._connector = Connector(loop, handler, framing, clock=clock, wheel=wheel, limits=limits.reactor)
         self._tls = tls
-        self._chance = chance
+        self._chance = chance or Random().random
         self._by_address: dict[str, Channel] = {}
         self._back_offs: dict[str, BackOff] = {}
         self._waiting: WaitTable[Channel] = WaitTable("invocations_max", wheel, limits.invocations_max)

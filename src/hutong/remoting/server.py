@@ -10,12 +10,13 @@ Everything is on the loop's thread. See `endpoint` for what clients and servers 
 """
 
 import asyncio
+import socket
 import ssl
 from enum import Enum
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.accept.acceptor import Acceptor
+from hutong.reactor.accept.acceptor import Acceptor, OpenSocket
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.front.piped import MakePipeline
 from hutong.remoting.endpoint import Endpoint
@@ -40,11 +41,17 @@ class RemotingServer(Endpoint):
         wheel: TimerWheel,
         limits: RemotingLimits = SERVER_LIMITS,
         pipeline: MakePipeline | None = None,
+        open_socket: OpenSocket = socket.socket,
     ) -> None:
-        """`pipeline` makes the handlers of a connection, whose last one passes commands on."""
+        """`pipeline` makes the handlers of a connection, whose last one passes commands on.
+
+        `open_socket` makes the sockets that listen.
+        """
         super().__init__(loop, clock=clock, wheel=wheel, limits=limits)
         handler, framing = handler_of(self, pipeline)
-        self._acceptor = Acceptor(loop, handler, framing, clock=clock, wheel=wheel, limits=limits.reactor)
+        self._acceptor = Acceptor(
+            loop, handler, framing, clock=clock, wheel=wheel, limits=limits.reactor, open_socket=open_socket
+        )
 
     @property
     def reactor_figures(self) -> ReactorFigures:

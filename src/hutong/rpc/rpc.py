@@ -9,6 +9,7 @@ Knows no transport except the bus.
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from random import Random, SystemRandom
 from typing import Any, Final, NamedTuple
 
 from hutong.bus.bus import EventBus
@@ -76,9 +77,13 @@ class Rpc(Caller):
         runtime: Runtime,
         *,
         reference_idle_time: float | None = REFERENCE_IDLE_DEFAULT,
+        random: Random | None = None,
     ) -> None:
+        """`random`, by default the machine's, is for pauses, names of sessions, and addresses of objects."""
+        random = random or SystemRandom()
         idle_ms = idle_ms_of(reference_idle_time)
-        super().__init__(BusTransport(bus), make_reliable=Reliability(runtime.clock, runtime.wheel))
+        reliability = Reliability(runtime.clock, runtime.wheel, chance=random.random, random_bits=random.getrandbits)
+        super().__init__(BusTransport(bus), make_reliable=reliability)
         self.bus = bus
         self.runtime = runtime
         self.registry = Registry()
@@ -87,7 +92,7 @@ class Rpc(Caller):
         self._wheel = TimerWheel(runtime.clock.monotonic_ms())
         self._timers = LoopTimers(self._loop, self._wheel, runtime.clock)
         waits: WaitTable[None] = WaitTable("temporaries_max", self._wheel, TEMPORARIES_MAX)
-        self.temporaries = Surroundings(bus, self.registry, runtime.clock, waits, idle_ms)
+        self.temporaries = Surroundings(bus, self.registry, runtime.clock, waits, idle_ms, random.getrandbits)
         self.reference_contexts = ReferenceContexts(runtime)
         self._exporter = Exports(self.temporaries, self.reference_contexts, self, lambda: ON_BUS, TEMPORARIES_MAX)
         bus.add_close_hook(self.close)

@@ -20,6 +20,8 @@ from hutong.runtime.runtime import Runtime
 from hutong.runtime.verticles import DeploymentOptions, Verticle
 
 if TYPE_CHECKING:  # a node without bridges starts without these
+    from random import Random
+
     from hutong.bus.bus import EventBus
     from hutong.rpc.rpc import Rpc
     from hutong.server.configuration.sections.facts import Address
@@ -76,8 +78,12 @@ class ComposedNode:
         parts: Sequence[NodePart],
         tracing: "Tracing | None" = None,
         reference_idle_time: float | None = REFERENCE_IDLE_DEFAULT,
+        random: "Random | None" = None,
     ) -> None:
-        """`stop` closes `runtime`. `tracing` is the program's own; without it OpenTelemetry's variables decide."""
+        """`stop` closes `runtime`. `tracing` is the program's own; without it OpenTelemetry's variables decide.
+
+        `random` is for `rpc`, by default the machine's.
+        """
         self.runtime = runtime
         self.addresses = NodeAddresses()
         self._parts = parts
@@ -85,6 +91,7 @@ class ComposedNode:
         self._rpc: Rpc | None = None
         self._given_tracing = tracing
         self._reference_idle_time = reference_idle_time
+        self._random = random
         self._environment_tracing: EnvironmentTracing | None = None
 
     async def start(self) -> NodeAddresses:
@@ -116,7 +123,8 @@ class ComposedNode:
         if self._rpc is None:
             from hutong.rpc.rpc import Rpc
 
-            self._rpc = self.traced(Rpc(self.bus, self.runtime, reference_idle_time=self._reference_idle_time))
+            rpc = Rpc(self.bus, self.runtime, reference_idle_time=self._reference_idle_time, random=self._random)
+            self._rpc = self.traced(rpc)
         return self._rpc
 
     @property

@@ -55,7 +55,14 @@ class Pair:
         self.server = RemotingServer(
             self.loop, clock=self.clock, wheel=self.wheel, limits=server_limits, pipeline=Piping.make
         )
-        self.client = RemotingClient(self.loop, clock=self.clock, wheel=self.wheel, limits=limits, pipeline=Piping.make)
+        self.client = RemotingClient(
+            self.loop,
+            clock=self.clock,
+            wheel=self.wheel,
+            limits=limits,
+            chance=lambda: 0.0,
+            pipeline=Piping.make,
+        )
         self.owed: list[tuple[Command, Pending[ReadyAnswer]]] = []
         self.noted: asyncio.Queue[bytes] = asyncio.Queue()
         self.came = asyncio.Event()
@@ -277,6 +284,23 @@ async def test_nobody_listens_and_the_back_off() -> None:
         it.pass_ms(100)
         answers = await asyncio.gather(*(it.client.invoke(address, Command(ECHO)) for _ in range(5)))
         assert len(answers) == 5
+
+
+@on_both_loops
+async def test_clients_that_failed_together_do_not_come_again_together() -> None:
+    async with pair() as it:
+        address = it.address
+        await it.end(it.server)
+        pauses = set()
+        for _ in range(10):
+            client = RemotingClient(it.loop, clock=it.clock, wheel=it.wheel)
+            for _ in range(2):
+                with pytest.raises(RemotingConnectFailed) as failed:
+                    await client.invoke(address, Command(ECHO))
+            pauses.add(int(str(failed.value).split()[-2]))
+            await client.close()
+        assert len(pauses) > 1
+        assert 50 <= min(pauses) <= max(pauses) <= 100
 
 
 @on_both_loops

@@ -1,5 +1,8 @@
 """References: a method that returns a service gives a proxy of it, until it is closed or idle."""
 
+from random import Random
+from uuid import UUID
+
 import pytest
 from tests.unit.rpc.scenes import Shop, Store, until
 
@@ -29,6 +32,15 @@ async def test_a_method_that_closes_ends_it(rpc: Rpc, bus: EventBus) -> None:
         await cursor.fetch(1)
     assert not rpc.temporaries.open
     assert not len(rpc.temporaries.waits)
+
+
+async def test_the_addresses_of_references_are_as_random_as_what_makes_them(bus: EventBus, runtime: Runtime) -> None:
+    async with Rpc(bus, runtime, random=Random(5)) as rpc:
+        await rpc.bind(Shop, Store())
+        cursor = await rpc.proxy(Shop).open(5)
+        expected = UUID(int=Random(5).getrandbits(128), version=4)
+        assert [each.address for each in rpc.temporaries.open] == [str(expected)]
+        assert str(expected) in repr(cursor)
 
 
 async def test_an_idle_reference_is_closed(bus: EventBus, runtime: Runtime) -> None:

@@ -5,6 +5,7 @@ Strategy: the reactor bounds connections and the time that a request may take; e
 """
 
 import secrets
+import socket
 import ssl
 from collections.abc import Callable
 
@@ -14,7 +15,7 @@ from hutong.bus.sockjs.limits import MEBIBYTE, SockJSLimits
 from hutong.bus.sockjs.web.http import HttpConnection
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.accept.acceptor import Acceptor
+from hutong.reactor.accept.acceptor import Acceptor, OpenSocket
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.tls.protocol import TlsSource
@@ -37,6 +38,7 @@ class SockJSServer:
         site: Site | None = None,
         limits: SockJSLimits | None = None,
         entropy: Callable[[], int] = lambda: secrets.randbelow(ENTROPY_MAX),
+        open_socket: OpenSocket = socket.socket,
     ) -> None:
         self.limits = limits or SockJSLimits()
         self.sessions = Sessions(application, self.limits, clock, wheel, context.loop.call_soon)
@@ -47,6 +49,7 @@ class SockJSServer:
             clock=clock,
             wheel=wheel,
             limits=reactor_limits(self.limits),
+            open_socket=open_socket,
         )
 
     @property

@@ -30,6 +30,9 @@ from hutong.reactor.memory.watch import MemoryWatch
 from hutong.reactor.tls.handshakes import Handshakes
 from hutong.reactor.tls.protocol import TlsProtocol, TlsSource
 
+OpenSocket = Callable[[int, int, int], socket.socket]
+"""Makes a socket by family, kind and protocol."""
+
 
 class Acceptor:
     """Listens on any number of addresses. The wheel must be driven, by `runtime.timers.LoopTimers` for one."""
@@ -49,7 +52,7 @@ class Acceptor:
         memory: MemoryWatch | None = None,
         figures: ReactorFigures | None = None,
         peer_ids: Iterator[int] | None = None,
-        open_socket: Callable[[int, int, int], socket.socket] = socket.socket,
+        open_socket: OpenSocket = socket.socket,
     ) -> None:
         """`framing` makes the framing of one connection from its frame limit in bytes.
 

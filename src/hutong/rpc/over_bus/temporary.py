@@ -11,9 +11,9 @@ Registers temporary services on the bus; other transports find them in the regis
 """
 
 import threading
-import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
@@ -39,17 +39,24 @@ NO_CONNECTION.end()
 class Surroundings:
     """The shared parts of all temporary services of one Rpc or client. `waits` is for the home loop alone.
 
-    `idle_ms` is None where nothing is closed for being idle.
+    `idle_ms` is None where nothing is closed for being idle. `random_bits` makes addresses.
     """
 
     def __init__(
-        self, bus: EventBus, registry: "Registry", clock: Clock, waits: WaitTable[None], idle_ms: int | None
+        self,
+        bus: EventBus,
+        registry: "Registry",
+        clock: Clock,
+        waits: WaitTable[None],
+        idle_ms: int | None,
+        random_bits: Callable[[int], int],
     ) -> None:
         self.bus = bus
         self.registry = registry
         self.clock = clock
         self.waits = waits
         self.idle_ms = idle_ms
+        self.random_bits = random_bits
         self.tracer: CallTracer | None = None
         self.open: set[Temporary] = set()
         self._lock = threading.Lock()
@@ -89,7 +96,7 @@ class Temporary:
         forget: "Callable[[Temporary], object]",
         clean_up: Callable[[], Any] | None = None,
     ) -> None:
-        self.address = str(uuid.uuid4())
+        self.address = str(UUID(int=surroundings.random_bits(128), version=4))
         self.is_open = True
         self.pins = 0  # calls under way that have passed it
         self.references = 0  # how often it was passed and has not come back

@@ -5,6 +5,7 @@ Knows how a client is put together: one connection, its timers, and a caller ove
 
 import asyncio
 import ssl
+from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Self
 
 from hutong.foundation.clock import Clock, SystemClock
@@ -49,7 +50,10 @@ class Client(Caller):
         reference_idle_time: float | None = None,
         clock: Clock | None = None,
         pace: Pace | None = None,
+        random: Random | None = None,
     ) -> None:
+        """`random`, by default the machine's, is for pauses, names of sessions, and addresses of objects."""
+        random = random or SystemRandom()
         idle_ms, limits = idle_ms_of(reference_idle_time), limits or CallLimits()
         loop, clock = asyncio.get_running_loop(), clock or SystemClock()
         self.address = _checked(address)
@@ -64,14 +68,18 @@ class Client(Caller):
             first_passed=self._take_calls,
             references_max=limits.references_per_connection_max,
             idle_ms=idle_ms,
+            random_bits=random.getrandbits,
         )
         caller_over = calling_back(loop, self.passed.surroundings, limits.references_per_connection_max)
         self.incoming = IncomingCalls(self.passed, loop, clock, limits, caller_over=caller_over)
-        self.remoting = RemotingClient(loop, clock=clock, wheel=wheel, limits=CONNECTION_LIMITS, tls=tls)
+        self.remoting = RemotingClient(
+            loop, clock=clock, wheel=wheel, limits=CONNECTION_LIMITS, tls=tls, chance=random.random
+        )
         if services is not None:
             self._take_calls()
         self.transport = DialledTransport(self._dial, loop, clock, wheel)
-        super().__init__(self.transport, make_reliable=Reliability(clock, wheel, pace=pace), exporter=self.passed)
+        reliability = Reliability(clock, wheel, pace=pace, chance=random.random, random_bits=random.getrandbits)
+        super().__init__(self.transport, make_reliable=reliability, exporter=self.passed)
 
     @property
     def is_connected(self) -> bool:

@@ -4,12 +4,14 @@ Assembles a listener, and knows nothing of services.
 """
 
 import asyncio
+import socket
 import ssl
 from functools import partial
 from typing import Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
+from hutong.reactor.accept.acceptor import OpenSocket
 from hutong.reactor.figures import ReactorFigures
 from hutong.remoting.server import RemotingServer, TlsMode
 from hutong.rpc.over_bus.exports import ReferenceContexts
@@ -35,13 +37,16 @@ class RpcListener:
         clock: Clock,
         wheel: TimerWheel,
         limits: CallLimits | None = None,
+        open_socket: OpenSocket = socket.socket,
     ) -> None:
         self._wheel = wheel
         limits = limits or CallLimits()
         around = partial(_surroundings_of, rpc)
         caller_over = calling_back(loop, around, limits.references_per_connection_max)
         self.incoming = IncomingCalls(rpc, loop, clock, limits, caller_over=caller_over)
-        self.remoting = RemotingServer(loop, clock=clock, wheel=wheel, limits=CONNECTION_LIMITS)
+        self.remoting = RemotingServer(
+            loop, clock=clock, wheel=wheel, limits=CONNECTION_LIMITS, open_socket=open_socket
+        )
         self.remoting.register(CALL, self.incoming.receive)
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> tuple[str, int]:

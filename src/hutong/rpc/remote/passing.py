@@ -36,6 +36,7 @@ class PassedObjects:
         first_passed: Callable[[], object],
         references_max: int,
         idle_ms: int | None,
+        random_bits: Callable[[int], int],
     ) -> None:
         """`connection` is the present one's owner; `first_passed` is called before the first object is bound."""
         self._caller = caller
@@ -46,6 +47,7 @@ class PassedObjects:
         self._first_passed = first_passed
         self._references_max = references_max
         self._idle_ms = idle_ms
+        self._random_bits = random_bits
         self._registry = Registry()
         self._own: tuple[Runtime, EventBus] | None = None
         self._surroundings: tuple[Surroundings, ReferenceContexts] | None = None
@@ -83,7 +85,7 @@ class PassedObjects:
 
             runtime, bus = self._parts()
             waits: WaitTable[None] = WaitTable("temporaries_max", self._wheel, TEMPORARIES_MAX)
-            around = Surroundings(bus, self._registry, self._clock, waits, self._idle_ms)
+            around = Surroundings(bus, self._registry, self._clock, waits, self._idle_ms, self._random_bits)
             self._surroundings = around, ReferenceContexts(runtime)
         return self._surroundings
 

@@ -16,6 +16,7 @@ from typing import Protocol
 from hutong.foundation.clock import thread_processor_us
 from hutong.journal.files.disk import Disk, RealDisk
 from hutong.journal.settings import JournalSettings
+from hutong.reactor.accept.acceptor import OpenSocket
 from hutong.runtime.threads.offload import ClosableOffload, ThreadOffload
 from hutong.runtime.threads.pools import PENDING_WORK_MAX
 from hutong.server.broker.data.data_dir import DataDir, DataFolder
@@ -44,9 +45,7 @@ class SystemPorts:
 
     disk: Disk = field(default_factory=RealDisk)
     open_folder: Callable[[Path, RandomBytes], DataFolder] = DataDir
-    open_socket: Callable[[int, int, int], socket.socket] = (
-        socket.socket
-    )  # by family, kind and protocol; it will listen
+    open_socket: OpenSocket = socket.socket  # it will listen
     make_offload: MakeOffload = ThreadOffload
     random_bytes: RandomBytes = os.urandom
     processor_us: Callable[[], int] = thread_processor_us  # of the loop's thread

@@ -3,8 +3,10 @@
 Decides nothing.
 """
 
+import socket
 from typing import TYPE_CHECKING
 
+from hutong.reactor.accept.acceptor import OpenSocket
 from hutong.server.bus.bridge_settings import BridgeHooks
 from hutong.server.bus.bridges import BridgeVerticle, TcpBridgeVerticle
 from hutong.server.bus.sockjs_bridge import SockJSBridgeVerticle
@@ -20,11 +22,16 @@ class BridgePart(NodePart):
     """Opens the bridges that the settings ask for; `monitor`, where there is one, shows their figures."""
 
     def __init__(
-        self, settings: Settings, hooks: BridgeHooks | None = None, monitor: "MonitorPart | None" = None
+        self,
+        settings: Settings,
+        hooks: BridgeHooks | None = None,
+        monitor: "MonitorPart | None" = None,
+        open_socket: OpenSocket = socket.socket,
     ) -> None:
         self._settings = settings
         self._hooks = hooks
         self._monitor = monitor
+        self._open_socket = open_socket
 
     def check(self) -> None:
         check_bridges(self._settings)
@@ -38,7 +45,7 @@ class BridgePart(NodePart):
     async def _open_bridge(
         self, node: ComposedNode, name: str, kind: type[BridgeVerticle], address: Address
     ) -> Address:
-        verticle = kind(self._settings, address, node.bus, node.runtime.clock, self._hooks)
+        verticle = kind(self._settings, address, node.bus, node.runtime.clock, self._hooks, self._open_socket)
         if self._monitor is not None:
             verticle.on_open = self._monitor.show_bridge
         await node.deploy(name, verticle)

@@ -5,6 +5,7 @@ Decides nothing: `bridge_settings` makes the bridge that both kinds of listeners
 
 import dataclasses
 import logging
+import socket
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -13,7 +14,7 @@ from hutong.bus.bridge.tcp import FRAMES_PER_TURN_MAX, BridgeFraming, TcpBridge
 from hutong.bus.bus import EventBus
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
-from hutong.reactor.accept.acceptor import Acceptor
+from hutong.reactor.accept.acceptor import Acceptor, OpenSocket
 from hutong.reactor.tls.protocol import TlsSource
 from hutong.runtime.verticles import Verticle
 from hutong.server.bus.bridge_settings import BridgeHooks, bridge_of, connection_limits_of
@@ -39,13 +40,21 @@ class BridgeVerticle(Verticle):
     on_open: Callable[[Bridge], None] | None = None  # called before anybody can connect
 
     def __init__(
-        self, settings: Settings, address: Address, bus: EventBus, clock: Clock, hooks: BridgeHooks | None = None
+        self,
+        settings: Settings,
+        address: Address,
+        bus: EventBus,
+        clock: Clock,
+        hooks: BridgeHooks | None = None,
+        open_socket: OpenSocket = socket.socket,
     ) -> None:
+        """`open_socket` makes the sockets that listen."""
         self._settings = settings
         self._address = address
         self._bus = bus
         self._clock = clock
         self._hooks = hooks
+        self._open_socket = open_socket
         self._certificates: Certificates | None = None
 
     async def start(self) -> None:
@@ -91,6 +100,7 @@ class TcpBridgeVerticle(BridgeVerticle):
             clock=self._clock,
             wheel=wheel,
             limits=dataclasses.replace(limits, requests_in_flight_max=FRAMES_PER_TURN_MAX),
+            open_socket=self._open_socket,
         )
         return await self._acceptor.listen(address.host, address.port, tls)
 

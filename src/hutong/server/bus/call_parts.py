@@ -5,10 +5,12 @@ Strategy: each imports its transport when it opens, because both are optional an
 Decides nothing.
 """
 
+import socket
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from hutong.foundation.errors import UsageError
+from hutong.reactor.accept.acceptor import OpenSocket
 from hutong.reactor.accept.exposure import ALL, check_exposure
 from hutong.server.composition import ComposedNode, NodePart
 
@@ -26,12 +28,18 @@ class RpcPart(NodePart):
     listener: "RpcListener | None" = None
 
     def __init__(
-        self, listen: str, tls: "ssl.SSLContext | None", limits: "CallLimits | None", allow_plain: Collection[str]
+        self,
+        listen: str,
+        tls: "ssl.SSLContext | None",
+        limits: "CallLimits | None",
+        allow_plain: Collection[str],
+        open_socket: OpenSocket = socket.socket,
     ) -> None:
         self._listen = listen
         self._tls = tls
         self._limits = limits
         self._allow_plain = allow_plain
+        self._open_socket = open_socket
 
     async def open(self, node: ComposedNode) -> None:
         from hutong.server.bus.rpc_verticle import RpcVerticle
@@ -43,7 +51,7 @@ class RpcPart(NodePart):
             raise UsageError(f"rpc {error}.") from None
         has_tls = self._tls is not None
         check_exposure("rpc", f"rpc at {self._listen}", address.host, has_tls=has_tls, allowed=self._allow_plain)
-        verticle = RpcVerticle(node.rpc, address, node.runtime.clock, self._tls, self._limits)
+        verticle = RpcVerticle(node.rpc, address, node.runtime.clock, self._tls, self._limits, self._open_socket)
         await node.deploy("rpc", verticle)
         node.addresses.rpc, self.listener = verticle.listens_at, verticle.listener
 

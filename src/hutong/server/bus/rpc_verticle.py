@@ -3,10 +3,12 @@
 Decides nothing: `hutong.rpc.remote` answers.
 """
 
+import socket
 import ssl
 from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock
+from hutong.reactor.accept.acceptor import OpenSocket
 from hutong.rpc.remote.listener import RpcListener
 from hutong.runtime.verticles import Verticle
 from hutong.server.configuration.settings import Address
@@ -27,17 +29,31 @@ class RpcVerticle(Verticle):
     listener: RpcListener
 
     def __init__(
-        self, rpc: "Rpc", address: Address, clock: Clock, tls: ssl.SSLContext | None, limits: "CallLimits | None"
+        self,
+        rpc: "Rpc",
+        address: Address,
+        clock: Clock,
+        tls: ssl.SSLContext | None,
+        limits: "CallLimits | None",
+        open_socket: OpenSocket = socket.socket,
     ) -> None:
         self._rpc = rpc
         self._address = address
         self._clock = clock
         self._tls = tls
         self._limits = limits
+        self._open_socket = open_socket
 
     async def start(self) -> None:
         home, address = self.context.home, self._address
-        self.listener = RpcListener(self._rpc, home.loop, clock=self._clock, wheel=home.wheel, limits=self._limits)
+        self.listener = RpcListener(
+            self._rpc,
+            home.loop,
+            clock=self._clock,
+            wheel=home.wheel,
+            limits=self._limits,
+            open_socket=self._open_socket,
+        )
         binding = self.listener.listen(address.host, address.port, self._tls)
         self.listens_at = await bound(address, binding, "for rpc")
 

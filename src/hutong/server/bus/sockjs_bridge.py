@@ -36,6 +36,7 @@ class SockJSBridgeVerticle(BridgeVerticle):
             wheel=wheel,
             site=site_of(self._settings),
             limits=sockjs_limits_of(self._settings),
+            open_socket=self._open_socket,
         )
         return await self._server.start(address.host, address.port, tls)
 

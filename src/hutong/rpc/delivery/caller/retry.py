@@ -10,8 +10,6 @@ called back on theirs.
 """
 
 import asyncio
-import random
-import secrets
 from asyncio import _get_running_loop
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -85,12 +83,12 @@ class Reliability:
         wheel: TimerWheel,
         *,
         pace: Pace | None = None,
-        chance: Callable[[], float] | None = None,
-        random_bits: Callable[[int], int] = secrets.randbits,
+        chance: Callable[[], float],
+        random_bits: Callable[[int], int],
     ) -> None:
         self.clock = clock
         self.pace = pace or Pace()
-        self.chance = chance or random.Random().random
+        self.chance = chance
         self.waits: WaitTable[None] = WaitTable("rpc_pauses", wheel, PAUSES_MAX)
         self.loop = asyncio.get_running_loop()
         self._make_session = SessionIds(clock, random_bits).make
