@@ -17,6 +17,7 @@ from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refu
 from hutong.foundation.fair_shares import NOBODY, FairShares
 from hutong.foundation.machine import Answer, Tick
 from hutong.foundation.machine_host import MachineEntry, MachineHost, ParkedCallers, StatePort
+from hutong.foundation.steady_clock import SteadyClock
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner, WaitTable
 from hutong.transactions import messages
@@ -77,7 +78,8 @@ class TransactionCoordinator:
         self.timed_out_total = 0
         self.committed_total = 0
         self.aborted_total = 0
-        self._clock = clock
+        # Records have wall time, which somebody may set while a transaction or the wait for a retry lasts.
+        self._clock = clock = SteadyClock(clock)
         self._state = state
         self._producer_ids = producer_ids
         self._markers = markers
@@ -110,9 +112,10 @@ class TransactionCoordinator:
 
     def start(self) -> None:
         """Take the transactions up as replayed: finish what is decided, and wait for the others to end."""
+        now_ms = self._clock.wall_ms()
         for entry in self._host:
             # A decided transaction gets its markers again. A marker that is written twice changes nothing for readers.
-            self._carry_out(entry, entry.machine.restored())
+            self._carry_out(entry, entry.machine.restored(now_ms))
             self._host.arm(entry)
         self._host.repeat(self.settings.id_expiration_check_interval_ms, self._expire_ids)
 

@@ -18,7 +18,7 @@ answered. And a transaction is aborted when its time-out passes, not at the next
 Knows nothing of logs, clocks, threads or requests. Producer ids come with the events that might need one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hutong.foundation.machine import Answer, Tick
@@ -176,8 +176,11 @@ class Transaction:
             case Tick(now_ms):
                 return self._tick(now_ms)
 
-    def restored(self) -> list[Instruction]:
+    def restored(self, now_ms: int) -> list[Instruction]:
         """Continue from the record after a restart: a decision is carried out."""
+        # The wall clock was set back meanwhile, perhaps by years: the transaction may last for its time-out from here.
+        if self.record.started_at_ms > now_ms:
+            self.record = replace(self.record, started_at_ms=now_ms)
         return self._write_markers() if self.record.state.is_decided else []
 
     # ---- inside

@@ -13,6 +13,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 OK = [ErrorCode.NONE]
 BUSY = [ErrorCode.CONCURRENT_TRANSACTIONS]
+HOUR_MS = 3_600_000
 
 
 def moved(producer: ProducerIdentity, epochs: int = 1) -> ProducerIdentity:
@@ -228,10 +229,20 @@ def test_an_id_of_which_nothing_is_heard_is_forgotten() -> None:
     assert len(stage.coordinator) == 0
 
 
+def test_a_transaction_of_a_later_time_ends_all_the_same() -> None:
+    stage = Stage()
+    stage.add(stage.initialised(), P0)
+    stage.clock.jump(-HOUR_MS)
+    stage.restart()
+    stage.pass_time(10_100)
+    assert stage.state_now() is State.COMPLETE_ABORT
+
+
 # ---- what fails
 
 
-def test_markers_that_cannot_be_written_are_tried_again() -> None:
+@pytest.mark.parametrize("jump_ms", [0, HOUR_MS, -HOUR_MS])
+def test_markers_that_cannot_be_written_are_tried_again(jump_ms: int) -> None:
     stage = Stage()
     producer = stage.initialised()
     stage.add(producer, P0, P1)
@@ -240,9 +251,21 @@ def test_markers_that_cannot_be_written_are_tried_again() -> None:
     assert stage.state_now() is State.PREPARE_COMMIT
     assert stage.transaction.unmarked == {P1}
     stage.markers.broken = frozenset()
+    stage.clock.jump(jump_ms)
     stage.pass_time(SETTINGS.retry_interval_ms + 20)
     assert stage.state_now() is State.COMPLETE_COMMIT
     assert stage.markers.asked[-1].partitions == {P1}
+
+
+@pytest.mark.parametrize("jump_ms", [HOUR_MS, -HOUR_MS])
+def test_a_clock_that_is_set_does_not_change_how_long_a_transaction_may_last(jump_ms: int) -> None:
+    stage = Stage()
+    stage.add(stage.initialised(), P0)
+    stage.clock.jump(jump_ms)
+    stage.pass_time(9_900)
+    assert stage.state_now() is State.ONGOING
+    stage.pass_time(200)
+    assert stage.state_now() is State.COMPLETE_ABORT
 
 
 @pytest.mark.parametrize("failure", [DiskFull("full"), Refused(ErrorCode.KAFKA_STORAGE_ERROR)])

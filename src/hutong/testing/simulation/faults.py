@@ -6,6 +6,7 @@ at the end of the faulty time undoes all that is left, so that the quiet time af
 
 import errno
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -16,6 +17,8 @@ from hutong.testing.simulation.world import World
 
 RESTART_US: Final = 1_000_000
 """After a start that was refused, and for a node whose disk has failed."""
+LATE_US: Final = 20_000_000
+"""For so long after all faults a node may still fail of them: the longest pause, then the slowest flush."""
 _SLOW_FACTOR_MAX: Final = 2_000
 _HOUR_US: Final = 3_600_000_000
 
@@ -66,7 +69,9 @@ class FaultInjector:
             node.flush_delay_us = 0
             for client in self._clients:
                 self._mend(node.host.name, client)
-            self._keep_up(node)
+            # Jobs that had begun take effect later: one of them may end a journal after the last fault is over.
+            for after_us in range(0, LATE_US + 1, RESTART_US):
+                self._world.after(after_us, partial(self._keep_up, node))
 
     # -- nodes
 
