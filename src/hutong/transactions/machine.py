@@ -271,7 +271,10 @@ class Transaction:
         )
         if record.producer_id != producer.producer_id and not is_rotated:
             return _UNKNOWN_PRODUCER
-        may_be_again = state not in (TransactionState.ONGOING, TransactionState.EMPTY)
+        # Another owner's end of version 1 keeps the epoch that came with its InitProducerId. To a producer of version 2
+        # that was fenced by it, this epoch looks as if its own end had raised it. Apache Kafka does not look at this.
+        has_raised = record.client_version >= EPOCH_BUMPING
+        may_be_again = has_raised and state not in (TransactionState.ONGOING, TransactionState.EMPTY)
         # The producer asks with the epoch that the end has already raised: its answer was lost.
         is_again = may_be_again and (is_rotated or record.producer_epoch == producer.producer_epoch + 1)
         is_next = record.producer_epoch == producer.producer_epoch and not state.is_decided

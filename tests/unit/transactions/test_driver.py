@@ -238,6 +238,17 @@ def test_a_transaction_of_a_later_time_ends_all_the_same() -> None:
     assert stage.state_now() is State.COMPLETE_ABORT
 
 
+def test_an_end_of_version_2_does_not_take_another_owner_s_epoch() -> None:
+    stage = Stage()
+    first = stage.initialised()
+    second = stage.initialised()
+    assert second.producer_epoch == first.producer_epoch + 1
+    # The second one's end keeps its epoch, which looks to the first as if its own end had raised it.
+    stage.add(second, P0)
+    assert errors(stage.end(second, is_commit=False)) == OK
+    assert errors(stage.end(first, is_commit=False, is_bumping=True)) == [ErrorCode.PRODUCER_FENCED]
+
+
 # ---- what fails
 
 

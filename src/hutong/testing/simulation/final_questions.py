@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 from hutong.testing.simulation.clients.admin import SimAdmin, look_at_topic
 from hutong.testing.simulation.clients.client import ClientContext, KafkaClient, SimClient
-from hutong.testing.simulation.clients.group_consumer import see_all_offsets
+from hutong.testing.simulation.clients.groups.group_consumer import see_all_offsets
+from hutong.testing.simulation.clients.groups.share_consumer import SimShareConsumer
+from hutong.testing.simulation.clients.groups.share_groups import finish_share_group
 from hutong.testing.simulation.clients.keyed import SimKeyReader
 from hutong.testing.simulation.clients.reader import SimReader
-from hutong.testing.simulation.clients.share_consumer import SimShareConsumer
-from hutong.testing.simulation.clients.share_groups import finish_share_group
-from hutong.testing.simulation.plan.clients import PlannedMember, PlannedReader, PlannedShareMember
+from hutong.testing.simulation.plan.clients import PlannedMember, PlannedProcessor, PlannedReader, PlannedShareMember
 from hutong.testing.simulation.plan.drawing import KEPT_FOR_GOOD_MS
 from hutong.testing.simulation.plan.plan import PlannedTopic, SimulationPlan
 
@@ -36,7 +36,13 @@ class FinalQuestions:
 
     async def see_offsets(self) -> None:
         """Ask for the committed offsets of all groups, as an administrator does."""
-        groups = {(each.group, each.topic): None for each in self._plan.clients if isinstance(each, PlannedMember)}
+        groups: dict[tuple[str, str], None] = {}
+        for each in self._plan.clients:
+            match each:
+                case PlannedMember():
+                    groups[each.group, each.topic] = None
+                case PlannedProcessor():
+                    groups[each.group, each.source] = None
         for group, topic in groups:
             await see_all_offsets(self._client("offsets"), group, topic, self._partitions[topic])
 

@@ -37,9 +37,12 @@ class ValueSent:
     place: Place
     value: bytes
     transaction: str | None = None
+    source: tuple[Place, int] | None = None  # the record that it was made from
 
     def __str__(self) -> str:
-        return f"sends {self.value!r} to {_text(self.place)}" + (f" in {self.transaction}" if self.transaction else "")
+        made = f", made from {_text(self.source[0])} at {self.source[1]}" if self.source else ""
+        within = f" in {self.transaction}" if self.transaction else ""
+        return f"sends {self.value!r} to {_text(self.place)}{within}{made}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +90,29 @@ class ValueRead:
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionEnded:
-    """A transaction was ended. `is_certain` is False where no answer came: how it ended, if at all, is unknown."""
+class ProducerInitialised:
+    """A transactional id has a new epoch. All producers that had it before are fenced."""
 
     at_us: int
+    begun_us: int
+    client: str
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"has {self.transactional_id}, producer id {self.producer_id} with epoch {self.epoch}"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnded:
+    """A transaction was ended. `is_certain` is False where no answer came: how it ended, if at all, is unknown.
+
+    `begun_us` is when the end was asked for first.
+    """
+
+    at_us: int
+    begun_us: int
     client: str
     transaction: str
     is_commit: bool
@@ -389,6 +411,7 @@ Happening = (
     | ValueAcknowledged
     | ValueRefused
     | ValueRead
+    | ProducerInitialised
     | TransactionEnded
     | OffsetCommitBegun
     | OffsetCommitted

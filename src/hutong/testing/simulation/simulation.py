@@ -17,19 +17,21 @@ from hutong.server.configuration.settings import Settings
 from hutong.testing.simulation.checkers.compaction_checker import check_compaction
 from hutong.testing.simulation.checkers.group_checker import check_groups
 from hutong.testing.simulation.checkers.log_checker import check_log
+from hutong.testing.simulation.checkers.processing_checker import check_processing
 from hutong.testing.simulation.checkers.share_checker import check_share_groups
 from hutong.testing.simulation.checkers.topic_checker import check_topics
 from hutong.testing.simulation.checkers.transaction_checker import check_transactions
 from hutong.testing.simulation.clients.admin import SimAdmin
-from hutong.testing.simulation.clients.classic_member import SimClassicMember
 from hutong.testing.simulation.clients.client import ClientContext, KafkaClient, SimClient
-from hutong.testing.simulation.clients.consumer_member import SimConsumerMember
+from hutong.testing.simulation.clients.groups.classic_member import SimClassicMember
+from hutong.testing.simulation.clients.groups.consumer_member import SimConsumerMember
+from hutong.testing.simulation.clients.groups.share_consumer import SimShareConsumer
+from hutong.testing.simulation.clients.groups.share_groups import FINISH_S_MAX, configure_share_group
 from hutong.testing.simulation.clients.keyed import SimKeyedProducer
 from hutong.testing.simulation.clients.producer import SimProducer
 from hutong.testing.simulation.clients.reader import SimReader
-from hutong.testing.simulation.clients.share_consumer import SimShareConsumer
-from hutong.testing.simulation.clients.share_groups import FINISH_S_MAX, configure_share_group
-from hutong.testing.simulation.clients.transactional import SimTransactionalProducer
+from hutong.testing.simulation.clients.transactions.processor import SimProcessor
+from hutong.testing.simulation.clients.transactions.producer import SimTransactionalProducer
 from hutong.testing.simulation.faults import FaultInjector
 from hutong.testing.simulation.final_questions import FinalQuestions
 from hutong.testing.simulation.history import SimulationHistory
@@ -53,8 +55,18 @@ CLIENTS: Final[dict[type[planned.PlannedClient], Callable[[ClientContext, Any], 
     planned.PlannedConsumerMember: SimConsumerMember,
     planned.PlannedShareMember: SimShareConsumer,
     planned.PlannedTransactionalProducer: SimTransactionalProducer,
+    planned.PlannedProcessor: SimProcessor,
     planned.PlannedAdmin: SimAdmin,
 }
+CHECKS: Final = (
+    check_log,
+    check_groups,
+    check_share_groups,
+    check_topics,
+    check_compaction,
+    check_transactions,
+    check_processing,
+)
 _CREATED: Final = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 _Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -120,7 +132,7 @@ class Simulation:
             if not self._until(ask, seconds_max):
                 yield problem
                 return
-        for check in (check_log, check_groups, check_share_groups, check_topics, check_compaction, check_transactions):
+        for check in CHECKS:
             yield from check(self._history)
 
     def _let_faults_happen(self) -> None:

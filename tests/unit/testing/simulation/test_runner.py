@@ -63,7 +63,14 @@ FAULT = {"at_us": 0, "kind": "kill", "lasts_us": 1, "number": 1}
 CLIENT = {"name": "r", "pause_ms": 0, "topic": "orders"}
 READER = {**CLIENT, "kind": "reader", "partition": 0, "is_committed": True}
 PRODUCER = {**CLIENT, "kind": "producer", "partition": 0, "acks": 1, "codec": 0}
-TELLER = {**CLIENT, "kind": "transactional producer", "partitions": 1, "transactional_id": "a", "timeout_ms": 1_000}
+TELLER = {
+    **CLIENT,
+    "kind": "transactional producer",
+    "partitions": 1,
+    "transactional_id": "a",
+    "timeout_ms": 1_000,
+    "transaction_version": 2,
+}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +137,7 @@ def test_without_runs_the_plan_stays_as_it_is() -> None:
 
 
 def test_a_real_failure_is_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulation, "check_log", lambda _history: ["b'a/1' was acknowledged in t-0 at 1 and is lost"])
+    monkeypatch.setattr(simulation, "CHECKS", [lambda _history: ["b'a/1' was acknowledged in t-0 at 1 and is lost"]])
     failed = simulated(OPTIONS.plan(6))
     smallest = Minimiser(simulated, runs_max=20).minimise(failed)
     assert (smallest.plan.clients, smallest.plan.faults) == ((), ())
@@ -144,13 +151,13 @@ def test_a_kind_of_failure_has_no_names_and_numbers() -> None:
 
 
 def test_a_trace_shows_the_plan_the_node_the_log_and_the_end() -> None:
-    # The node warns of a flush that fails.
-    fault = PlannedFault(2_000_000, "failing_flush", 1_000_000, 1)
+    # The node's log has a line for each journal that a loss of power left open.
+    fault = PlannedFault(2_000_000, "power", 1_000_000, 1)
     plan = dataclasses.replace(draw_plan(6, 0.2, ()), faults=(fault,))
     outcome = simulated(plan, keeps_trace=True)
     shown = list(trace_lines(outcome.lines, 100_000))
     assert any("node-1#1" in line and "is ready" in line for line in shown)
-    assert any("warning: " in line for line in shown)
+    assert any(" log " in line and "was not closed cleanly" in line for line in shown)
     assert next(iter(trace_lines(outcome.lines, 1))).endswith("earlier lines are left out)")
     assert any(line.startswith("fault ") for line in plan_lines(plan))
 

@@ -6,6 +6,7 @@ from hutong.testing.simulation.checkers.transaction_checker import check_transac
 from hutong.testing.simulation.history import (
     FinalRead,
     Happening,
+    ProducerInitialised,
     SimulationHistory,
     TransactionEnded,
     ValueAcknowledged,
@@ -30,7 +31,7 @@ def written(value: bytes, transaction: str | None, place: tuple[str, int] = PLAC
 
 
 def ended(transaction: str, *, is_commit: bool, is_certain: bool = True) -> Happening:
-    return TransactionEnded(3, "t", transaction, is_commit, is_certain)
+    return TransactionEnded(3, 3, "t", transaction, is_commit, is_certain)
 
 
 def finals(all_values: list[bytes], committed: list[bytes], place: tuple[str, int] = PLACE) -> list[Happening]:
@@ -88,3 +89,20 @@ def test_a_part_of_a_transaction_is_there(is_known: bool) -> None:
 def test_a_committed_reader_misses_a_record_without_a_transaction() -> None:
     (error,) = errors_of(*written(b"p/1", None), *finals([b"p/1"], []))
     assert "are not those that are stored" in error
+
+
+def owned(client: str, begun_us: int, at_us: int) -> Happening:
+    return ProducerInitialised(at_us, begun_us, client, "id", 7, at_us)
+
+
+def test_an_owner_that_was_replaced_is_heard() -> None:
+    first, second = owned("t", 0, 10), owned("u", 11, 20)
+    late: list[Happening] = [ValueSent(21, "t", PLACE, b"t/1", "a"), ValueAcknowledged(22, "t", PLACE, b"t/1", 0)]
+    (error,) = errors_of(first, second, *late)
+    assert error == "b't/1' of t succeeded although u has id since"
+    (error,) = errors_of(first, second, TransactionEnded(30, 25, "t", "a", True, True))
+    assert error == "the commit of a of t succeeded although u has id since"
+    # An answer that comes late to what was asked for in time says nothing; nor does one who has the id again.
+    assert not errors_of(first, second, TransactionEnded(30, 15, "t", "a", True, True))
+    assert not errors_of(first, second, owned("t", 12, 20), *late)
+    assert not errors_of(first, owned("u", 5, 20), *late)

@@ -7,12 +7,13 @@ fate is unknown, and a new epoch begins at sequence 0.
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
 from hutong.testing.simulation.clients.client import RETRIABLE, ClientContext, KafkaClient
-from hutong.testing.simulation.clients.connection import Disconnected
+from hutong.testing.simulation.clients.connection import Disconnected, KafkaConnection
 from hutong.testing.simulation.history import Place, ValueAcknowledged, ValueRefused, ValueSent
 from hutong.testing.simulation.hosts.host import EPOCH_MS
 from hutong.testing.simulation.plan.clients import PlannedProducer
@@ -122,21 +123,17 @@ class SimProducer(KafkaClient):
                 self._acknowledged(batch, answer.base_offset)
             # Behind one that failed and will be sent again, others are out of order.
             elif error in RETRIABLE or (error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and number):
-                # A flush that failed or took too long: the batch may be there all the same.
-                self._uncertain_sequence = max(self._uncertain_sequence, batch.sequence)
+                # A flush that failed or took too long: the batch may be there all the same, and those behind it.
+                self._uncertain_sequence = max(self._uncertain_sequence, batches[-1].sequence)
                 await self.pause()
-                await _ended(futures[number + 1 :])
-                return
-            elif error in _LOST_STATE:
-                await _ended(futures[number + 1 :])
-                self._unacknowledged.clear()
-                await self._begin_epoch()
+                await _ended(connection, futures[number + 1 :])
                 return
             else:
-                # A node that refuses what it may have stored before says nothing of that: clocks may have jumped.
-                if batch.sequence > self._uncertain_sequence:
+                # Two answers say nothing of the batch itself: that the state is lost, and any that comes after an
+                # answer that was not heard, as clocks may have jumped since.
+                if error not in _LOST_STATE and batch.sequence > self._uncertain_sequence:
                     self._refused(batch, error)
-                await _ended(futures[number + 1 :])
+                await _ended(connection, futures[number + 1 :])
                 self._unacknowledged.clear()
                 await self._begin_epoch()
                 return
@@ -158,6 +155,9 @@ class SimProducer(KafkaClient):
             self.history.add(ValueRefused(self.now_us, self.name, self._place, value, error))
 
 
-async def _ended(futures: "list[asyncio.Future[object]]") -> None:
+async def _ended(connection: KafkaConnection, futures: "list[asyncio.Future[object]]") -> None:
     """Wait for the answers that nobody needs: they would come before those to what is sent next."""
-    await asyncio.gather(*futures, return_exceptions=True)
+    # With their timeout: of a node that lost its power nothing may come.
+    with contextlib.suppress(Disconnected):
+        for future in futures:
+            await connection.answer(future)

@@ -109,13 +109,31 @@ class PlannedShareMember(PlannedTopicClient):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedTransactionalProducer(PlannedTopicClient):
+class PlannedTransactionalClient(PlannedTopicClient):
+    """A client that writes to its topic in transactions. `transaction_version` is 1 or 2 (KIP-890)."""
+
+    transactional_id: str
+    timeout_ms: int
+    transaction_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTransactionalProducer(PlannedTransactionalClient):
     """A transactional producer to the first `partitions` of its topic."""
 
     kind: ClassVar[str] = "transactional producer"
     partitions: int
-    transactional_id: str
-    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedProcessor(PlannedTransactionalClient):
+    """A processor that reads one partition with its group, and writes to one of its topic (KIP-447)."""
+
+    kind: ClassVar[str] = "processor"
+    partition: int
+    source: str
+    source_partition: int
+    group: str
 
 
 CLIENTS_BY_KIND: Final[dict[str, type[PlannedClient]]] = {
@@ -128,6 +146,7 @@ CLIENTS_BY_KIND: Final[dict[str, type[PlannedClient]]] = {
         PlannedConsumerMember,
         PlannedShareMember,
         PlannedTransactionalProducer,
+        PlannedProcessor,
         PlannedAdmin,
     )
 }

@@ -12,6 +12,7 @@ from hutong.testing.simulation.plan.clients import (
     PlannedConsumerMember,
     PlannedKeyedProducer,
     PlannedMember,
+    PlannedProcessor,
     PlannedProducer,
     PlannedReader,
     PlannedShareMember,
@@ -26,6 +27,8 @@ _TELLERS_MAX: Final = 3
 _MEMBERS_MAX: Final = 4
 _SHARE_MEMBERS_MAX: Final = 4
 _GROUPS_MAX: Final = 2
+_PROCESSORS_MAX: Final = 3
+_TRANSACTION_TIMEOUTS_MS: Final = (1_000, 3_000, 10_000)
 _MEMBERS_OF_GROUPS: Final[tuple[tuple[type[PlannedMember], ...], ...]] = (
     (PlannedClassicMember,),
     (PlannedClassicMember,),
@@ -155,7 +158,8 @@ def tellers(random: Random, topics: Sequence[PlannedTopic]) -> list[PlannedClien
                 pause_ms=random.choice((20, 200, 1_000)),
                 transactional_id=f"books-{random.choice((0, 0, 1))}",
                 # Shorter than some transactions: the coordinator aborts those.
-                timeout_ms=random.choice((1_000, 3_000, 10_000)),
+                timeout_ms=random.choice(_TRANSACTION_TIMEOUTS_MS),
+                transaction_version=random.choice((1, 2)),
             )
             for number in range(random.randint(1, _TELLERS_MAX))
         ]
@@ -168,6 +172,31 @@ def tellers(random: Random, topics: Sequence[PlannedTopic]) -> list[PlannedClien
             )
             for is_committed in (False, True)
         ]
+    return drawn
+
+
+def processors(random: Random, sources: Sequence[PlannedTopic], targets: Sequence[PlannedTopic]) -> list[PlannedClient]:
+    """Processors of one source, and a reader of each target. Those of one partition have one transactional id."""
+    drawn: list[PlannedClient] = []
+    for target in targets:
+        source = random.choice(sources)
+        for number in range(random.randint(1, _PROCESSORS_MAX)):
+            index = random.randrange(source.partitions)
+            drawn.append(
+                PlannedProcessor(
+                    name=f"processor-{number}",
+                    topic=target.name,
+                    partition=random.randrange(target.partitions),
+                    pause_ms=random.choice((20, 200, 1_000)),
+                    transactional_id=f"{source.name}-{index}",
+                    timeout_ms=random.choice(_TRANSACTION_TIMEOUTS_MS),
+                    transaction_version=random.choice((1, 2)),
+                    source=source.name,
+                    source_partition=index,
+                    group=f"processors-of-{source.name}",
+                )
+            )
+        drawn.append(PlannedReader(name=f"reader-of-{target.name}", topic=target.name, partition=0, is_committed=True))
     return drawn
 
 

@@ -43,11 +43,14 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
     bounded = _bounded_topics(of_records)
     ledgers = _ledgers(of_transactions)
     clients += [*draw_clients.of_bounded_topics(of_records, bounded), *draw_clients.tellers(of_transactions, ledgers)]
+    of_processors = stream("/processors")
+    targets = _targets(of_processors)
+    clients += draw_clients.processors(of_processors, (orders, *ledgers), targets)
     return SimulationPlan(
         seed,
         lasts_us,
         PlannedNode(tuple(settings), journal, drift_ppm),
-        (orders, *bounded, *ledgers),
+        (orders, *bounded, *ledgers, *targets),
         tuple(clients),
         tuple(faults),
         tuple(share_groups),
@@ -139,6 +142,11 @@ def _bounded_topics(random: Random) -> list[PlannedTopic]:
 def _ledgers(random: Random) -> list[PlannedTopic]:
     """The topic of transactional producers."""
     return [PlannedTopic("ledger", random.choice((1, 2, 3)))] if random.random() < 0.5 else []
+
+
+def _targets(random: Random) -> list[PlannedTopic]:
+    """The topic that processors write to."""
+    return [PlannedTopic("copies", random.choice((1, 2)))] if random.random() < 0.4 else []
 
 
 def _faults(random: Random, lasts_us: int, kinds: tuple[str, ...]) -> list[PlannedFault]:

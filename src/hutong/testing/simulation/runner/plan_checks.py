@@ -8,8 +8,10 @@ from hutong.journal.settings import JournalSettings
 from hutong.testing.simulation.plan.clients import (
     PlannedClient,
     PlannedPartitionClient,
+    PlannedProcessor,
     PlannedShareMember,
     PlannedTopicClient,
+    PlannedTransactionalClient,
     PlannedTransactionalProducer,
 )
 from hutong.testing.simulation.plan.drawing import MINUTE_US
@@ -74,5 +76,12 @@ def _problems_of_client(client: PlannedClient, plan: SimulationPlan) -> Iterator
         yield f"the client {client.name} has a partition that its topic does not have"
     if isinstance(client, PlannedTransactionalProducer) and not 1 <= client.partitions <= partitions[client.topic]:
         yield f"the client {client.name} has partitions that its topic does not have"
+    if isinstance(client, PlannedProcessor):
+        if not 0 <= client.source_partition < partitions.get(client.source, 0):
+            yield f"the client {client.name} has a source that the plan does not have"
+        if not 0 <= client.partition < partitions[client.topic]:
+            yield f"the client {client.name} has a partition that its topic does not have"
+    if isinstance(client, PlannedTransactionalClient) and client.transaction_version not in (1, 2):
+        yield f"the client {client.name} does not have the transaction version 1 or 2"
     if isinstance(client, PlannedShareMember) and client.group not in {group.name for group in plan.share_groups}:
         yield f"the client {client.name} has a share group that the plan does not have"

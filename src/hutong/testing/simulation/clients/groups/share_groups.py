@@ -4,7 +4,7 @@ from typing import Final
 
 from hutong.testing.simulation.clients.client import KafkaClient
 from hutong.testing.simulation.clients.connection import Disconnected
-from hutong.testing.simulation.clients.share_consumer import SimShareConsumer
+from hutong.testing.simulation.clients.groups.share_consumer import SimShareConsumer
 from hutong.testing.simulation.history import ShareGroupRead
 from hutong.testing.simulation.plan.plan import PlannedShareGroup
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

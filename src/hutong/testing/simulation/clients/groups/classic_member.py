@@ -7,7 +7,7 @@ up and joins again. The member that is elected leader gives each a run of partit
 from typing import Any, Final
 
 from hutong.testing.simulation.clients.connection import REQUEST_TIMEOUT_S, Disconnected
-from hutong.testing.simulation.clients.group_consumer import SimGroupMember, is_passing
+from hutong.testing.simulation.clients.groups.group_consumer import SimGroupMember, is_passing
 from hutong.testing.simulation.history import Place
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest

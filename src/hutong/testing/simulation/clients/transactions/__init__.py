@@ -1,0 +1,1 @@
+"""Transactional clients: a producer, and a processor whose offsets are part of its transactions."""
