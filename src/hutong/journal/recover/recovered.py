@@ -44,12 +44,16 @@ class RecoveredLog:
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """The findings and actions of a start. `repairs` are sentences for the node's log; none after a clean stop."""
+    """The findings and actions of a start. `repairs` are sentences for the node's log; none after a clean stop.
+
+    `has_damaged_checkpoint`: it failed its check, so everything was read. A crash does not do that.
+    """
 
     directory: Path
     position: int = 0
     scanned_bytes: int = 0
     was_clean: bool = False
+    has_damaged_checkpoint: bool = False
     repairs: list[str] = field(default_factory=list)
 
     def sentences(self) -> list[str]:

@@ -132,6 +132,7 @@ class _Recovery:
             checkpoint = parse_checkpoint(content)
         except CorruptData as error:
             # The checkpoint is a shortcut: without it the start takes longer and finds the same.
+            self._report.has_damaged_checkpoint = True
             self._report.repairs.append(f"{path}: {error}; everything was read.")
             return None
         end = self._end_of(segments)

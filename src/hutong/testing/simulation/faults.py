@@ -67,6 +67,8 @@ class FaultInjector:
             node.disk.capacity_bytes = None
             node.disk.is_cached = True
             node.flush_delay_us = 0
+            # By an hour and more, batches of clients with the right time would be refused for good.
+            node.host.wall_offset_us = 0
             for client in self._clients:
                 self._mend(node.host.name, client)
             # Jobs that had begun take effect later: one of them may end a journal after the last fault is over.

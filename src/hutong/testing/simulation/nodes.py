@@ -19,7 +19,7 @@ from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Address, Settings
 from hutong.testing.disks.simulated import SimDisk
 from hutong.testing.simulation.hosts.folder import SimFolder
-from hutong.testing.simulation.hosts.host import SimHost
+from hutong.testing.simulation.hosts.host import SimHost, SimProcess
 from hutong.testing.simulation.hosts.offload import make_offloads
 
 KAFKA_PORT: Final = 9092
@@ -108,6 +108,14 @@ class SimNode:
             return
         self.is_ready = True
         self.host.world.note(process.name, "is ready")
+        self._check_recovery(process)
+
+    def _check_recovery(self, process: SimProcess) -> None:
+        """A crash takes away what was not flushed. It never leaves half of a file that was replaced as a whole."""
+        sources = self._broker.monitor.sources if self._broker is not None else None
+        for group, journal in sources.journals.items() if sources is not None else ():
+            if journal.recovery.has_damaged_checkpoint:
+                process.failed(f"the checkpoint of the partition group {group} is damaged", None)
 
     async def _stop(self) -> None:
         assert self._node is not None

@@ -255,6 +255,7 @@ def test_without_a_sound_checkpoint_everything_is_read(damage: str) -> None:
     recovery = stage.open().recovery
     assert recovery.scanned_bytes == stage.journal.position
     assert any("everything was read" in sentence for sentence in recovery.sentences())
+    assert recovery.has_damaged_checkpoint == (damage != "lost")
     assert read_both(stage) == expected
 
 

@@ -75,6 +75,7 @@ class SimProcessor(TransactionSession):
             is_commit = False
         if not await self.end(is_commit=is_commit):
             self._position = None
+            await self.pause()
 
     async def _send_all(self, records: list[tuple[int, bytes]]) -> None:
         values = []
