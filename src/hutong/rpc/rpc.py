@@ -25,6 +25,7 @@ from hutong.rpc.delivery.caller.retry import Reliability
 from hutong.rpc.delivery.deduplication import Deduplication
 from hutong.rpc.delivery_port import Memory
 from hutong.rpc.descriptions.description import ServiceDescription, describe
+from hutong.rpc.errors import CallFailed
 from hutong.rpc.figures import ServiceStatistics
 from hutong.rpc.idle_time import REFERENCE_IDLE_DEFAULT, idle_ms_of
 from hutong.rpc.over_bus.endpoint import BusEndpoint, ServiceFailure, ServiceFailureCodec
@@ -82,8 +83,10 @@ class Rpc(Caller):
         """`random`, by default the machine's, is for pauses, names of sessions, and addresses of objects."""
         random = random or SystemRandom()
         idle_ms = idle_ms_of(reference_idle_time)
-        reliability = Reliability(runtime.clock, runtime.wheel, chance=random.random, random_bits=random.getrandbits)
-        super().__init__(BusTransport(bus), make_reliable=reliability)
+        self._reliability = Reliability(
+            runtime.clock, runtime.wheel, chance=random.random, random_bits=random.getrandbits
+        )
+        super().__init__(BusTransport(bus), make_reliable=self._reliability)
         self.bus = bus
         self.runtime = runtime
         self.registry = Registry()
@@ -163,6 +166,8 @@ class Rpc(Caller):
         if bindings:
             # All at once, so that the grace is one for all of them.
             await asyncio.gather(*[binding.unbind(grace) for binding in bindings])
+        # Behind the unbinding: a call under way may itself be calling.
+        self._reliability.close(CallFailed("the Rpc is closed"))
         if self._exporter is not None:
             self._exporter.close()
         self._leases.close()

@@ -14,7 +14,9 @@ from tests.unit.rpc.scenes import Line, OutOfStock, Shop, Store, until
 from hutong.bus import EventBus
 from hutong.rpc import (
     BadReply,
+    CallFailed,
     CallTimeout,
+    Delivery,
     DispatchFailed,
     NoService,
     Rpc,
@@ -31,6 +33,14 @@ async def test_a_proxy_calls(rpc: Rpc) -> None:
     assert await shop.add(1, 2) == 3
     assert await shop.add(a=5) == 6
     assert [await shop.add(number) for number in range(5)] == [1, 2, 3, 4, 5]
+
+
+async def test_a_call_between_two_attempts_ends_with_its_caller(rpc: Rpc) -> None:
+    call = rpc.go(rpc.proxy(Shop, delivery=Delivery.AT_LEAST_ONCE).add, 1)
+    await until(lambda: rpc._reliability.waits.parked_total == 2)  # for the silence, then for nobody being bound
+    await rpc.close()
+    with pytest.raises(CallFailed, match="the Rpc is closed"):
+        await call
 
 
 async def test_values_arrive_as_their_types(rpc: Rpc) -> None:

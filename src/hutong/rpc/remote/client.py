@@ -18,6 +18,7 @@ from hutong.remoting.client import RemotingClient
 from hutong.rpc.call import IncomingCall
 from hutong.rpc.calling.caller import Caller
 from hutong.rpc.delivery.caller.retry import Pace, Reliability
+from hutong.rpc.errors import CallFailed
 from hutong.rpc.idle_time import idle_ms_of
 from hutong.rpc.remote.calling_back import calling_back
 from hutong.rpc.remote.connections import CONNECTION_LIMITS
@@ -78,8 +79,8 @@ class Client(Caller):
         if services is not None:
             self._take_calls()
         self.transport = DialledTransport(self._dial, loop, clock, wheel)
-        reliability = Reliability(clock, wheel, pace=pace, chance=random.random, random_bits=random.getrandbits)
-        super().__init__(self.transport, make_reliable=reliability, exporter=self.passed)
+        self._reliability = Reliability(clock, wheel, pace=pace, chance=random.random, random_bits=random.getrandbits)
+        super().__init__(self.transport, make_reliable=self._reliability, exporter=self.passed)
 
     @property
     def is_connected(self) -> bool:
@@ -98,6 +99,8 @@ class Client(Caller):
         """Fail the calls under way and end the connection. A second call does nothing."""
         await self.transport.close()
         await self.remoting.close(0)
+        # Behind the connection: a call that was under way is in doubt, and says so.
+        self._reliability.close(CallFailed("the client is closed"))
         await self.passed.end()
         await asyncio.sleep(0)  # tables have their timers stopped on this loop
         self._timers.close()

@@ -102,6 +102,16 @@ async def test_a_proxy_calls_over_the_connection(client: Client) -> None:
     assert await shop.price(NUMBER, b"\x00\xff") == {f"{NUMBER} {bytes([0, 255])!r}": Decimal("1.50")}
 
 
+async def test_calls_between_two_attempts_end_with_their_client(node: hutong.Node) -> None:
+    client = connect(address_of(node))
+    calls = [client.go(client.proxy(Shop, delivery=Delivery.AT_LEAST_ONCE).add, 1, 2) for _ in range(3)]
+    await until(lambda: client._reliability.waits.parked_total >= 6)  # hedges, then pauses: nobody is bound
+    await client.close()
+    for call in calls:
+        with pytest.raises(CallFailed, match="the client is closed"):
+            await call
+
+
 async def test_calls_by_name_and_calls_begun(client: Client) -> None:
     assert await client.call("shop", "add", {"a": 1, "b": 2}) == 3
     assert await client.call("shop", "add", {"a": 1, "b": 2}, result=int) == 3

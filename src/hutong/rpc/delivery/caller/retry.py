@@ -90,6 +90,7 @@ class Reliability:
         self.pace = pace or Pace()
         self.chance = chance
         self.waits: WaitTable[None] = WaitTable("rpc_pauses", wheel, PAUSES_MAX)
+        self.is_closed = False
         self.loop = asyncio.get_running_loop()
         self._make_session = SessionIds(clock, random_bits).make
         self._sessions: dict[str, CallerSession] = {}
@@ -97,6 +98,11 @@ class Reliability:
     def __call__(self, transport: Transport, options: CallOptions) -> "ReliableTransport":
         """Raises UsageError for a request id that is none."""
         return ReliableTransport(self, transport, options)
+
+    def close(self, error: HutongError) -> None:
+        """Fail the calls that wait for their next attempt. From now on none is tried again."""
+        self.is_closed = True
+        self.waits.close(error)
 
     def session(self, address: str) -> CallerSession:
         session = self._sessions.get(address)
@@ -219,6 +225,11 @@ class _Attempts:
         # An attempt failed while the pause for its silence ran: that of a failure, by default shorter, replaces it.
         if self._pause is not None:
             self._pause.abandon()
+        if reliability.is_closed:
+            self._retries_left = 0
+            if not self._abandons:
+                self._finish(self._verdict())
+            return
         pause_ms = reliability.pace.pause_ms(self._tried, reliability.chance(), is_silent=is_silent)
         next_ms = reliability.clock.monotonic_ms() + pause_ms
         try:
@@ -235,7 +246,7 @@ class _Attempts:
         self._pause = None
         # The wait table was closed: the node or the client shuts down.
         if not isinstance(why, Expired):
-            self._finish(why or CallTimeout())
+            self._finish(self._doubt or why or CallTimeout())
         # Woken for the next attempt, not for the end of the call's time.
         elif self._reliability.clock.monotonic_ms() < self._deadline_ms:
             self._retries_left -= 1

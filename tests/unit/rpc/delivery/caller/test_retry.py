@@ -11,6 +11,7 @@ from hutong.foundation.errors import HutongError, LimitExceeded, StorageError, U
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.rpc import (
+    CallFailed,
     CallOptions,
     CallTimeout,
     ConnectionLost,
@@ -311,6 +312,26 @@ async def test_who_gives_up_is_told_nothing_and_nothing_waits(stage: Stage) -> N
     assert stage.waits == 0
     stage.call()
     assert stage.attempts[1].headers["acked-below"] == "1", "it is not asked again"
+
+
+@pytest.mark.parametrize("first", [NoService("none is bound"), ConnectionLost("the connection ended")])
+async def test_a_call_between_two_attempts_ends_when_the_caller_is_closed(stage: Stage, first: CallFailed) -> None:
+    stage.call()
+    stage.attempts[0].answer(first)
+    closed = CallFailed("the client is closed")
+    stage.reliability.close(closed)
+    assert stage.results == [first if isinstance(first, ConnectionLost) else closed], "a doubt stays one"
+    assert stage.waits == 0
+
+
+async def test_a_call_under_way_ends_with_its_attempt_when_the_caller_is_closed(stage: Stage) -> None:
+    stage.reliability.close(CallFailed("the client is closed"))
+    stage.call()
+    assert stage.results == [], "not before the call has begun"
+    refusal = NoService("none is bound")
+    stage.attempts[0].answer(refusal)
+    assert stage.results == [refusal]
+    assert (len(stage.attempts), stage.waits) == (1, 0)
 
 
 def test_a_session_that_was_idle_is_left() -> None:
