@@ -78,7 +78,7 @@ class Runtime:
         self._deal = itertools.cycle(self._loops)
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()  # over what follows
-        self._contexts: weakref.WeakSet[Context] = weakref.WeakSet()
+        self._contexts: weakref.WeakKeyDictionary[Context, None] = weakref.WeakKeyDictionary()  # oldest first
         self._kept: set[Context] = set()  # those that must be closed: with hooks, or with a pool by name
         self._ending: list[WorkerPool] = []
         self._is_closed = False
@@ -132,7 +132,7 @@ class Runtime:
             home = next(self._deal) if loop is None else self._loops[loop]
             threads = self._pool if pool is None else self._shared_pools.acquire(pool, pool_threads)
             context = _CONTEXTS[kind](name or f"context-{number}", home, threads, self)
-            self._contexts.add(context)
+            self._contexts[context] = None
             # It must be closed, or the pool's count of users would never reach zero.
             if pool is not None:
                 self._kept.add(context)
@@ -189,7 +189,7 @@ class Runtime:
         """For contexts: it has ended; its pool goes with its last user."""
         with self._lock:
             self._kept.discard(context)
-            self._contexts.discard(context)
+            self._contexts.pop(context, None)
         # Its threads may still run work, so they are joined when the runtime closes.
         if context.pool is not self._pool and self._shared_pools.release(context.pool):
             self._ending.append(context.pool)

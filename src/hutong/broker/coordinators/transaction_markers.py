@@ -59,7 +59,8 @@ class TransactionMarkers:
             if not outstanding:
                 then(frozenset(failed))
 
-        for partition in partitions:
+        # In their order: that of a set of names is another one in each process.
+        for partition in sorted(partitions):
             settle = partial(written, partition)
             self.write_one(producer, partition, settle, is_commit=is_commit, coordinator_epoch=coordinator_epoch)
 

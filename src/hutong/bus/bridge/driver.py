@@ -95,7 +95,7 @@ class ConnectedClient:
         self._outlet = outlet
         self._owner = Owner()
         self._consumers: dict[int, Consumer] = {}
-        self._requests: set[Reply] = set()
+        self._requests: dict[Reply, None] = {}  # oldest first
         self._is_asking = False  # the authenticator has not decided yet
         self._slow: ParkedWait[None] | None = None  # while it does not read
         self._unsent_bytes = 0  # written since then: answers, which no pause of registrations stops
@@ -145,7 +145,7 @@ class ConnectedClient:
             consumer.unregister()
         services.figures.registrations -= len(consumers)
         services.figures.clients -= 1
-        requests, self._requests = self._requests, set()
+        requests, self._requests = self._requests, {}
         for reply in requests:
             reply.cancel()
         self.happens(BridgeEvent(EventKind.CLOSED, self.peer))
@@ -334,11 +334,11 @@ class ConnectedClient:
             self._feed_session(messages.Denied(frame, Code.NOT_DELIVERED))
 
     def _await_reply(self, frame: ClientFrame, reply: Reply) -> None:
-        self._requests.add(reply)
+        self._requests[reply] = None
         reply.then(partial(self._replied, frame, reply))
 
     def _replied(self, frame: ClientFrame, reply: Reply, outcome: Message | HutongError) -> None:
-        self._requests.discard(reply)
+        self._requests.pop(reply, None)
         # `ended` cancels the requests, but a reply may be on its way to this context already.
         if self.has_ended:
             return

@@ -1,7 +1,8 @@
 """The connections that an acceptor or a connector has open, and how they end together.
 
-Strategy: a set, and one wait for its emptiness. When unfinished frames hold too much memory together, the largest goes:
-the largest holder is either the attacker or the connection whose loss helps most.
+Strategy: an ordered set, so that they end in the order in which they began, and one wait for its emptiness. When
+unfinished frames hold too much memory together, the largest goes: the largest holder is either the attacker or the
+connection whose loss helps most.
 
 Knows nothing of how a connection came to be.
 """
@@ -25,7 +26,7 @@ class OpenConnections:
     def __init__(self, clock: Clock, wheel: TimerWheel) -> None:
         self.is_draining = False
         self._clock = clock
-        self._connections: set[ConnectionProtocol] = set()
+        self._connections: dict[ConnectionProtocol, None] = {}  # oldest first
         self._drained: WaitTable[None] = WaitTable("drain_waiters_max", wheel, DRAIN_WAITERS_MAX)
 
     def __contains__(self, connection: ConnectionProtocol) -> bool:
@@ -35,10 +36,10 @@ class OpenConnections:
         return iter(self._connections)
 
     def add(self, connection: ConnectionProtocol) -> None:
-        self._connections.add(connection)
+        self._connections[connection] = None
 
     def discard(self, connection: ConnectionProtocol) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         # Before the drain an empty set is the usual idle state, and nobody waits.
         if self.is_draining and not self._connections:
             self._drained.resume_all("drained", None)

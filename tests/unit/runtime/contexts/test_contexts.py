@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 
@@ -204,3 +205,15 @@ async def test_close_ends_coroutines_that_are_under_way() -> None:
     await begun.wait()
     await runtime.close()
     assert ended == ["cancelled"]
+
+
+async def test_a_runtime_closes_its_contexts_in_the_order_of_their_making() -> None:
+    runtime, closed = Runtime(SystemClock()), list[int]()
+    others: list[object] = []
+    contexts: list[Context] = []
+    for number in range(50):
+        others += [object() for _ in range(number)]  # between them in memory
+        contexts.append(runtime.context())
+        contexts[-1].add_close_hook(partial(closed.append, number))
+    await runtime.close()
+    assert closed == list(range(50))
