@@ -7,6 +7,7 @@ them when it is over.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hutong.testing.simulation.call_history import CallHappening
 from hutong.testing.simulation.world import World
 
 Place = tuple[str, int]
@@ -430,6 +431,7 @@ Happening = (
     | TopicSeen
     | LogStartSeen
     | FinalRead
+    | CallHappening
 )
 
 

@@ -14,13 +14,14 @@ from hutong.journal.settings import JournalSettings
 from hutong.runtime.runtime import Runtime
 from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.broker.system_ports import SystemPorts
-from hutong.server.composition import ComposedNode
+from hutong.server.composition import ComposedNode, NodePart
 from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Address, Settings
 from hutong.testing.disks.simulated import SimDisk
 from hutong.testing.simulation.hosts.folder import SimFolder
 from hutong.testing.simulation.hosts.host import SimHost, SimProcess
 from hutong.testing.simulation.hosts.offload import make_offloads
+from hutong.testing.simulation.services import NodeDesk
 
 KAFKA_PORT: Final = 9092
 VOLUME_BYTES: Final = 1 << 40
@@ -29,8 +30,14 @@ VOLUME_BYTES: Final = 1 << 40
 class SimNode:
     """A node on a host. `start`, then any of `kill`, `stop` and `start` again."""
 
-    def __init__(self, host: SimHost, settings: Settings, journal: Mapping[str, int] | None = None) -> None:
-        """`journal` has bounds of all journals by their names in `JournalSettings`."""
+    def __init__(
+        self,
+        host: SimHost,
+        settings: Settings,
+        journal: Mapping[str, int] | None = None,
+        desk: NodeDesk | None = None,
+    ) -> None:
+        """`journal` has bounds of all journals by their names in `JournalSettings`; `desk` is a service to offer."""
         self.host = host
         self.disk = SimDisk()
         self.is_ready = False
@@ -45,6 +52,7 @@ class SimNode:
             log=dataclasses.replace(settings.log, io_uring=False),  # it is this machine's kernel
         )
         self._journal = dict(journal or {})
+        self._desk = desk
         self._node: ComposedNode | None = None
         self._broker: BrokerPart | None = None
 
@@ -96,7 +104,11 @@ class SimNode:
         )
         runtime = Runtime(process.clock, blocked_limits=None)
         self._broker = BrokerPart(self._settings, ports=ports, is_embedded=True)
-        node = ComposedNode(runtime, [self._broker])
+        parts: list[NodePart] = [self._broker]
+        # Most nodes have no services, and start faster without.
+        if self._desk is not None:
+            parts += self._desk.parts(process, ports.open_socket)
+        node = ComposedNode(runtime, parts, random=self.host.world.random(f"calls of {process.name}"))
         self._node = node
         try:
             await node.start()

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from hutong.server.configuration import loader
 from hutong.server.configuration.settings import Settings
+from hutong.testing.simulation.checkers.call_checker import check_calls
 from hutong.testing.simulation.checkers.compaction_checker import check_compaction
 from hutong.testing.simulation.checkers.group_checker import check_groups
 from hutong.testing.simulation.checkers.log_checker import check_log
@@ -22,6 +23,7 @@ from hutong.testing.simulation.checkers.share_checker import check_share_groups
 from hutong.testing.simulation.checkers.topic_checker import check_topics
 from hutong.testing.simulation.checkers.transaction_checker import check_transactions
 from hutong.testing.simulation.clients.admin import SimAdmin
+from hutong.testing.simulation.clients.caller import SimCaller
 from hutong.testing.simulation.clients.client import ClientContext, KafkaClient, SimClient
 from hutong.testing.simulation.clients.groups.classic_member import SimClassicMember
 from hutong.testing.simulation.clients.groups.consumer_member import SimConsumerMember
@@ -40,6 +42,7 @@ from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import KAFKA_PORT, SimNode
 from hutong.testing.simulation.plan import clients as planned
 from hutong.testing.simulation.plan.plan import SimulationPlan
+from hutong.testing.simulation.services import NodeDesk
 from hutong.testing.simulation.world import World
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -57,6 +60,7 @@ CLIENTS: Final[dict[type[planned.PlannedClient], Callable[[ClientContext, Any], 
     planned.PlannedTransactionalProducer: SimTransactionalProducer,
     planned.PlannedProcessor: SimProcessor,
     planned.PlannedAdmin: SimAdmin,
+    planned.PlannedCaller: SimCaller,
 }
 CHECKS: Final = (
     check_log,
@@ -66,6 +70,7 @@ CHECKS: Final = (
     check_compaction,
     check_transactions,
     check_processing,
+    check_calls,
 )
 _CREATED: Final = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 _Work = Callable[[], Coroutine[Any, Any, None]]
@@ -93,7 +98,8 @@ class Simulation:
         self._history = SimulationHistory(self.world)
         host = SimHost(self.world, self._network, "node-1", "127.1.0.1")
         host.drift_ppm = plan.node.drift_ppm
-        self._nodes = [SimNode(host, _settings(plan), dict(plan.node.journal))]
+        desk = NodeDesk(self._history, plan.node.service_instances) if plan.node.service_instances else None
+        self._nodes = [SimNode(host, _settings(plan), dict(plan.node.journal), desk)]
         names = [_CHECKER, *(client.name for client in plan.clients)]
         self._hosts = {name: self._host_of(number, name) for number, name in enumerate(names, 1)}
         self._running: dict[str, asyncio.Task[Any]] = {}

@@ -63,6 +63,19 @@ FAULT = {"at_us": 0, "kind": "kill", "lasts_us": 1, "number": 1}
 CLIENT = {"name": "r", "pause_ms": 0, "topic": "orders"}
 READER = {**CLIENT, "kind": "reader", "partition": 0, "is_committed": True}
 PRODUCER = {**CLIENT, "kind": "producer", "partition": 0, "acks": 1, "codec": 0}
+CALLER = {
+    "kind": "caller",
+    "name": "c",
+    "pause_ms": 0,
+    "calls_together": 1,
+    "timeout_ms": 1,
+    "retries": 0,
+    "work_ms": 0,
+    "padding_characters": 0,
+    "first_pause_ms": 1,
+    "first_patience_ms": 1,
+}
+NODE = {"settings": [], "journal": [], "drift_ppm": 0, "service_instances": 1}
 TELLER = {
     **CLIENT,
     "kind": "transactional producer",
@@ -91,6 +104,10 @@ TELLER = {
         (edited(clients=[{**PRODUCER, "codec": 9}]), "9 is not a valid Compression"),
         (edited(clients=[{**TELLER, "partitions": 99}]), "partitions that its topic does not have"),
         (edited(clients=[{**CLIENT, "kind": "share member", "group": "", "always_accepts": True}]), "a share group"),
+        (edited(node={**NODE, "service_instances": -1}, clients=[]), "service_instances is not from 0 to 100"),
+        (edited(node={**NODE, "service_instances": 0}, clients=[CALLER]), "a service that the node does not have"),
+        (edited(node=NODE, clients=[{**CALLER, "first_pause_ms": 0}]), "first_pause_ms of the client c is not from 1"),
+        (edited(node=NODE, clients=[{**CALLER, "retries": 1_001}]), "retries of the client c is not from 0 to 1000"),
         (edited(clients=[READER, READER]), "two clients have one name"),
         (edited(topics=[{"name": "orders", "partitions": 10**9, "configs": []}], clients=[]), "1 to 100 partitions"),
     ],

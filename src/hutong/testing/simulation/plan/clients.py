@@ -136,6 +136,23 @@ class PlannedProcessor(PlannedTransactionalClient):
     group: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCaller(PlannedClient):
+    """A program that calls the node's service over connections, `calls_together` at once now and then.
+
+    The service works for `work_ms` before or after the effect of some calls. The last two are between attempts.
+    """
+
+    kind: ClassVar[str] = "caller"
+    calls_together: int
+    timeout_ms: int
+    retries: int
+    work_ms: int
+    padding_characters: int
+    first_pause_ms: int
+    first_patience_ms: int
+
+
 CLIENTS_BY_KIND: Final[dict[str, type[PlannedClient]]] = {
     each.kind: each
     for each in (
@@ -148,5 +165,6 @@ CLIENTS_BY_KIND: Final[dict[str, type[PlannedClient]]] = {
         PlannedTransactionalProducer,
         PlannedProcessor,
         PlannedAdmin,
+        PlannedCaller,
     )
 }

@@ -8,7 +8,7 @@ one part do not change all else that seeds stand for.
 from random import Random
 from typing import Final
 
-from hutong.testing.simulation.plan import draw_clients
+from hutong.testing.simulation.plan import draw_callers, draw_clients
 from hutong.testing.simulation.plan.faults import PlannedFault
 from hutong.testing.simulation.plan.plan import COMPACT, PlannedNode, PlannedTopic, SimulationPlan
 
@@ -46,10 +46,13 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
     of_processors = stream("/processors")
     targets = _targets(of_processors)
     clients += draw_clients.processors(of_processors, (orders, *ledgers), targets)
+    of_calls = stream("/calls")
+    if instances := draw_callers.service_instances(of_calls):
+        clients += draw_callers.callers(of_calls)
     return SimulationPlan(
         seed,
         lasts_us,
-        PlannedNode(tuple(settings), journal, drift_ppm),
+        PlannedNode(tuple(settings), journal, drift_ppm, instances),
         (orders, *bounded, *ledgers, *targets),
         tuple(clients),
         tuple(faults),

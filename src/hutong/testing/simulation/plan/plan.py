@@ -46,6 +46,7 @@ class PlannedNode:
     settings: tuple[tuple[str, str], ...]
     journal: tuple[tuple[str, int], ...]  # bounds of journals, smaller than settings allow
     drift_ppm: int
+    service_instances: int = 0  # of the service that callers call; 0 for a node without services
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from hutong.journal.settings import JournalSettings
+from hutong.rpc.delivery.caller.retry import Pace
+from hutong.rpc.options import RETRIES_MAX
 from hutong.testing.simulation.plan.clients import (
+    PlannedCaller,
     PlannedClient,
     PlannedPartitionClient,
     PlannedProcessor,
@@ -20,10 +23,14 @@ from hutong.testing.simulation.plan.plan import SimulationPlan
 
 TIME_US_MAX: Final = 60 * MINUTE_US
 CLIENTS_MAX: Final = 1_000
+INSTANCES_MAX: Final = 100
 FAULTS_MAX: Final = 10_000
 TOPICS_MAX: Final = 100
 PARTITIONS_MAX: Final = 100
 DRIFT_PPM_MAX: Final = 100_000
+CALLS_TOGETHER_MAX: Final = 1_000
+PAUSE_MS_MAX: Final = Pace().pause_ms_max
+PADDING_CHARACTERS_MAX: Final = 1 << 20
 _KINDS: Final = frozenset(kind for family in FAMILIES.values() for kind in family)
 _BOUNDS_OF_JOURNALS: Final = frozenset(each.name for each in dataclasses.fields(JournalSettings))
 
@@ -52,6 +59,7 @@ def _problems(plan: SimulationPlan) -> Iterator[str]:
     yield from _problems_of_topics_and_faults(plan)
     for client in plan.clients:
         yield from _problems_of_client(client, plan)
+    yield from _problems_of_services(plan)
 
 
 def _problems_of_topics_and_faults(plan: SimulationPlan) -> Iterator[str]:
@@ -85,3 +93,27 @@ def _problems_of_client(client: PlannedClient, plan: SimulationPlan) -> Iterator
         yield f"the client {client.name} does not have the transaction version 1 or 2"
     if isinstance(client, PlannedShareMember) and client.group not in {group.name for group in plan.share_groups}:
         yield f"the client {client.name} has a share group that the plan does not have"
+
+
+def _problems_of_services(plan: SimulationPlan) -> Iterator[str]:
+    if not 0 <= plan.node.service_instances <= INSTANCES_MAX:
+        yield f"plan.node.service_instances is not from 0 to {INSTANCES_MAX}"
+    for client in plan.clients:
+        if isinstance(client, PlannedCaller):
+            if not plan.node.service_instances:
+                yield f"the client {client.name} calls a service that the node does not have"
+            yield from _problems_of_caller(client)
+
+
+def _problems_of_caller(caller: PlannedCaller) -> Iterator[str]:
+    for field, least, most in (
+        ("calls_together", 1, CALLS_TOGETHER_MAX),
+        ("timeout_ms", 1, TIME_US_MAX // 1_000),
+        ("retries", 0, RETRIES_MAX),
+        ("work_ms", 0, TIME_US_MAX // 1_000),
+        ("padding_characters", 0, PADDING_CHARACTERS_MAX),
+        ("first_pause_ms", 1, PAUSE_MS_MAX),
+        ("first_patience_ms", 1, PAUSE_MS_MAX),
+    ):
+        if not least <= getattr(caller, field) <= most:
+            yield f"{field} of the client {caller.name} is not from {least} to {most}"

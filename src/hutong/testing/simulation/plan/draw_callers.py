@@ -1,0 +1,34 @@
+"""The callers of a seed's plan, and the service that they call."""
+
+from random import Random
+from typing import Final
+
+from hutong.testing.simulation.plan.clients import PlannedCaller, PlannedClient
+
+_CALLERS_MAX: Final = 3
+_INSTANCES_MAX: Final = 3
+
+
+def service_instances(random: Random) -> int:
+    """The instances of the service, 0 for none: a node without services is the rule."""
+    return random.choice((0, 0, 1, _INSTANCES_MAX))
+
+
+def callers(random: Random) -> list[PlannedClient]:
+    """Programs that call the service over connections."""
+    return [
+        PlannedCaller(
+            name=f"caller-{number}",
+            pause_ms=random.choice((50, 200, 1_000)),
+            calls_together=random.choice((1, 3, 10)),
+            # The shortest ends before some work does, the longest outlives most faults.
+            timeout_ms=random.choice((100, 500, 3_000, 10_000)),
+            retries=random.choice((0, 2, 16)),
+            work_ms=random.choice((0, 0, 20, 1_000)),
+            # The greatest fills the window of a connection with a few calls.
+            padding_characters=random.choice((0, 2_000, 100_000)),
+            first_pause_ms=random.choice((5, 50)),
+            first_patience_ms=random.choice((50, 1_000)),
+        )
+        for number in range(random.randint(1, _CALLERS_MAX))
+    ]

@@ -1,0 +1,122 @@
+"""A service on a simulated node: the program of a user, and the parts of the node that it needs.
+
+Strategy: the real listener, bus and bridge of a node, on the simulated network. The service notes each call that it
+carries out, before, after or between waits that the caller chose, so that a kill may come before or behind the effect.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from hutong.reactor.accept.acceptor import OpenSocket
+from hutong.rpc import ServiceError, service
+from hutong.rpc.rpc import Rpc
+from hutong.rpc.serving.binding import Binding
+from hutong.runtime.verticles import Verticle
+from hutong.server.bus.bus_part import BusPart
+from hutong.server.bus.call_parts import RpcPart
+from hutong.server.composition import ComposedNode, NodePart
+from hutong.testing.simulation.call_history import CallCarriedOut
+from hutong.testing.simulation.history import SimulationHistory
+from hutong.testing.simulation.hosts.host import SimProcess
+
+RPC_PORT: Final = 9093
+BRIDGE_PORT: Final = 7000
+DESK: Final = "desk"
+
+
+class DeskOrder(Struct):
+    """An order, which a call asks for. `is_refused` asks for a failure of the service's own, after the effect."""
+
+    name: str
+    wait_before_ms: int = 0
+    wait_after_ms: int = 0
+    is_refused: bool = False
+    padding: str = ""
+
+
+class DeskReceipt(Struct):
+    """The order that was carried out, and the number of the execution."""
+
+    name: str
+    number: str
+    padding: str = ""
+
+
+class DeskRefusal(ServiceError):
+    """The message is the name and the number of the execution."""
+
+    code = 17
+
+
+@service(DESK, errors=[DeskRefusal])
+class Desk(Protocol):
+    """Carries out orders."""
+
+    async def carry_out(self, order: DeskOrder) -> DeskReceipt: ...
+
+
+class SimDesk:
+    """A desk in one process of a node. Its executions have numbers that no other execution has."""
+
+    def __init__(self, process: SimProcess, history: SimulationHistory) -> None:
+        self._process = process
+        self._history = history
+        self._executions = 0
+
+    async def carry_out(self, order: DeskOrder) -> DeskReceipt:
+        if order.wait_before_ms:
+            await asyncio.sleep(order.wait_before_ms / 1_000)
+        # The effect: from here on it counts, also where a kill keeps the answer from the caller.
+        self._executions += 1
+        number = f"{self._process.name}.{self._executions}"
+        self._history.add(CallCarriedOut(self._process.world.now_us, self._process.name, order.name, number))
+        if order.wait_after_ms:
+            await asyncio.sleep(order.wait_after_ms / 1_000)
+        # After the effect: a caller that tried again would carry it out twice.
+        if order.is_refused:
+            raise DeskRefusal(f"{order.name} {number}")
+        return DeskReceipt(order.name, number, order.padding)
+
+
+class _DeskVerticle(Verticle):
+    def __init__(self, rpc: Callable[[], Rpc], desk: SimDesk, instances: int) -> None:
+        self._rpc = rpc
+        self._desk = desk
+        self._instances = instances
+        self._binding: Binding | None = None
+
+    async def start(self) -> None:
+        self._binding = await self._rpc().bind(Desk, self._desk, instances=self._instances)
+
+    async def stop(self) -> None:
+        # A start that failed half way is stopped, too.
+        if self._binding is not None:
+            await self._binding.unbind()
+
+
+class NodeDesk:
+    """The desk of one node, in each of its processes. `instances` are those of the binding."""
+
+    def __init__(self, history: SimulationHistory, instances: int) -> None:
+        self._history = history
+        self._instances = instances
+
+    def parts(self, process: SimProcess, open_socket: OpenSocket) -> list[NodePart]:
+        """The parts of a node that offer the desk."""
+        listen = f"{process.host.address}:{RPC_PORT}"
+        desk = SimDesk(process, self._history)
+        return [BusPart(), RpcPart(listen, None, None, (), open_socket), _DeskPart(desk, self._instances)]
+
+
+class _DeskPart(NodePart):
+    """Deploys the desk, as a program that has a node inside does."""
+
+    def __init__(self, desk: SimDesk, instances: int) -> None:
+        self._desk = desk
+        self._instances = instances
+
+    async def open(self, node: ComposedNode) -> None:
+        await node.deploy(DESK, _DeskVerticle(lambda: node.rpc, self._desk, self._instances))
