@@ -19,6 +19,8 @@ from hutong.cli.output import print_json, remark
 from hutong.foundation.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hutong.testing.simulation.plan.plan import SimulationPlan
     from hutong.testing.simulation.runner.seeds import SeedOptions, SeedResult
     from hutong.testing.simulation.simulation import SimulationOutcome
@@ -112,7 +114,7 @@ def _explain(result: "SeedResult", options: "SeedOptions", command: str, save: P
     from hutong.testing.simulation.runner.minimise import Minimiser
     from hutong.testing.simulation.runner.plan_files import write_plan
     from hutong.testing.simulation.runner.seeds import simulated
-    from hutong.testing.simulation.runner.trace import outcome_lines
+    from hutong.testing.simulation.runner.trace import concerning, outcome_lines, shortened
 
     outcome = simulated(options.plan(result.seed), keeps_trace=True)
     print(f"seed {result.seed} breaks promises:")
@@ -127,7 +129,9 @@ def _explain(result: "SeedResult", options: "SeedOptions", command: str, save: P
         command = f"hutong simulate --plan {save}"
     elif minimise:
         remark("the smaller plan is gone unless --save FILE keeps it; the seed replays the whole plan")
-    _show(outcome, LINES_OF_A_FAILURE)
+    # Of thousands of lines those that name what the first promise names tell most of the story.
+    told = concerning(outcome.errors[0].splitlines()[0], outcome.lines) if outcome.errors else outcome.lines
+    _show(outcome, list(shortened(told)), LINES_OF_A_FAILURE)
     print(f"\nReplay it: {command} --trace")
 
 
@@ -135,19 +139,20 @@ def _replay(plan: "SimulationPlan", lines: int, command: str) -> int:
     from hutong.testing.simulation.runner.seeds import simulated
 
     outcome = simulated(plan, keeps_trace=True)
-    _show(outcome, lines)
+    _show(outcome, outcome.lines, lines)
     remark(f"{command}: trace {outcome.trace_hash}, {len(outcome.errors)} promises broken")
     return ExitCode.SOFTWARE if outcome.errors else 0
 
 
-def _show(outcome: "SimulationOutcome", lines: int) -> None:
+def _show(outcome: "SimulationOutcome", trace: "Sequence[tuple[int, str, str]]", lines: int) -> None:
+    """Print the plan, the last `lines` of the trace, and the promises that were broken."""
     from hutong.testing.simulation.runner.trace import outcome_lines, plan_lines, trace_lines
 
     print()
     print("\n".join(plan_lines(outcome.plan)))
     if lines:
         print()
-        print("\n".join(trace_lines(outcome.lines, lines)))
+        print("\n".join(trace_lines(trace, lines)))
     if outcome.errors:
         print("\nBroken promises:")
         print("\n".join(outcome_lines(outcome)))

@@ -6,16 +6,30 @@ them when it is over.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from hutong.testing.simulation.call_history import CallHappening
 from hutong.testing.simulation.world import World
+from hutong.wire.kafka.error_codes import ErrorCode
 
+_UNKNOWN: Final = -1
 Place = tuple[str, int]
 """Topic and partition."""
 
 
 def _text(place: Place) -> str:
     return f"{place[0]}-{place[1]}"
+
+
+def _name(error: int) -> str:
+    return ErrorCode(error).name if error else "an abort"
+
+
+def _outcome(error: int) -> str:
+    """The answer to a change, -1 where it is not known what the node did."""
+    if error == _UNKNOWN:
+        return ", fate unknown"
+    return f", refused with {_name(error)}" if error else ""
 
 
 def _ranges(offsets: Sequence[int]) -> str:
@@ -71,7 +85,7 @@ class ValueRefused:
     error: int
 
     def __str__(self) -> str:
-        return f"hears that {self.value!r} is refused by {_text(self.place)} with error {self.error}"
+        return f"hears that {self.value!r} is refused by {_text(self.place)} with {_name(self.error)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +182,7 @@ class OffsetCommitRefused:
 
     def __str__(self) -> str:
         what = f"offset {self.offset} of {_text(self.place)}"
-        return f"hears that {what} is refused for {self.group} with error {self.error} ({self.number})"
+        return f"hears that {what} is refused for {self.group} with {_name(self.error)} ({self.number})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +287,7 @@ class RecordsSettled:
     error: int
 
     def __str__(self) -> str:
-        outcome = {0: "", -1: ", fate unknown"}.get(self.error, f", refused with error {self.error}")
+        outcome = _outcome(self.error)
         return f"{self.kind} {_text(self.place)} at {_ranges(self.offsets)} in {self.group}{outcome}"
 
 
@@ -320,7 +334,7 @@ class TopicChanged:
     error: int
 
     def __str__(self) -> str:
-        outcome = {0: "", -1: ", fate unknown"}.get(self.error, f", refused with error {self.error}")
+        outcome = _outcome(self.error)
         return f"{self.kind} {self.topic} ({self.partitions}){outcome}"
 
 
@@ -350,7 +364,12 @@ class LogStartSeen:
     is_promise: bool
 
     def __str__(self) -> str:
-        return f"{'moves' if self.is_promise else 'finds'} the start of {_text(self.place)} at {self.offset}"
+        place = _text(self.place)
+        return (
+            f"moves the start of {place} to {self.offset}"
+            if self.is_promise
+            else f"finds {place} from {self.offset} on"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,11 @@ class World:
         self._hash.update(b"%d %s %d\n" % (self.now_us, who.encode(), number))
 
     @property
+    def keeps_trace(self) -> bool:
+        """False where comments would be lost: then nobody need make them."""
+        return self._lines is not None
+
+    @property
     def trace_hash(self) -> str:
         return self._hash.hexdigest()
 

@@ -13,7 +13,7 @@ SWEEP = ["simulate", "--minutes", "0.1", "--jobs", "1"]
 
 def break_promises(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the checker of logs find fault with every history."""
-    monkeypatch.setattr(simulation, "check_log", lambda _history: ["b'a/1' is lost"])
+    monkeypatch.setattr(simulation, "CHECKS", [lambda _history: ["b'a/1' is lost"]])
 
 
 def test_a_sweep_says_how_many_seeds_it_ran(capsys: pytest.CaptureFixture[str]) -> None:

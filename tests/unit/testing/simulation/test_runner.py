@@ -15,7 +15,7 @@ from hutong.testing.simulation.plan.plan import SimulationPlan
 from hutong.testing.simulation.runner.minimise import Minimiser, kind_of
 from hutong.testing.simulation.runner.plan_files import FILE_BYTES_MAX, encoded_plan, read_plan, write_plan
 from hutong.testing.simulation.runner.seeds import SeedOptions, run_seeds, simulated
-from hutong.testing.simulation.runner.trace import outcome_lines, plan_lines, trace_lines
+from hutong.testing.simulation.runner.trace import concerning, outcome_lines, plan_lines, shortened, trace_lines
 from hutong.testing.simulation.simulation import SimulationOutcome
 
 OPTIONS = SeedOptions(0.1, kinds_of("all"))
@@ -177,6 +177,36 @@ def test_a_trace_shows_the_plan_the_node_the_log_and_the_end() -> None:
     assert any(" log " in line and "was not closed cleanly" in line for line in shown)
     assert next(iter(trace_lines(outcome.lines, 1))).endswith("earlier lines are left out)")
     assert any(line.startswith("fault ") for line in plan_lines(plan))
+
+
+def test_runs_of_alike_lines_are_one() -> None:
+    reads = [(number, "reader-0", f"reads b'p/{number}' from t-0 at {number - 1}") for number in range(1, 6)]
+    told = list(shortened([(0, "fault", "kill"), *reads, (9, "reader-1", "reads b'p/1' from t-0 at 0")]))
+    assert [what for _, _, what in told] == [
+        "kill",
+        "reads b'p/1' .. b'p/5' from t-0 at 0 .. 4 (5 times)",
+        "reads b'p/1' from t-0 at 0",
+    ]
+
+
+def test_the_lines_that_a_broken_promise_is_about() -> None:
+    lines = [
+        (1, "node-1#1", "is ready"),
+        (2, "producer-0", "hears that b'p/1' is stored in t-0 at 7"),
+        (3, "producer-0", "hears that b'p/11' is stored in t-1 at 7"),
+        (4, "fault", "power at node-1 for 0.001 s"),
+        (5, "checker", "finds 3 records (all) in t-10 from 0 on"),
+    ]
+    assert [at for at, _, _ in concerning("b'p/1' was acknowledged in t-0 at 7 and is lost", lines)] == [1, 2, 4]
+    # Of a client alone: all that it did.
+    assert [at for at, _, _ in concerning("producer-0 has not finished 60 s after", lines)] == [1, 2, 3, 4]
+
+
+def test_a_client_s_errors_are_in_the_trace_and_not_in_its_hash() -> None:
+    plan = dataclasses.replace(draw_plan(6, 0.1, ()), faults=(PlannedFault(2_000_000, "kill", 1_000_000, 1),))
+    outcome = simulated(plan, keeps_trace=True)
+    assert any("has no answer to" in what for _, _, what in outcome.lines)
+    assert outcome.trace_hash == simulated(plan).trace_hash
 
 
 def test_many_broken_promises_are_cut_short() -> None:

@@ -4,11 +4,15 @@ Knows nothing of what is asked.
 """
 
 import asyncio
+import dataclasses
 from collections import deque
+from collections.abc import Iterator
 from typing import Any, Final
 
 from hutong.testing.simulation.hosts.host import SimProcess
+from hutong.testing.simulation.world import World
 from hutong.wire.kafka.codec import codecs
+from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
 from hutong.wire.kafka.schema import message_info
 
@@ -20,11 +24,26 @@ class Disconnected(Exception):
     """No answer came: the request may have been carried out, or not."""
 
 
+def errors_in(answer: Any) -> Iterator[ErrorCode]:
+    """The error codes anywhere in a response."""
+    if isinstance(answer, list):
+        for each in answer:
+            yield from errors_in(each)
+    elif dataclasses.is_dataclass(answer):
+        for part in dataclasses.fields(answer):
+            value = getattr(answer, part.name)
+            if part.name.endswith("error_code") and value:
+                yield ErrorCode(value)
+            else:
+                yield from errors_in(value)
+
+
 class KafkaConnection(asyncio.Protocol):
     """Open one with `connect`; a closed one fails every request at once."""
 
-    def __init__(self, client_id: str) -> None:
+    def __init__(self, client_id: str, world: World) -> None:
         self._client_id = client_id
+        self._world = world
         self._waiting: deque[tuple[asyncio.Future[Any], int, int]] = deque()  # with API key and version
         self._received = bytearray()
         self._numbers = 0
@@ -35,7 +54,7 @@ class KafkaConnection(asyncio.Protocol):
     async def connect(cls, process: SimProcess, client_id: str, host: str, port: int) -> "KafkaConnection":
         """Raises Disconnected."""
         try:
-            _, protocol = await process.open_connection(lambda: cls(client_id), host, port)
+            _, protocol = await process.open_connection(lambda: cls(client_id, process.world), host, port)
         except OSError as error:
             raise Disconnected(str(error)) from None
         assert isinstance(protocol, cls)
@@ -93,10 +112,19 @@ class KafkaConnection(asyncio.Protocol):
         future, api_key, version = self._waiting.popleft()
         _, offset = decode_response_header(frame, api_key, version)
         response = codecs.decode_response(api_key, version, frame, offset)
+        if self._world.keeps_trace:
+            self._comment_on(response)
         if not future.done():
             future.set_result(response)
 
+    def _comment_on(self, response: Any) -> None:
+        errors = sorted({code.name for code in errors_in(response)})
+        if errors:
+            self._world.comment(self._client_id, f"gets {', '.join(errors)} in {type(response).__name__}")
+
     def _fail(self, reason: str) -> None:
+        if self.is_open and self._waiting:
+            self._world.comment(self._client_id, f"has no answer to {len(self._waiting)} requests: {reason}")
         self.is_open = False
         while self._waiting:
             future = self._waiting.popleft()[0]

@@ -1,4 +1,4 @@
-"""A smaller plan that still fails: without the faults and clients that the failure does not need.
+"""A smaller plan that still fails: without the faults, clients and share groups that the failure does not need.
 
 Strategy: delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002), simplified: take away halves, then quarters,
 down to single parts, as long as a promise of the same kind is broken. Then the time is cut behind the last fault.
@@ -46,6 +46,7 @@ class Minimiser:
             before = best.plan
             best = self._without(best, "faults")
             best = self._without(best, "clients")
+            best = self._without(best, "share_groups")
             best = self._shorter(best)
             best = self._with_short_faults(best)
         return best

@@ -1,11 +1,20 @@
 """Traces for people: a table of times, actors and sentences, and the plan above it."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
 
 from hutong.testing.simulation.plan.plan import SimulationPlan
 from hutong.testing.simulation.simulation import SimulationOutcome
 
 Line = tuple[int, str, str]
+_NUMBER: Final = re.compile(r"\d+")
+_WORD_WITH_NUMBER: Final = re.compile(r"(\S*\d\S*)")
+_RUN_MIN: Final = 3
+_NAME: Final = re.compile(r"b'[^']*'|[\w.]+(?:-[\w.]+)*-\d+")
+"""Values, partitions, clients, groups."""
+_BACKGROUND: Final = ("fault", "log")
 
 
 def plan_lines(plan: SimulationPlan) -> Iterator[str]:
@@ -31,6 +40,38 @@ def trace_lines(lines: Sequence[Line], count: int) -> Iterator[str]:
         yield f"({len(lines) - len(shown)} earlier lines are left out)"
     for at_us, who, what in shown:
         yield f"{at_us / 1e6:12.6f}  {who:<{width}}  {what}"
+
+
+def concerning(sentence: str, lines: Sequence[Line]) -> list[Line]:
+    """The lines that name all things that the sentence names, and those of faults, nodes and their logs.
+
+    Where no line does, those that name one of them; where it names clients alone, what these did.
+    """
+    names = set(_NAME.findall(sentence))
+    actors = {who for _, who, _ in lines}
+    mentions = [re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])") for name in sorted(names - actors)]
+    doers = set() if mentions else names & actors
+    named = {what: sum(bool(each.search(what)) for each in mentions) for _, _, what in lines}
+    wanted = len(mentions) if len(mentions) in named.values() else 1
+    return [
+        (at_us, who, what)
+        for at_us, who, what in lines
+        if who in _BACKGROUND or "#" in who or who in doers or (mentions and named[what] >= wanted)
+    ]
+
+
+def shortened(lines: Iterable[Line]) -> Iterator[Line]:
+    """The same lines with runs of alike ones as one: `reads b'a/1' .. b'a/9' from orders-0 at 4 .. 12`."""
+    for _, group in groupby(lines, lambda line: (line[1], _NUMBER.sub("#", line[2]))):
+        run = list(group)
+        if len(run) < _RUN_MIN:
+            yield from run
+            continue
+        at_us, who, first = run[0]
+        last = run[-1][2]
+        ranges = zip(_WORD_WITH_NUMBER.split(first), _WORD_WITH_NUMBER.split(last), strict=True)
+        joined = "".join(one if one == other else f"{one} .. {other}" for one, other in ranges)
+        yield at_us, who, f"{joined} ({len(run)} times)"
 
 
 def outcome_lines(outcome: SimulationOutcome, errors_max: int = 10) -> Iterator[str]:
