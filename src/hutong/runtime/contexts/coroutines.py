@@ -37,7 +37,8 @@ class Coroutines:
     async def drive(self, handler: Coroutine[Any, Any, object]) -> None:
         try:
             await handler
-        except (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
+        # GeneratorExit: it is closed because its loop is gone, which is no failure of the handler's.
+        except (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError):
             raise
         except BaseException as error:  # noqa: BLE001  # a supervisor: whatever it is, the others go on
             self.owner.fail(error)

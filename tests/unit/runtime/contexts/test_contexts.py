@@ -11,6 +11,7 @@ from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import LimitExceeded
 from hutong.runtime.contexts import contexts
 from hutong.runtime.contexts.contexts import PASS_MAX, Context, current_context
+from hutong.runtime.contexts.coroutines import Coroutines
 from hutong.runtime.runtime import Runtime
 
 
@@ -217,3 +218,19 @@ async def test_a_runtime_closes_its_contexts_in_the_order_of_their_making() -> N
         contexts[-1].add_close_hook(partial(closed.append, number))
     await runtime.close()
     assert closed == list(range(50))
+
+
+async def test_a_coroutine_that_is_closed_without_its_loop_has_not_failed() -> None:
+    class Owner:
+        def fail(self, error: BaseException) -> None:
+            raise AssertionError(f"no handler failed by {error!r}")
+
+    async def waits() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    coroutines, handler = Coroutines(asyncio.get_running_loop(), Owner()), waits()
+    coroutines._tasks[handler] = None  # type: ignore[assignment]  # driven by hand
+    driven = coroutines.drive(handler)
+    driven.send(None)
+    driven.close()
+    assert len(coroutines) == 0
