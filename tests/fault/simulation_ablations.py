@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import pytest
 from tests.fault import ablations as journal
 from tests.fault import group_ablations as groups
+from tests.fault import rpc_ablations as calls
 from tests.fault.ablation_search import Patch
 
 from hutong.broker.fetch import fetch_pass
@@ -101,6 +102,7 @@ SAFEGUARDS: Final = (
         completes_transactions_before_their_decision_is_flushed,
     ),
     *(NodeSafeguard(*each) for each in groups.SAFEGUARDS),
+    *(NodeSafeguard(*each) for each in calls.SAFEGUARDS),
     NodeSafeguard("state is answered once it is flushed", answers_state_before_the_flush),
 )
 

@@ -107,7 +107,7 @@ class SimNode:
         parts: list[NodePart] = [self._broker]
         # Most nodes have no services, and start faster without.
         if self._desk is not None:
-            parts += self._desk.parts(process, ports.open_socket)
+            parts += self._desk.parts(process, self._settings, self._broker.monitor, ports.open_socket)
         node = ComposedNode(runtime, parts, random=self.host.world.random(f"calls of {process.name}"))
         self._node = node
         try:

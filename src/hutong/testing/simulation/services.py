@@ -15,9 +15,12 @@ from hutong.rpc import ServiceError, service
 from hutong.rpc.rpc import Rpc
 from hutong.rpc.serving.binding import Binding
 from hutong.runtime.verticles import Verticle
+from hutong.server.bus.bridge_part import BridgePart
 from hutong.server.bus.bus_part import BusPart
 from hutong.server.bus.call_parts import RpcPart
 from hutong.server.composition import ComposedNode, NodePart
+from hutong.server.configuration.settings import Settings
+from hutong.server.monitoring.monitor_part import MonitorPart
 from hutong.testing.simulation.call_history import CallCarriedOut
 from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimProcess
@@ -104,11 +107,18 @@ class NodeDesk:
         self._history = history
         self._instances = instances
 
-    def parts(self, process: SimProcess, open_socket: OpenSocket) -> list[NodePart]:
+    def parts(
+        self, process: SimProcess, settings: Settings, monitor: MonitorPart, open_socket: OpenSocket
+    ) -> list[NodePart]:
         """The parts of a node that offer the desk."""
         listen = f"{process.host.address}:{RPC_PORT}"
         desk = SimDesk(process, self._history)
-        return [BusPart(), RpcPart(listen, None, None, (), open_socket), _DeskPart(desk, self._instances)]
+        return [
+            BusPart(),
+            BridgePart(settings, None, monitor, open_socket),
+            RpcPart(listen, None, None, (), open_socket),
+            _DeskPart(desk, self._instances),
+        ]
 
 
 class _DeskPart(NodePart):

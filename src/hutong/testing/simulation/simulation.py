@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from hutong.server.configuration import loader
 from hutong.server.configuration.settings import Settings
+from hutong.testing.simulation.checkers.bus_checker import check_bus
 from hutong.testing.simulation.checkers.call_checker import check_calls
 from hutong.testing.simulation.checkers.compaction_checker import check_compaction
 from hutong.testing.simulation.checkers.group_checker import check_groups
@@ -23,6 +24,7 @@ from hutong.testing.simulation.checkers.share_checker import check_share_groups
 from hutong.testing.simulation.checkers.topic_checker import check_topics
 from hutong.testing.simulation.checkers.transaction_checker import check_transactions
 from hutong.testing.simulation.clients.admin import SimAdmin
+from hutong.testing.simulation.clients.bus_member import SimBusMember
 from hutong.testing.simulation.clients.caller import SimCaller
 from hutong.testing.simulation.clients.client import ClientContext, KafkaClient, SimClient
 from hutong.testing.simulation.clients.groups.classic_member import SimClassicMember
@@ -42,7 +44,7 @@ from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import KAFKA_PORT, SimNode
 from hutong.testing.simulation.plan import clients as planned
 from hutong.testing.simulation.plan.plan import SimulationPlan
-from hutong.testing.simulation.services import NodeDesk
+from hutong.testing.simulation.services import BRIDGE_PORT, NodeDesk
 from hutong.testing.simulation.world import World
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -61,6 +63,7 @@ CLIENTS: Final[dict[type[planned.PlannedClient], Callable[[ClientContext, Any], 
     planned.PlannedProcessor: SimProcessor,
     planned.PlannedAdmin: SimAdmin,
     planned.PlannedCaller: SimCaller,
+    planned.PlannedBusMember: SimBusMember,
 }
 CHECKS: Final = (
     check_log,
@@ -71,6 +74,7 @@ CHECKS: Final = (
     check_transactions,
     check_processing,
     check_calls,
+    check_bus,
 )
 _CREATED: Final = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 _Work = Callable[[], Coroutine[Any, Any, None]]
@@ -207,5 +211,15 @@ class Simulation:
 
 
 def _settings(plan: SimulationPlan) -> Settings:
-    flags = {**dict(plan.node.settings), "kafka.listen": f"127.1.0.1:{KAFKA_PORT}", "node.data_dir": "/data"}
+    flags: dict[str, str | tuple[str, ...]] = {
+        **dict(plan.node.settings),
+        "kafka.listen": f"127.1.0.1:{KAFKA_PORT}",
+        "node.data_dir": "/data",
+    }
+    if plan.node.service_instances:
+        flags |= {
+            "tcp_bridge.listen": f"127.1.0.1:{BRIDGE_PORT}",
+            "bridge.permit_in": (".*",),
+            "bridge.permit_out": (".*",),
+        }
     return dataclasses.replace(loader.load(environment={}, flags=flags, flag_source="plan").settings)

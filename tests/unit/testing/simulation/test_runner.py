@@ -75,6 +75,17 @@ CALLER = {
     "first_pause_ms": 1,
     "first_patience_ms": 1,
 }
+BUS_MEMBER = {
+    "kind": "bus member",
+    "name": "b",
+    "pause_ms": 0,
+    "messages_together": 1,
+    "timeout_ms": 1,
+    "work_ms": 0,
+    "padding_characters": 0,
+    "is_listening": True,
+    "not_reading_ms": 0,
+}
 NODE = {"settings": [], "journal": [], "drift_ppm": 0, "service_instances": 1}
 TELLER = {
     **CLIENT,
@@ -108,6 +119,10 @@ TELLER = {
         (edited(node={**NODE, "service_instances": 0}, clients=[CALLER]), "a service that the node does not have"),
         (edited(node=NODE, clients=[{**CALLER, "first_pause_ms": 0}]), "first_pause_ms of the client c is not from 1"),
         (edited(node=NODE, clients=[{**CALLER, "retries": 1_001}]), "retries of the client c is not from 0 to 1000"),
+        (
+            edited(node=NODE, clients=[{**BUS_MEMBER, "not_reading_ms": -1}]),
+            "not_reading_ms of the client b is",
+        ),
         (edited(clients=[READER, READER]), "two clients have one name"),
         (edited(topics=[{"name": "orders", "partitions": 10**9, "configs": []}], clients=[]), "1 to 100 partitions"),
     ],

@@ -153,6 +153,19 @@ class PlannedCaller(PlannedClient):
     first_patience_ms: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedBusMember(PlannedClient):
+    """A client of the bus's TCP bridge, with this number of messages at once now and then."""
+
+    kind: ClassVar[str] = "bus member"
+    messages_together: int
+    timeout_ms: int
+    work_ms: int
+    padding_characters: int
+    is_listening: bool  # at the addresses that all members send to
+    not_reading_ms: int  # at most, now and then
+
+
 CLIENTS_BY_KIND: Final[dict[str, type[PlannedClient]]] = {
     each.kind: each
     for each in (
@@ -166,5 +179,6 @@ CLIENTS_BY_KIND: Final[dict[str, type[PlannedClient]]] = {
         PlannedProcessor,
         PlannedAdmin,
         PlannedCaller,
+        PlannedBusMember,
     )
 }

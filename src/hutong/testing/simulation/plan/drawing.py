@@ -46,9 +46,10 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
     of_processors = stream("/processors")
     targets = _targets(of_processors)
     clients += draw_clients.processors(of_processors, (orders, *ledgers), targets)
-    of_calls = stream("/calls")
+    of_calls, of_bus = stream("/calls"), stream("/bus")
     if instances := draw_callers.service_instances(of_calls):
-        clients += draw_callers.callers(of_calls)
+        settings += draw_callers.bridge_settings(of_bus)
+        clients += [*draw_callers.callers(of_calls), *draw_callers.bus_members(of_bus)]
     return SimulationPlan(
         seed,
         lasts_us,

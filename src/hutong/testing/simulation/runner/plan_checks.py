@@ -8,6 +8,7 @@ from hutong.journal.settings import JournalSettings
 from hutong.rpc.delivery.caller.retry import Pace
 from hutong.rpc.options import RETRIES_MAX
 from hutong.testing.simulation.plan.clients import (
+    PlannedBusMember,
     PlannedCaller,
     PlannedClient,
     PlannedPartitionClient,
@@ -28,9 +29,21 @@ FAULTS_MAX: Final = 10_000
 TOPICS_MAX: Final = 100
 PARTITIONS_MAX: Final = 100
 DRIFT_PPM_MAX: Final = 100_000
-CALLS_TOGETHER_MAX: Final = 1_000
+TOGETHER_MAX: Final = 1_000  # calls, or messages
 PAUSE_MS_MAX: Final = Pace().pause_ms_max
 PADDING_CHARACTERS_MAX: Final = 1 << 20
+_BOUNDS_OF_CALLERS: Final = {
+    "calls_together": (1, TOGETHER_MAX),
+    "messages_together": (1, TOGETHER_MAX),
+    "timeout_ms": (1, TIME_US_MAX // 1_000),
+    "retries": (0, RETRIES_MAX),
+    "work_ms": (0, TIME_US_MAX // 1_000),
+    "not_reading_ms": (0, TIME_US_MAX // 1_000),
+    "padding_characters": (0, PADDING_CHARACTERS_MAX),
+    "first_pause_ms": (1, PAUSE_MS_MAX),
+    "first_patience_ms": (1, PAUSE_MS_MAX),
+}
+"""Of the numbers of callers and bus members, by their names."""
 _KINDS: Final = frozenset(kind for family in FAMILIES.values() for kind in family)
 _BOUNDS_OF_JOURNALS: Final = frozenset(each.name for each in dataclasses.fields(JournalSettings))
 
@@ -99,21 +112,13 @@ def _problems_of_services(plan: SimulationPlan) -> Iterator[str]:
     if not 0 <= plan.node.service_instances <= INSTANCES_MAX:
         yield f"plan.node.service_instances is not from 0 to {INSTANCES_MAX}"
     for client in plan.clients:
-        if isinstance(client, PlannedCaller):
+        if isinstance(client, PlannedCaller | PlannedBusMember):
             if not plan.node.service_instances:
                 yield f"the client {client.name} calls a service that the node does not have"
-            yield from _problems_of_caller(client)
+            yield from _problems_of_numbers(client)
 
 
-def _problems_of_caller(caller: PlannedCaller) -> Iterator[str]:
-    for field, least, most in (
-        ("calls_together", 1, CALLS_TOGETHER_MAX),
-        ("timeout_ms", 1, TIME_US_MAX // 1_000),
-        ("retries", 0, RETRIES_MAX),
-        ("work_ms", 0, TIME_US_MAX // 1_000),
-        ("padding_characters", 0, PADDING_CHARACTERS_MAX),
-        ("first_pause_ms", 1, PAUSE_MS_MAX),
-        ("first_patience_ms", 1, PAUSE_MS_MAX),
-    ):
-        if not least <= getattr(caller, field) <= most:
-            yield f"{field} of the client {caller.name} is not from {least} to {most}"
+def _problems_of_numbers(client: PlannedClient) -> Iterator[str]:
+    for name, (least, most) in _BOUNDS_OF_CALLERS.items():
+        if not least <= getattr(client, name, least) <= most:
+            yield f"{name} of the client {client.name} is not from {least} to {most}"
