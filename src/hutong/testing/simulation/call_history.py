@@ -23,7 +23,7 @@ class CallBegun:
 
 @dataclass(frozen=True, slots=True)
 class CallCarriedOut:
-    """The service did what a call asked for. `client` is the service's process."""
+    """The service did what a call asked for. `client` is the service; the number has its process."""
 
     at_us: int
     client: str

@@ -52,6 +52,9 @@ class FaultInjector:
         }
 
     def begin(self, fault: PlannedFault) -> None:
+        # A plan that was made shorter may still have it: the quiet time is quiet.
+        if self._is_over:
+            return
         random = Random(fault.number)
         node = random.choice(self._nodes)
         self._world.note("fault", f"{fault.kind} at {node.host.name} for {fault.lasts_us / 1e6:.3f} s")

@@ -75,7 +75,7 @@ class SimDesk:
         # The effect: from here on it counts, also where a kill keeps the answer from the caller.
         self._executions += 1
         number = f"{self._process.name}.{self._executions}"
-        self._history.add(CallCarriedOut(self._process.world.now_us, self._process.name, order.name, number))
+        self._history.add(CallCarriedOut(self._process.world.now_us, DESK, order.name, number))
         if order.wait_after_ms:
             await asyncio.sleep(order.wait_after_ms / 1_000)
         # After the effect: a caller that tried again would carry it out twice.

@@ -217,6 +217,21 @@ def test_the_lines_that_a_broken_promise_is_about() -> None:
     assert [at for at, _, _ in concerning("producer-0 has not finished 60 s after", lines)] == [1, 2, 3, 4]
 
 
+def test_lines_concern_a_call_by_its_name() -> None:
+    lines = [
+        (1, "caller-0", "calls caller-0/7, 1 attempts at most, timeout 100 ms"),
+        (2, "desk", "carries out caller-0/7 as node-1#1.3"),
+        (3, "desk", "carries out caller-0/77 as node-1#1.4"),
+        (4, "caller-0", "calls caller-0/8, 1 attempts at most, timeout 100 ms"),
+    ]
+    assert [at for at, _, _ in concerning("caller-0/7 was carried out 2 times", lines)] == [1, 2]
+
+
+def test_no_fault_begins_in_the_quiet_time() -> None:
+    plan = dataclasses.replace(draw_plan(6, 0.02, ()), faults=(PlannedFault(2_000_000, "kill", 1_000, 1),))
+    assert not any("kill" in what for _, who, what in simulated(plan, keeps_trace=True).lines if who == "fault")
+
+
 def test_a_client_s_errors_are_in_the_trace_and_not_in_its_hash() -> None:
     plan = dataclasses.replace(draw_plan(6, 0.1, ()), faults=(PlannedFault(2_000_000, "kill", 1_000_000, 1),))
     outcome = simulated(plan, keeps_trace=True)

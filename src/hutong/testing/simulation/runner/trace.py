@@ -12,8 +12,8 @@ Line = tuple[int, str, str]
 _NUMBER: Final = re.compile(r"\d+")
 _WORD_WITH_NUMBER: Final = re.compile(r"(\S*\d\S*)")
 _RUN_MIN: Final = 3
-_NAME: Final = re.compile(r"b'[^']*'|[\w.]+(?:-[\w.]+)*-\d+")
-"""Values, partitions, clients, groups."""
+_NAME: Final = re.compile(r"b'[^']*'|[\w.]+(?:-[\w.]+)*-\d+(?:/\d+)?")
+"""Values, partitions, clients, groups, calls."""
 _BACKGROUND: Final = ("fault", "log")
 
 
