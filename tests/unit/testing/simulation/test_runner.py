@@ -2,6 +2,10 @@
 
 import dataclasses
 import json
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ from hutong.testing.simulation import simulation
 from hutong.testing.simulation.plan.drawing import draw_plan
 from hutong.testing.simulation.plan.faults import PlannedFault, kinds_of
 from hutong.testing.simulation.plan.plan import SimulationPlan
+from hutong.testing.simulation.runner import seeds
 from hutong.testing.simulation.runner.minimise import Minimiser, kind_of
 from hutong.testing.simulation.runner.plan_files import FILE_BYTES_MAX, encoded_plan, read_plan, write_plan
 from hutong.testing.simulation.runner.seeds import SeedOptions, run_seeds, simulated
@@ -25,6 +30,23 @@ def test_seeds_come_in_their_order_and_alike_from_any_number_of_processes() -> N
     alone = list(run_seeds(range(3, 6), OPTIONS, 1))
     assert [result.seed for result in alone] == list(range(3, 6))
     assert list(run_seeds(range(3, 6), OPTIONS, 2)) == alone
+
+
+def wait_for_ever() -> None:
+    seeds._end_with_parent()
+    threading.Event().wait()
+
+
+def test_a_worker_ends_with_the_process_that_started_it() -> None:
+    program = (
+        "import multiprocessing, os, signal; from tests.unit.testing.simulation.test_runner import wait_for_ever\n"
+        "if __name__ == '__main__':\n"
+        "    multiprocessing.get_context('spawn').Process(target=wait_for_ever).start()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    # The worker has the same standard output, which ends only when it does.
+    killed = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=False)
+    assert killed.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -6,11 +6,13 @@ of a failure is made by running its seed once more.
 """
 
 import logging
+import os
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import Final, NamedTuple
 
 from hutong.testing.simulation.plan.drawing import draw_plan
@@ -46,7 +48,7 @@ def run_seeds(seeds: Sequence[int], options: SeedOptions, jobs: int) -> Iterator
             yield _run_seed(seed, options)
         return
     # Fresh processes: a fork would take over locks of this one's threads.
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent)
     waiting: deque[Future[SeedResult]] = deque()
     try:
         for seed in seeds:
@@ -69,6 +71,18 @@ def simulated(plan: SimulationPlan, *, keeps_trace: bool = False) -> SimulationO
 def _run_seed(seed: int, options: SeedOptions) -> SeedResult:
     outcome = simulated(options.plan(seed))
     return SeedResult(seed, outcome.errors, outcome.trace_hash, outcome.virtual_us)
+
+
+def _end_with_parent() -> None:
+    """Let this worker process end when the one that started it is gone, as after SIGKILL."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="hutong-simulate-parent", daemon=True).start()
 
 
 class _TraceHandler(logging.Handler):
