@@ -379,7 +379,7 @@ class ConnectedClient:
         except (HutongError, TypeError, ValueError):  # a bound of the bus, an address that is its own or durable
             self._feed_session(messages.RegistrationFailed(number))
             return
-        consumer.discard_handler = self._discarded
+        consumer.discard_handler = partial(self._discarded, number)
         # Without a hook nobody changes bodies, so all clients of an address share one copy.
         consumer.shares_bodies = services.hook is None
         # `_pause` has run before this consumer existed.
@@ -438,9 +438,10 @@ class ConnectedClient:
         if isinstance(outcome, Expired):
             self._feed_session(messages.TooSlow())
 
-    def _discarded(self, message: Message) -> None:
-        # A client that missed messages must know it: its connection is closed. An unregistration loses nothing.
-        if self.session.is_paused and not self.has_ended:
+    def _discarded(self, number: int, _: Message) -> None:
+        # A client that missed messages must know it: its connection is closed. That may be one that reads again, while
+        # its buffer is emptied. After an unregistration nobody misses them.
+        if number in self._consumers and not self.has_ended:
             self._feed_session(messages.TooSlow())
 
 

@@ -280,6 +280,39 @@ async def test_one_whose_buffer_runs_over_is_closed(rig: Callable[..., Rig], bus
     client.ended()
 
 
+async def test_one_whose_buffer_runs_over_while_it_is_emptied_is_closed(rig: Callable[..., Rig], bus: EventBus) -> None:
+    client, wire = rig(limits=BridgeLimits(buffered_messages_max=3)).connect()
+    client.receive(frame(type="register", address="news"))
+    client.sending_changed(True)
+    for number in range(3):
+        bus.publish("news", number)
+    await asyncio.sleep(0)
+    # It reads again, and more comes in the same moment than the buffer has room for.
+    client.sending_changed(False)
+    for number in range(3, 7):
+        bus.publish("news", number)
+    said = [await wire.said()]
+    while "body" in said[-1]:
+        said.append(await wire.said())
+    assert [each["body"] for each in said[:-1]] == [*range(len(said) - 1)], "none is skipped"
+    assert said[-1]["message"] == Code.SLOW_CLIENT
+    assert wire.is_closed
+    client.ended()
+
+
+async def test_an_unregistration_discards_and_closes_nothing(rig: Callable[..., Rig], bus: EventBus) -> None:
+    client, wire = rig().connect()
+    client.receive(frame(type="register", address="news"))
+    client.sending_changed(True)
+    bus.publish("news", 1)
+    await asyncio.sleep(0)
+    client.receive(frame(type="unregister", address="news"))
+    await asyncio.sleep(0)
+    assert wire.frames.empty()
+    assert not wire.is_closed
+    client.ended()
+
+
 async def test_one_that_asks_without_reading_is_closed(rig: Callable[..., Rig], bus: EventBus) -> None:
     bus.consumer("large", lambda message: message.reply("x" * 1_000))
     client, wire = rig(limits=BridgeLimits(unsent_bytes_max=2_500)).connect()
