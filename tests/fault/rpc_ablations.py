@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import pytest
 
+from hutong.bus.bridge.driver import ConnectedClient
 from hutong.bus.bus import EventBus
 from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.options import DEFAULT, DeliveryOptions
@@ -91,6 +92,10 @@ def hands_over_the_newest_message_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Consumer, "resume", resume_from_the_end)
 
 
+def skips_messages_that_a_client_has_no_room_for(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ConnectedClient, "_discarded", lambda *_: None)
+
+
 def sends_to_all_listeners(patch: pytest.MonkeyPatch) -> None:
     def send(bus: EventBus, address: str, body: object = None, options: DeliveryOptions = DEFAULT) -> None:
         bus.publish(address, body, options)
@@ -109,5 +114,6 @@ SAFEGUARDS: Final = (
     ("calls between two attempts end with their client", leaves_calls_between_two_attempts_to_themselves),
     ("calls end with their connection", leaves_calls_of_an_ended_connection_to_themselves),
     ("messages that wait are handed over oldest first", hands_over_the_newest_message_first),
+    ("a client that missed messages is closed", skips_messages_that_a_client_has_no_room_for),
     ("a message that is sent has one receiver", sends_to_all_listeners),
 )

@@ -25,11 +25,11 @@ def received(
 
 def test_a_sound_history() -> None:
     assert not errors_of(
-        *[sent(number) for number in range(1, 5)],
+        *[sent(number, is_publication=number != 2) for number in range(1, 5)],
         sent(5, address="jobs", is_publication=False),
         sent(1, session=2),
         received(1),
-        received(3),  # the second was lost: the receiver did not read
+        received(3),  # the second was for one listener, and another got it
         received(5, address="jobs"),
         received(4),  # another address: no order with it
         received(1, client="c"),
@@ -41,6 +41,13 @@ def test_a_sound_history() -> None:
 def test_messages_arrive_in_another_order() -> None:
     (error,) = errors_of(sent(1), sent(2), received(2), received(1))
     assert error == "b received a 1/1 at news after 2"
+
+
+def test_a_publication_is_skipped() -> None:
+    (error,) = errors_of(sent(1), sent(2), sent(3), received(1), received(3))
+    assert error == "b received a 1/3 at news, and a 1/2 was skipped"
+    assert not errors_of(sent(1), sent(2), sent(3), received(2), received(3)), "it listens since the second"
+    assert not errors_of(sent(1), sent(2), sent(3), received(1), received(3, session=2)), "its connection has ended"
 
 
 def test_a_message_arrives_twice() -> None:

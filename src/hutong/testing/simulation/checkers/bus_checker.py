@@ -1,9 +1,12 @@
-"""The promises of the event bus: the messages of one sender to one address arrive in their order, none of them twice.
+"""The promises of the event bus: messages of a sender to an address arrive in order, none twice, and none is skipped.
 
 Strategy: linear in the history. A connection of a sender numbers its messages, and within a connection of a receiver
-the numbers from one address rise. Messages may be lost with either connection, or where a receiver reads too slowly.
+the numbers from one address rise. Between two that arrived there is no publication that did not: where a client reads
+too slowly, its connection ends.
 """
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 
 from hutong.testing.simulation.call_history import BusMessageReceived, BusMessageSent
@@ -20,7 +23,7 @@ def check_bus(history: SimulationHistory) -> list[str]:
     for each in history.happenings:
         match each:
             case BusMessageSent():
-                check.sent[(each.client, each.session, each.number)] = each
+                check.begun(each)
             case BusMessageReceived():
                 errors += check.received(each)
     return errors
@@ -28,22 +31,40 @@ def check_bus(history: SimulationHistory) -> list[str]:
 
 class _BusCheck:
     def __init__(self) -> None:
-        self.sent: dict[_Message, BusMessageSent] = {}
+        self._sent: dict[_Message, BusMessageSent] = {}
+        self._published: dict[tuple[str, int, str], list[int]] = defaultdict(list)  # by sender, session, address
         self._taken: dict[_Message, str] = {}  # the receivers of messages that are for one
         self._last: dict[tuple[str, int, str, int, str], int] = {}
+
+    def begun(self, sent: BusMessageSent) -> None:
+        self._sent[(sent.client, sent.session, sent.number)] = sent
+        if sent.is_publication:
+            self._published[(sent.client, sent.session, sent.address)].append(sent.number)
 
     def received(self, got: BusMessageReceived) -> Iterator[str]:
         message = (got.sender, got.sender_session, got.number)
         name = f"{got.sender} {got.sender_session}/{got.number}"
-        sent = self.sent.get(message)
+        sent = self._sent.get(message)
         if sent is None or sent.address != got.address:
             yield f"{got.client} received {name} at {got.address}, where nobody had sent it"
             return
         # By connections on both sides: a new one of the receiver is a new listener.
         key = (got.client, got.session, got.sender, got.sender_session, got.address)
-        if got.number <= self._last.get(key, 0):
-            yield f"{got.client} received {name} at {got.address} after {self._last[key]}"
+        last = self._last.get(key)
+        if last is not None:
+            yield from self._in_order(got, name, last)
         self._last[key] = got.number
         # A publication is for everybody.
         if not sent.is_publication and self._taken.setdefault(message, got.client) != got.client:
             yield f"{got.client} received {name} at {got.address}, and so did {self._taken[message]}"
+
+    def _in_order(self, got: BusMessageReceived, name: str, last: int) -> Iterator[str]:
+        if got.number <= last:
+            yield f"{got.client} received {name} at {got.address} after {last}"
+            return
+        published = self._published[(got.sender, got.sender_session, got.address)]
+        following = bisect_right(published, last)
+        # Messages for one listener may have gone to another.
+        if following < len(published) and published[following] < got.number:
+            skipped = f"{got.sender} {got.sender_session}/{published[following]}"
+            yield f"{got.client} received {name} at {got.address}, and {skipped} was skipped"
