@@ -6,7 +6,6 @@ Decides nothing.
 import socket
 from typing import TYPE_CHECKING
 
-from hutong.reactor.accept.acceptor import OpenSocket
 from hutong.server.bus.bridge_settings import BridgeHooks
 from hutong.server.bus.bridges import BridgeVerticle, TcpBridgeVerticle
 from hutong.server.bus.sockjs_bridge import SockJSBridgeVerticle
@@ -15,6 +14,7 @@ from hutong.server.configuration.settings import Address, Settings
 from hutong.server.listeners.exposure import check_bridges
 
 if TYPE_CHECKING:
+    from hutong.reactor.accept.acceptor import OpenSocket
     from hutong.server.monitoring.monitor_part import MonitorPart
 
 
@@ -26,7 +26,7 @@ class BridgePart(NodePart):
         settings: Settings,
         hooks: BridgeHooks | None = None,
         monitor: "MonitorPart | None" = None,
-        open_socket: OpenSocket = socket.socket,
+        open_socket: "OpenSocket" = socket.socket,
     ) -> None:
         self._settings = settings
         self._hooks = hooks

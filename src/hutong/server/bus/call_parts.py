@@ -10,13 +10,13 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from hutong.foundation.errors import UsageError
-from hutong.reactor.accept.acceptor import OpenSocket
 from hutong.reactor.accept.exposure import ALL, check_exposure
 from hutong.server.composition import ComposedNode, NodePart
 
 if TYPE_CHECKING:
     import ssl
 
+    from hutong.reactor.accept.acceptor import OpenSocket
     from hutong.rpc.grpc.opening import GrpcTls
     from hutong.rpc.remote.incoming import CallLimits
     from hutong.rpc.remote.listener import RpcListener
@@ -33,7 +33,7 @@ class RpcPart(NodePart):
         tls: "ssl.SSLContext | None",
         limits: "CallLimits | None",
         allow_plain: Collection[str],
-        open_socket: OpenSocket = socket.socket,
+        open_socket: "OpenSocket" = socket.socket,
     ) -> None:
         self._listen = listen
         self._tls = tls
