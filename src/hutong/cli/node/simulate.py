@@ -66,6 +66,8 @@ def simulate(
     if nodes != 1:
         raise UsageError("A simulation has one node so far: --nodes 1.")
     options = SeedOptions(_checked_minutes(minutes), _kinds(faults))
+    if plan is not None and seed is not None:
+        raise UsageError("--plan and --seed name one simulation each: leave one of them out.")
     if plan is not None:
         return _replay(read_plan(plan), lines if trace else 0, f"hutong simulate --plan {plan}")
     if trace:

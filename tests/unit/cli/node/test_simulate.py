@@ -76,6 +76,7 @@ def test_all_failures_are_listed_with_keep_going(
         (["--faults", "rain"], "there is no fault rain; there are node (kill,"),
         (["--trace"], "name it with --seed or --plan"),
         (["--plan", "/no/such/plan"], "Cannot read the plan"),
+        (["--plan", "/no/such/plan", "--seed", "1"], "leave one of them out"),
     ],
 )
 def test_a_mistake_is_one_sentence(options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,6 +24,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 IN_FLIGHT_MAX: Final = 5
 _TIMEOUT_MS: Final = 3_000
+_UNIFORM_BYTES: Final = 300
 _LOST_STATE: Final = frozenset(
     {
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -73,14 +74,17 @@ class SimProducer(KafkaClient):
 
     def _add_batches(self) -> None:
         for _ in range(self.random.choice((1, 1, 1, IN_FLIGHT_MAX))):
-            count = self.random.choice((1, 1, 1, 1, 10))
+            # Batches of one size: what a crash left behind the end fits exactly behind what is written next.
+            is_uniform = self._plan.is_uniform
+            count = 1 if is_uniform else self.random.choice((1, 1, 1, 1, 10))
             values = []
             for _ in range(count):
                 self._values_total += 1
-                values.append(b"%s/%d" % (self.name.encode(), self._values_total))
+                number = b"%06d" if is_uniform else b"%d"
+                values.append(b"%s/%s" % (self.name.encode(), number % self._values_total))
                 self.sends(values[-1])
             # Sizes of a small record, a usual one, and one that fills a segment soon.
-            padding = bytes(self.random.choice((0, 0, 100, 5_000)))
+            padding = bytes(_UNIFORM_BYTES if is_uniform else self.random.choice((0, 0, 100, 5_000)))
             payload = build_batch(
                 [self.record_of(value, padding) for value in values],
                 compression=self._plan.codec,

@@ -59,6 +59,7 @@ class PlannedProducer(PlannedPartitionClient):
     kind: ClassVar[str] = "producer"
     acks: int
     codec: Compression = Compression.NONE
+    is_uniform: bool = False  # all its batches have one size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

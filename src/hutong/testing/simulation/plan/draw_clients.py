@@ -73,6 +73,15 @@ def with_codecs(random: Random, clients: Sequence[PlannedClient]) -> list[Planne
     ]
 
 
+def with_sizes(random: Random, clients: Sequence[PlannedClient]) -> list[PlannedClient]:
+    """Let all producers of some plans send batches of one size."""
+    is_uniform = random.random() < 0.3
+    return [
+        dataclasses.replace(client, is_uniform=is_uniform) if isinstance(client, PlannedProducer) else client
+        for client in clients
+    ]
+
+
 def members(random: Random, topic: PlannedTopic) -> list[PlannedClient]:
     """Members of consumer groups."""
     drawn: list[PlannedClient] = []

@@ -50,6 +50,7 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
     if instances := draw_callers.service_instances(of_calls):
         settings += draw_callers.bridge_settings(of_bus)
         clients += [*draw_callers.callers(of_calls), *draw_callers.bus_members(of_bus)]
+    clients = draw_clients.with_sizes(stream("/sizes"), clients)
     return SimulationPlan(
         seed,
         lasts_us,
@@ -154,8 +155,9 @@ def _targets(random: Random) -> list[PlannedTopic]:
 
 
 def _faults(random: Random, lasts_us: int, kinds: tuple[str, ...]) -> list[PlannedFault]:
-    # Of fifteen kinds six on average.
-    chosen = [kind for kind in kinds if random.random() < 0.4]
+    # Of fifteen kinds one or two, or six, on average: some damage takes the same fault again and again.
+    share = random.choice((0.1, 0.4))
+    chosen = [kind for kind in kinds if random.random() < share]
     if not chosen:
         return []
     faults = []
