@@ -19,6 +19,7 @@ from hutong.bus.bus import EventBus
 from hutong.bus.waiting.promise import Promise
 from hutong.foundation.errors import Expired
 from hutong.rpc.descriptions.description import closes, service
+from hutong.rpc.errors import OUTCOME_UNKNOWN_CODE, ServiceError
 from hutong.rpc.serving.stepping import awaited_in
 
 T = TypeVar("T")
@@ -83,6 +84,7 @@ class StreamSource:
         self._puller: Promise[None] | None = None  # the pulling coroutine, while nothing is wanted
         self._task: asyncio.Task[Any] | None = None
         self._is_closed = False
+        self._is_cut = False  # closed before its reader had all of it
         self.done_handler: Callable[[], object] | None = None  # called when the reader has had all
 
     async def next(self, max: int = 1, wait_ms: int = 10_000) -> Batch[Any]:
@@ -95,6 +97,9 @@ class StreamSource:
             self._pull()
         if not self._items and not self._is_done:
             await self._wait(min(wait_ms, WAIT_MS_MAX))
+        # Else the reader would take it for the end: the service was unbound, or its node stops.
+        if self._is_cut:
+            raise ServiceError("the stream was closed before its end", code=OUTCOME_UNKNOWN_CODE)
         taken = [self._items.popleft() for _ in range(min(count, len(self._items)))]
         # Items that came before the exception are delivered first.
         if not taken and self._error is not None:
@@ -116,6 +121,7 @@ class StreamSource:
         """End the stream: the iterator is closed at its present item."""
         if self._is_closed:
             return
+        self._is_cut = bool(self._items) or not self._is_done
         self._is_closed = self._is_done = True
         self._items.clear()
         _resume(self, "_reader")

@@ -8,7 +8,17 @@ import pytest
 from tests.unit.rpc.scenes import Shop, Store, until
 
 from hutong.bus import EventBus
-from hutong.rpc import CallFailed, DispatchFailed, NoService, Rpc, ServiceError, current_call, service, with_options
+from hutong.rpc import (
+    CallFailed,
+    DispatchFailed,
+    NoService,
+    OutcomeUnknown,
+    Rpc,
+    ServiceError,
+    current_call,
+    service,
+    with_options,
+)
 from hutong.rpc.calling.stream_reader import BATCH_DEFAULT
 from hutong.runtime.contexts.contexts import ContextKind
 from hutong.runtime.runtime import Runtime
@@ -176,8 +186,23 @@ async def test_streams_end_with_their_binding(rpc: Rpc, bus: EventBus) -> None:
     stream = rpc.proxy(Source).quiet()
     assert await anext(stream) == "first"
     await binding.unbind()
-    with pytest.raises((CallFailed, StopAsyncIteration)):
+    with pytest.raises(CallFailed):  # its request for more is discarded
         await anext(stream)
+    assert numbers.ended == ["quiet"]
+    await until(lambda: not parked(rpc, bus))
+
+
+async def test_a_stream_that_is_closed_before_its_end_fails(rpc: Rpc, bus: EventBus) -> None:
+    numbers = Numbers()
+    binding = await rpc.bind(Source, numbers)
+    stream = rpc.proxy(Source).quiet()
+    assert await anext(stream) == "first"
+    more = asyncio.ensure_future(anext(stream))
+    for _ in range(20):  # until its request for more waits at the service
+        await asyncio.sleep(0)
+    await binding.unbind()
+    with pytest.raises(OutcomeUnknown, match="the stream was closed before its end"):
+        await more
     assert numbers.ended == ["quiet"]
     await until(lambda: not parked(rpc, bus))
 
