@@ -15,10 +15,12 @@ from hutong.foundation.waiting.table import ParkedWait
 from hutong.remoting.channels.channel import Channel
 from hutong.rpc.call import Outcome
 from hutong.rpc.calling.caller import Caller
+from hutong.rpc.calling.stream_reader import _Asking
 from hutong.rpc.calling.transport import Transport
 from hutong.rpc.delivery.caller.retry import Reliability, ReliableTransport, _Attempts
 from hutong.rpc.errors import CallTimeout
 from hutong.rpc.options import CallOptions, Delivery
+from hutong.rpc.over_bus.temporary import Temporary
 from hutong.rpc.remote.dialled import _CONNECTED, DialledTransport, _Held
 from hutong.rpc.remote.outgoing import AwaitedAnswer
 
@@ -82,6 +84,28 @@ def leaves_calls_of_an_ended_connection_to_themselves(patch: pytest.MonkeyPatch)
     patch.setattr(Channel, "ended", lambda _: None)
 
 
+def leaves_streams_of_ended_connections_open(patch: pytest.MonkeyPatch) -> None:
+    def park(temporary: Temporary) -> None:
+        around = temporary._surroundings
+        due_ms = around.clock.monotonic_ms() + (around.idle_ms or 0)
+        temporary._ticket = around.waits.park(temporary, temporary._woken, deadline_ms=due_ms)
+
+    patch.setattr(Temporary, "_park", park)
+
+
+def reads_on_after_a_lost_answer(patch: pytest.MonkeyPatch) -> None:
+    answer = _Asking.answer
+
+    async def answered(asking: _Asking) -> Outcome:
+        while True:
+            try:
+                return await answer(asking)
+            except CallTimeout:
+                asking.ask()
+
+    patch.setattr(_Asking, "answer", answered)
+
+
 def hands_over_the_newest_message_first(patch: pytest.MonkeyPatch) -> None:
     resume = Consumer.resume
 
@@ -113,6 +137,8 @@ SAFEGUARDS: Final = (
     ("the wait for a connection is part of a call's time", waits_for_a_connection_without_end),
     ("calls between two attempts end with their client", leaves_calls_between_two_attempts_to_themselves),
     ("calls end with their connection", leaves_calls_of_an_ended_connection_to_themselves),
+    ("streams end with their connection", leaves_streams_of_ended_connections_open),
+    ("a stream fails with a lost answer", reads_on_after_a_lost_answer),
     ("messages that wait are handed over oldest first", hands_over_the_newest_message_first),
     ("a client that missed messages is closed", skips_messages_that_a_client_has_no_room_for),
     ("a message that is sent has one receiver", sends_to_all_listeners),

@@ -34,7 +34,7 @@ class BindingTemporaries:
         self._surroundings = surroundings
         self._caller = caller
         self._has_debug_info = has_debug_info
-        self._open: set[Temporary] = set()
+        self._open: dict[Temporary, None] = {}  # oldest first
 
     def publish(
         self, call: IncomingCall, method: MethodDescription, value: Any, variables: Variables, context: Context
@@ -91,7 +91,7 @@ class BindingTemporaries:
         # Callers on the bus have no connection: what they open is for all who know the address.
         owner = ON_BUS if call.owner is None else call.owner
         temporary = Temporary(
-            self._surroundings, dispatcher, lambda: owner, self._open.discard, close if callable(close) else None
+            self._surroundings, dispatcher, lambda: owner, self._forget, close if callable(close) else None
         )
         if isinstance(value, StreamSource):
             value.done_handler = temporary.close
@@ -99,9 +99,13 @@ class BindingTemporaries:
             # Its address is sent once. A stream has `cancel`.
             temporary.references = 1
             dispatcher.served[RELEASE] = releasing(lambda released: temporary.returned(released.count))
+        # First: it may be closed, and forgotten, before `open` returns.
+        self._open[temporary] = None
         temporary.open(TEMPORARIES_MAX if owner is ON_BUS else call.references_max)
-        self._open.add(temporary)
         return temporary
+
+    def _forget(self, temporary: Temporary) -> None:
+        self._open.pop(temporary, None)
 
 
 def dispatcher_of(

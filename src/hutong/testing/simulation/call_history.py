@@ -85,6 +85,48 @@ class CallerClosed:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamOpened:
+    """The service begins to make the items of a stream. The number has its process."""
+
+    at_us: int
+    client: str
+    name: str
+    number: str
+
+    def __str__(self) -> str:
+        return f"opens the stream {self.name} as {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamClosed:
+    """The service makes no more items: it has made all, or nobody wants more."""
+
+    at_us: int
+    client: str
+    name: str
+    number: str
+
+    def __str__(self) -> str:
+        return f"closes the stream {self.name}, {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRead:
+    """A caller has read a stream of `expected` items to its end, or up to an error. Items are numbers from 0 on."""
+
+    at_us: int
+    client: str
+    name: str
+    items: tuple[int, ...]
+    expected: int
+    error: str  # empty where the stream ended as streams do
+
+    def __str__(self) -> str:
+        how = f", then {self.error}" if self.error else ""
+        return f"reads {len(self.items)} of {self.expected} items of the stream {self.name}{how}"
+
+
+@dataclass(frozen=True, slots=True)
 class BusMessageSent:
     """A client of a bridge sends a message. `number` counts those of its connection, which `session` numbers."""
 
@@ -122,6 +164,9 @@ CallHappening = (
     | CallUnanswered
     | CallAbandoned
     | CallerClosed
+    | StreamOpened
+    | StreamClosed
+    | StreamRead
     | BusMessageSent
     | BusMessageReceived
 )

@@ -125,8 +125,9 @@ class FaultInjector:
         """Both ends of some connections get a reset, as from a firewall."""
         for end in [*self._network.connections]:
             if random.random() < 0.5 and not end.is_gone:
-                end.reset()
-                end.lose(ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"))
+                # Each by itself: an end that has lost its connection sends the other nothing, not even a reset.
+                for each in (end, end.peer):
+                    each.lose(ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"))
 
     # -- disks
 

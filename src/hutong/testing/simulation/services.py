@@ -5,7 +5,7 @@ carries out, before, after or between waits that the caller chose, so that a kil
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -21,13 +21,14 @@ from hutong.server.bus.call_parts import RpcPart
 from hutong.server.composition import ComposedNode, NodePart
 from hutong.server.configuration.settings import Settings
 from hutong.server.monitoring.monitor_part import MonitorPart
-from hutong.testing.simulation.call_history import CallCarriedOut
+from hutong.testing.simulation.call_history import CallCarriedOut, StreamClosed, StreamOpened
 from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimProcess
 
 RPC_PORT: Final = 9093
 BRIDGE_PORT: Final = 7000
 DESK: Final = "desk"
+_TOGETHER: Final = 10  # items of a stream
 
 
 class DeskOrder(Struct):
@@ -59,6 +60,7 @@ class Desk(Protocol):
     """Carries out orders."""
 
     async def carry_out(self, order: DeskOrder) -> DeskReceipt: ...
+    def count(self, name: str, items: int, pause_ms: int) -> AsyncIterator[int]: ...
 
 
 class SimDesk:
@@ -82,6 +84,23 @@ class SimDesk:
         if order.is_refused:
             raise DeskRefusal(f"{order.name} {number}")
         return DeskReceipt(order.name, number, order.padding)
+
+    async def count(self, name: str, items: int, pause_ms: int) -> AsyncIterator[int]:
+        """The numbers from 0 on."""
+        process, history = self._process, self._history
+        self._executions += 1
+        number = f"{process.name}.{self._executions}"
+        history.add(StreamOpened(process.world.now_us, DESK, name, number))
+        try:
+            for item in range(items):
+                # At times, so that some items are there at once and others come one by one.
+                if pause_ms and not item % _TOGETHER:
+                    await asyncio.sleep(pause_ms / 1_000)
+                yield item
+        finally:
+            # What is left of a dead process is collected at some other moment in each run.
+            if process.is_alive:
+                history.add(StreamClosed(process.world.now_us, DESK, name, number))
 
 
 class _DeskVerticle(Verticle):

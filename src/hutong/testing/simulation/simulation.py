@@ -21,6 +21,7 @@ from hutong.testing.simulation.checkers.group_checker import check_groups
 from hutong.testing.simulation.checkers.log_checker import check_log
 from hutong.testing.simulation.checkers.processing_checker import check_processing
 from hutong.testing.simulation.checkers.share_checker import check_share_groups
+from hutong.testing.simulation.checkers.stream_checker import check_streams
 from hutong.testing.simulation.checkers.topic_checker import check_topics
 from hutong.testing.simulation.checkers.transaction_checker import check_transactions
 from hutong.testing.simulation.clients.admin import SimAdmin
@@ -74,6 +75,7 @@ CHECKS: Final = (
     check_transactions,
     check_processing,
     check_calls,
+    check_streams,
     check_bus,
 )
 _CREATED: Final = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)

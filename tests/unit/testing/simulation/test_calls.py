@@ -17,7 +17,15 @@ from hutong.testing.simulation.plan.plan import SimulationPlan
 from hutong.testing.simulation.simulation import Simulation
 
 MINUTES = 0.3
-SEEN = ("CallCarriedOut", "CallAnswered", "CallUnanswered", "CallAbandoned", "BusMessageSent", "BusMessageReceived")
+SEEN = (
+    "CallCarriedOut",
+    "CallAnswered",
+    "CallUnanswered",
+    "CallAbandoned",
+    "BusMessageSent",
+    "BusMessageReceived",
+    "StreamRead",
+)
 
 
 def plans(kinds: str = "all") -> Iterator[SimulationPlan]:

@@ -1,11 +1,15 @@
 """Connections: in order, with back-pressure, and what each end learns when something breaks."""
 
 import errno
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.unit.testing.simulation.scene import Scene
 
+from hutong.testing.simulation.faults import FaultInjector
 from hutong.testing.simulation.network.connections import WINDOW_BYTES
+from hutong.testing.simulation.plan.faults import PlannedFault
 
 
 def test_bytes_arrive_whole_and_in_order_in_both_directions() -> None:
@@ -65,6 +69,17 @@ def test_an_abort_is_a_reset_for_the_other_end() -> None:
     scene.pass_seconds(1)
     assert ours.lost == [None]
     assert isinstance(theirs.lost[0], ConnectionResetError)
+
+
+def test_a_reset_as_from_a_firewall_is_one_for_both_ends() -> None:
+    scene = Scene()
+    ours, theirs = scene.pair()
+    chance: Any = SimpleNamespace(random=lambda: 0.0)
+    faults = FaultInjector(scene.world, scene.network, [], [])
+    faults._reset(PlannedFault(0, "reset", 1, 1), chance, None)  # type: ignore[arg-type]  # no node has a part in it
+    scene.pass_seconds(1)
+    assert [type(error) for error in (*ours.lost, *theirs.lost)] == [ConnectionResetError] * 2
+    assert scene.network.connections == []
 
 
 def test_a_killed_process_resets_its_connections() -> None:

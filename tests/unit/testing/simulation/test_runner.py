@@ -96,6 +96,7 @@ CALLER = {
     "padding_characters": 0,
     "first_pause_ms": 1,
     "first_patience_ms": 1,
+    "stream_items": 0,
 }
 BUS_MEMBER = {
     "kind": "bus member",

@@ -6,6 +6,7 @@ answer too many is seen. At the end a call of each guarantee must succeed.
 """
 
 import asyncio
+from contextlib import aclosing
 from typing import Any, Final
 
 from hutong.foundation.errors import HutongError
@@ -16,13 +17,22 @@ from hutong.rpc.errors import CallFailed
 from hutong.rpc.options import Delivery
 from hutong.rpc.remote.client import Client
 from hutong.rpc.tracing import Dispatch
-from hutong.testing.simulation.call_history import CallAbandoned, CallAnswered, CallBegun, CallerClosed, CallUnanswered
+from hutong.testing.simulation.call_history import (
+    CallAbandoned,
+    CallAnswered,
+    CallBegun,
+    CallerClosed,
+    CallUnanswered,
+    StreamRead,
+)
 from hutong.testing.simulation.clients.client import ClientContext
 from hutong.testing.simulation.hosts.host import SimProcess
 from hutong.testing.simulation.plan.clients import PlannedCaller
 from hutong.testing.simulation.services import RPC_PORT, Desk, DeskOrder, DeskReceipt, DeskRefusal
 
 LAST_TIMEOUT_MS: Final = 2_000
+LEFT: Final = "left"
+"""In the place of an error: the reader of a stream wanted no more."""
 _NOBODY: Final = "nobody"
 """An address without a service."""
 _RETRY_S: Final = 0.2
@@ -53,6 +63,8 @@ class SimCaller:
             self._begin_some(client)
             await asyncio.sleep(self._plan.pause_ms / 1_000 * 2 * random.random())
             # Its answer may be on its way, or not even the connection be open.
+            if self._plan.stream_items and random.random() < 0.1:
+                self._under_way.append(self._process.loop.create_task(self._read_stream(client)))
             if self._under_way and random.random() < 0.1:
                 random.choice(self._under_way).cancel()
             # Seldom: most faults shall meet a client that stays.
@@ -129,6 +141,25 @@ class SimCaller:
             return False
         return True
 
+    async def _read_stream(self, client: Client) -> None:
+        random, plan = self._random, self._plan
+        self._calls_total += 1
+        name, expected, items = f"{self.context.name}/{self._calls_total}", plan.stream_items, list[int]()
+        # Some readers leave in the middle.
+        wanted, error = random.choice((expected, expected, expected // 2)), ""
+        stream: Any = client.proxy(Desk, timeout=plan.timeout_ms / 1_000).count(name, expected, plan.work_ms // 10)
+        try:
+            async with aclosing(stream):
+                async for item in stream:
+                    items.append(item)
+                    if len(items) == wanted < expected:
+                        error = LEFT
+                        break
+        except CallFailed as failure:
+            error = type(failure).__name__
+        read = StreamRead(self._process.world.now_us, self.context.name, name, tuple(items), expected, error)
+        self.context.history.add(read)
+
 
 class _Observer:
     """Notes what a client says of its calls (a `CallTracer`)."""
@@ -149,8 +180,11 @@ class _ObservedTransport:
         self._context = context
 
     def begin_call(self, call: OutgoingCall, timeout_ms: int, done: Ended) -> Abandon:
-        context, order = self._context, call.arguments.order  # type: ignore[union-attr]
+        context, order = self._context, getattr(call.arguments, "order", None)
         history, world = context.history, context.host.world
+        # Of a stream its reader notes everything.
+        if not isinstance(order, DeskOrder):
+            return self._transport.begin_call(call, timeout_ms, done)
 
         # Noted here and not where the call is awaited: a second end would be seen by nobody there.
         def ended(outcome: Outcome | HutongError) -> None:

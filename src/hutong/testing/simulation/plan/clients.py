@@ -152,6 +152,7 @@ class PlannedCaller(PlannedClient):
     padding_characters: int
     first_pause_ms: int
     first_patience_ms: int
+    stream_items: int  # of each stream that it reads; 0: it reads none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

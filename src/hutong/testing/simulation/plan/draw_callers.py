@@ -30,6 +30,8 @@ def callers(random: Random) -> list[PlannedClient]:
             padding_characters=random.choice((0, 2_000, 100_000)),
             first_pause_ms=random.choice((5, 50)),
             first_patience_ms=random.choice((50, 1_000)),
+            # Less than a reader asks for at once, and many times as much.
+            stream_items=random.choice((0, 0, 20, 1_000)),
         )
         for number in range(random.randint(1, _CALLERS_MAX))
     ]

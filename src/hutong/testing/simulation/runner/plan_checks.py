@@ -32,6 +32,7 @@ DRIFT_PPM_MAX: Final = 100_000
 TOGETHER_MAX: Final = 1_000  # calls, or messages
 PAUSE_MS_MAX: Final = Pace().pause_ms_max
 PADDING_CHARACTERS_MAX: Final = 1 << 20
+STREAM_ITEMS_MAX: Final = 1_000_000
 _BOUNDS_OF_CALLERS: Final = {
     "calls_together": (1, TOGETHER_MAX),
     "messages_together": (1, TOGETHER_MAX),
@@ -40,6 +41,7 @@ _BOUNDS_OF_CALLERS: Final = {
     "work_ms": (0, TIME_US_MAX // 1_000),
     "not_reading_ms": (0, TIME_US_MAX // 1_000),
     "padding_characters": (0, PADDING_CHARACTERS_MAX),
+    "stream_items": (0, STREAM_ITEMS_MAX),
     "first_pause_ms": (1, PAUSE_MS_MAX),
     "first_patience_ms": (1, PAUSE_MS_MAX),
 }
