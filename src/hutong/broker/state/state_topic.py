@@ -210,7 +210,9 @@ class StateTopic:
         append.then(error)
         if self._snapshot is not None and self._snapshot.awaited is append:
             self._end_snapshot(self._snapshot)
-        if self._snapshot is None and self._garbage_bytes > self._garbage_allowed_bytes:
+        # Not after a failure: what failed may become durable later, so the log refuses to be trimmed behind it. After a
+        # success all that came before is durable.
+        if error is None and self._snapshot is None and self._garbage_bytes > self._garbage_allowed_bytes:
             self._begin_snapshot()
 
     @property

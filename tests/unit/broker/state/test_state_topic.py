@@ -21,6 +21,8 @@ class FakeStorage:
     def __init__(self) -> None:
         self.batches: list[tuple[int, bytes]] = []  # (base offset, batch), flushed
         self.on_their_way: list[tuple[int, bytes, Then]] = []
+        self.lates: dict[int, Callable[[], None]] = {}  # by base offset
+        self.failed: list[tuple[int, bytes]] = []  # written again once there is space
         self.start_offset = 0
         self.end_offset = 0
         self.durable_start_offset = 0
@@ -31,6 +33,8 @@ class FakeStorage:
             then(DiskFull("no space"))
             return
         self.on_their_way.append((self.end_offset, batch, then))
+        if late is not None:
+            self.lates[self.end_offset] = late
         self.end_offset += parse_batch_header(batch).record_count
 
     def flush_one(self) -> None:
@@ -38,6 +42,19 @@ class FakeStorage:
         self.batches.append((offset, batch))
         self.durable_start_offset = self.start_offset
         then(None)
+
+    def fail_one(self) -> None:
+        """Report a full disk; the journal keeps the record."""
+        offset, batch, then = self.on_their_way.pop(0)
+        self.failed.append((offset, batch))
+        then(DiskFull("no space"))
+
+    def flush_failed(self) -> None:
+        self.batches += self.failed
+        self.durable_start_offset = self.start_offset
+        for offset, _ in self.failed:
+            self.lates[offset]()
+        self.failed.clear()
 
     def flush(self) -> None:
         while self.on_their_way:
@@ -146,6 +163,15 @@ def test_garbage_is_trimmed_once_a_snapshot_is_durable() -> None:
     topic.append(b"last", b"v", ignore)
     storage.flush()
     assert replayed(storage.crash(0)) == {b"kept": b"v", b"k": b"v" * 50, b"last": b"v"}
+
+
+def test_an_append_that_is_durable_after_it_failed_is_not_trimmed() -> None:
+    storage = FakeStorage()
+    topic = topic_on(storage, floor_bytes=10)  # the append itself is more
+    topic.append(b"k", b"v", ignore)
+    storage.fail_one()
+    storage.flush_failed()
+    assert dict(topic.live) == replayed(storage.crash(0)) == {b"k": b"v"}
 
 
 def test_a_large_snapshot_is_written_slice_by_slice() -> None:
