@@ -124,6 +124,10 @@ class ConsumerGroupCore:
             if kind is RecordKind.MEMBER:
                 self._footprints.count(member_id, self.members.get(member_id))
 
+    def count_targets(self) -> None:
+        """Count again after targets have come from somewhere else than an assignment."""
+        self._target_count = sum(map(len, self.targets.values()))
+
     def drop(self, member: ConsumerMember) -> None:
         member_id = member.member_id
         # Its partitions are free at once: a member that is gone can process no more records.

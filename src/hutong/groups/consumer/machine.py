@@ -76,7 +76,7 @@ class ConsumerGroup(ConsumerGroupCore):
             # The time that the node was down does not count: members could not send heartbeats.
             group.renew(member, now_ms)
             group._deadlines.watch_revocation(member, now_ms)
-        group._target_count = sum(map(len, group.targets.values()))
+        group.count_targets()
         group.count_footprints()
         # Everything is as stored, so nothing is to be written.
         group._touched.clear()

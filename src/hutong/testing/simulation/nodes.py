@@ -19,8 +19,9 @@ from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Address, Settings
 from hutong.testing.disks.simulated import SimDisk
 from hutong.testing.simulation.hosts.folder import SimFolder
-from hutong.testing.simulation.hosts.host import SimHost, SimProcess
+from hutong.testing.simulation.hosts.host import SimHost
 from hutong.testing.simulation.hosts.offload import make_offloads
+from hutong.testing.simulation.node_checks import check_machines, recovery_problems
 from hutong.testing.simulation.services import NodeDesk
 
 KAFKA_PORT: Final = 9092
@@ -89,6 +90,14 @@ class SimNode:
             self.is_ready = False
             process.run(self._stop)
 
+    def check(self) -> None:
+        """Note a failure where the state of a node that is up contradicts itself."""
+        if self.is_ready and self._broker is not None and self.host.process is not None:
+            try:
+                check_machines(self._broker.monitor.sources)
+            except AssertionError as error:
+                self.host.process.failed("its state contradicts itself", error)
+
     async def _main(self) -> None:
         process = self.host.process
         assert process is not None
@@ -120,14 +129,8 @@ class SimNode:
             return
         self.is_ready = True
         self.host.world.note(process.name, "is ready")
-        self._check_recovery(process)
-
-    def _check_recovery(self, process: SimProcess) -> None:
-        """A crash takes away what was not flushed. It never leaves half of a file that was replaced as a whole."""
-        sources = self._broker.monitor.sources if self._broker is not None else None
-        for group, journal in sources.journals.items() if sources is not None else ():
-            if journal.recovery.has_damaged_checkpoint:
-                process.failed(f"the checkpoint of the partition group {group} is damaged", None)
+        for problem in recovery_problems(self._broker.monitor.sources):
+            process.failed(problem, None)
 
     async def _stop(self) -> None:
         assert self._node is not None

@@ -131,6 +131,7 @@ class Simulation:
         if not self._until(self._prepare, QUIET_S_MAX):
             yield "the topics could not be created"
             return
+        self._check_nodes()
         self._let_faults_happen()
         yield from self._failed_clients()
         questions = FinalQuestions(self._plan, self._clients, self._checker)
@@ -146,6 +147,12 @@ class Simulation:
                 return
         for check in CHECKS:
             yield from check(self._history)
+
+    def _check_nodes(self) -> None:
+        """Look at the nodes' insides, now and every second until the end."""
+        for node in self._nodes:
+            node.check()
+        self.world.after(_SECOND_US, self._check_nodes)
 
     def _let_faults_happen(self) -> None:
         """The faulty time, then the quiet time in which clients finish."""

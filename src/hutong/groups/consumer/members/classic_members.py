@@ -138,6 +138,7 @@ def take_over(group: ConsumerGroupCore, record: GroupRecord, now_ms: int) -> boo
         group.renew(member, now_ms)
         for kind in (RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT):
             group.touch(kind, member.member_id)
+    group.count_targets()
     group.touch(RecordKind.TARGET_EPOCH)
     return True
 

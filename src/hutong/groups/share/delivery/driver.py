@@ -9,7 +9,7 @@ Decides nothing of records (`delivery/machine.py`). Knows nothing of sessions, r
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from hutong.foundation.clock import Clock
@@ -125,6 +125,10 @@ class Deliveries:
             _stop_burying(entry)
 
     # ---- looking
+
+    def __iter__(self) -> Iterator[SharePartition]:
+        """Every open partition, to look at."""
+        return (entry.machine for entry in self._host)
 
     def groups(self) -> Iterable[str]:
         """The groups that have progress on disk."""

@@ -181,6 +181,7 @@ def test_a_classic_group_goes_on_with_its_members_and_epoch() -> None:
     reply = only(beat(stage))
     assert (reply.error, reply.epoch) == (ErrorCode.NONE, member.generation_id + 1)
     group = upgraded(stage)
+    group.check_invariants()
     assert group.members[member.member_id].assigned.keys() == {(topic_id("orders"), 0), (topic_id("orders"), 1)}
     assert len(reply.assignment or ()) == 2, "what nobody had"
     heartbeat = HeartbeatRequest("g", member.generation_id, member.member_id, None)
