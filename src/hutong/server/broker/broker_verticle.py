@@ -252,7 +252,13 @@ class BrokerVerticle(Verticle):
         topic = Topic(name, name.encode().ljust(16, b"_")[:16], group, [STATE_LOG_ID], {}, config, is_internal=True)
         topic.partitions.append(Partition(name, 0, log, config, is_internal=True))
         topics.add_internal(topic)
-        return StateTopic(name, LogStorage(log), self._clock)
+        return StateTopic(
+            name,
+            LogStorage(log),
+            self._clock,
+            garbage_floor_bytes=self._ports.state_garbage_bytes,
+            slice_bytes=self._ports.state_slice_bytes,
+        )
 
     def call_at_traffic(self, callback: Callable[[], None]) -> None:
         """Call it once, with the next bytes that any client's connection reads."""

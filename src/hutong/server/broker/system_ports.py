@@ -1,7 +1,7 @@
 """The ports through which a broker touches its machine: disk, folder, listening sockets, threads and chance.
 
 The loop and the clock are the runtime's. A simulator replaces all of these, and nothing else of a node. It also makes
-journals smaller than settings allow, so that the end of a file is as common as a record.
+journals and state topics smaller than settings allow, so that the end of a file is as common as a record.
 """
 
 import os
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from hutong.broker.state.state_topic import GARBAGE_FLOOR_BYTES, SLICE_BYTES
 from hutong.foundation.clock import thread_processor_us
 from hutong.journal.files.disk import Disk, RealDisk
 from hutong.journal.settings import JournalSettings
@@ -53,3 +54,5 @@ class SystemPorts:
     journal_settings: Callable[[Settings, str, int], JournalSettings] = (
         translate.journal_settings
     )  # of a partition group
+    state_garbage_bytes: int = GARBAGE_FLOOR_BYTES  # in a state topic, before it is compacted
+    state_slice_bytes: int = SLICE_BYTES  # of a state topic's snapshot

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+from hutong.broker.state.state_topic import GARBAGE_FLOOR_BYTES, SLICE_BYTES
 from hutong.foundation.errors import HutongError
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.runtime import Runtime
@@ -37,8 +38,12 @@ class SimNode:
         settings: Settings,
         journal: Mapping[str, int] | None = None,
         desk: NodeDesk | None = None,
+        state_bounds: tuple[int, int] = (GARBAGE_FLOOR_BYTES, SLICE_BYTES),
     ) -> None:
-        """`journal` has bounds of all journals by their names in `JournalSettings`; `desk` is a service to offer."""
+        """`journal` has bounds of all journals by their names in `JournalSettings`; `desk` is a service to offer.
+
+        `state_bounds` are those of garbage and of a slice in state topics.
+        """
         self.host = host
         self.disk = SimDisk()
         self.is_ready = False
@@ -54,6 +59,7 @@ class SimNode:
         )
         self._journal = dict(journal or {})
         self._desk = desk
+        self._state_bounds = state_bounds
         self._node: ComposedNode | None = None
         self._broker: BrokerPart | None = None
 
@@ -110,6 +116,8 @@ class SimNode:
             processor_us=lambda: process.worked_us,
             volume_bytes=lambda _path: (VOLUME_BYTES, VOLUME_BYTES),
             journal_settings=self._journal_settings,
+            state_garbage_bytes=self._state_bounds[0],
+            state_slice_bytes=self._state_bounds[1],
         )
         runtime = Runtime(process.clock, blocked_limits=None)
         self._broker = BrokerPart(self._settings, ports=ports, is_embedded=True)

@@ -109,7 +109,14 @@ BUS_MEMBER = {
     "is_listening": True,
     "not_reading_ms": 0,
 }
-NODE = {"settings": [], "journal": [], "drift_ppm": 0, "service_instances": 1}
+NODE = {
+    "settings": [],
+    "journal": [],
+    "drift_ppm": 0,
+    "state_garbage_bytes": 0,
+    "state_slice_bytes": 1,
+    "service_instances": 1,
+}
 TELLER = {
     **CLIENT,
     "kind": "transactional producer",

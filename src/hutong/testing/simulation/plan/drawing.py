@@ -54,7 +54,7 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
     return SimulationPlan(
         seed,
         lasts_us,
-        PlannedNode(tuple(settings), journal, drift_ppm, instances),
+        PlannedNode(tuple(settings), journal, drift_ppm, *_state_bounds(stream("/state")), instances),
         (orders, *bounded, *ledgers, *targets),
         tuple(clients),
         tuple(faults),
@@ -98,6 +98,11 @@ def _journal_bounds(random: Random) -> tuple[tuple[str, int], ...]:
         "read_ahead_bytes": _KIBIBYTE * random.choice((4, 256)),
     }
     return tuple(bounds.items())
+
+
+def _state_bounds(random: Random) -> tuple[int, int]:
+    """Of garbage and of a slice: topics are compacted at almost each record, a few times, or never, as usual."""
+    return random.choice((256, 4 * _KIBIBYTE, _MEBIBYTE)), random.choice((1, 512, 256 * _KIBIBYTE))
 
 
 def _drift_ppm(random: Random) -> int:

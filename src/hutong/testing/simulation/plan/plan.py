@@ -46,6 +46,8 @@ class PlannedNode:
     settings: tuple[tuple[str, str], ...]
     journal: tuple[tuple[str, int], ...]  # bounds of journals, smaller than settings allow
     drift_ppm: int
+    state_garbage_bytes: int  # in a state topic, before it is compacted
+    state_slice_bytes: int  # of a snapshot of a state topic
     service_instances: int = 0  # of the service that callers call; 0 for a node without services
 
 

@@ -65,6 +65,8 @@ def _problems(plan: SimulationPlan) -> Iterator[str]:
             yield f"plan.{field} has more than {most} parts"
     if abs(plan.node.drift_ppm) > DRIFT_PPM_MAX:
         yield f"plan.node.drift_ppm is beyond {DRIFT_PPM_MAX}"
+    if plan.node.state_garbage_bytes < 0 or plan.node.state_slice_bytes < 1:
+        yield "plan.node has bounds of state topics that are too small"
     for name, value in plan.node.journal:
         if name not in _BOUNDS_OF_JOURNALS or value < 0:
             yield f"plan.node.journal has no bound {name} of {value}"
