@@ -126,15 +126,16 @@ def _explain(result: "SeedResult", options: "SeedOptions", command: str, save: P
         smallest = minimiser.minimise(outcome)
         remark(f"made smaller in {minimiser.runs} runs")
         outcome = simulated(smallest.plan, keeps_trace=True)
+        print("\nA smaller plan breaks a promise of the same kind:")
     if save is not None:
         write_plan(save, outcome.plan)
         command = f"hutong simulate --plan {save}"
     elif minimise:
-        remark("the smaller plan is gone unless --save FILE keeps it; the seed replays the whole plan")
+        remark("--save FILE keeps the smaller plan, so that it can be replayed")
     # Of thousands of lines those that name what the first promise names tell most of the story.
     told = concerning(outcome.errors[0].splitlines()[0], outcome.lines) if outcome.errors else outcome.lines
     _show(outcome, list(shortened(told)), LINES_OF_A_FAILURE)
-    print(f"\nReplay it: {command} --trace")
+    print(f"\nReplay {'it' if save is not None or not minimise else 'the whole plan'}: {command} --trace")
 
 
 def _replay(plan: "SimulationPlan", lines: int, command: str) -> int:

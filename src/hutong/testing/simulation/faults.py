@@ -59,6 +59,7 @@ class FaultInjector:
         node = random.choice(self._nodes)
         self._world.note("fault", f"{fault.kind} at {node.host.name} for {fault.lasts_us / 1e6:.3f} s")
         self._begin[fault.kind](fault, random, node)
+        self._after(fault, lambda: self._world.note("fault", f"{fault.kind} at {node.host.name} is over"))
 
     def heal(self) -> None:
         """Undo everything, and start every node that is down."""

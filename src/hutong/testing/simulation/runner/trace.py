@@ -14,6 +14,7 @@ _WORD_WITH_NUMBER: Final = re.compile(r"(\S*\d\S*)")
 _RUN_MIN: Final = 3
 _NAME: Final = re.compile(r"b'[^']*'|[\w.]+(?:-[\w.]+)*-\d+(?:/\d+)?")
 """Values, partitions, clients, groups, calls."""
+NO_ANSWER: Final = "has no answer to"
 _BACKGROUND: Final = ("fault", "log")
 
 
@@ -54,11 +55,15 @@ def concerning(sentence: str, lines: Sequence[Line]) -> list[Line]:
     doers = set() if mentions else names & actors
     named = {what: sum(bool(each.search(what)) for each in mentions) for _, _, what in lines}
     wanted = len(mentions) if len(mentions) in named.values() else 1
-    return [
-        (at_us, who, what)
-        for at_us, who, what in lines
-        if who in _BACKGROUND or "#" in who or who in doers or (mentions and named[what] >= wanted)
-    ]
+    involved = {who for _, who, what in lines if mentions and named[what] >= wanted}
+
+    def is_about(who: str, what: str) -> bool:
+        if who in _BACKGROUND or "#" in who or who in doers:
+            return True
+        # Lost connections explain why the same thing happens twice.
+        return (bool(mentions) and named[what] >= wanted) or (who in involved and what.startswith(NO_ANSWER))
+
+    return [(at_us, who, what) for at_us, who, what in lines if is_about(who, what)]
 
 
 def shortened(lines: Iterable[Line]) -> Iterator[Line]:
