@@ -102,6 +102,20 @@ def test_after_a_loss_of_power_the_other_end_learns_it_only_by_sending_to_the_ne
     assert isinstance(ours.lost[0], ConnectionResetError)
 
 
+def test_after_a_loss_of_power_a_sender_learns_it_although_its_window_is_full() -> None:
+    scene = Scene()
+    ours, theirs = scene.pair()
+    theirs.transport.pause_reading()
+    ours.transport.write(bytes(2 * WINDOW_BYTES))
+    scene.pass_seconds(1)
+    scene.other.kill(with_power=True)
+    scene.pass_seconds(60)
+    assert ours.lost == []
+    scene.other.start()
+    scene.pass_seconds(10)
+    assert isinstance(ours.lost[0], ConnectionResetError)
+
+
 def test_what_was_sent_over_a_cut_link_arrives_once_it_is_mended() -> None:
     scene = Scene()
     ours, theirs = scene.pair()

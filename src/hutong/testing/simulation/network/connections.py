@@ -54,6 +54,7 @@ class SimEndpoint:
         self.unsent_bytes = 0
         self._under_way: deque[tuple[int, _Segment]] = deque()  # with the time at which each arrives
         self._window_used = 0
+        self._is_probing = False
         self._is_moving = False  # whether an event for the first segment under way is arranged
         self._resend_us = RESEND_US
         self._stuck_since_us: int | None = None
@@ -151,6 +152,7 @@ class SimEndpoint:
             if isinstance(first, bytes):
                 room = WINDOW_BYTES - self._window_used
                 if room <= 0:
+                    self._probe_later()
                     break
                 if len(first) > room:
                     self._unsent[0], first = first[room:], first[:room]
@@ -163,6 +165,23 @@ class SimEndpoint:
             self._put(first)
         if self.transport is not None:
             self.transport.drained(self.unsent_bytes)
+
+    def _probe_later(self) -> None:
+        if not self._is_probing:
+            self._is_probing = True
+            self._world.after(RESEND_US_MAX, self._probe)
+
+    def _probe(self) -> None:
+        """Ask a full window for room (RFC 9293, 3.8.6.1): a host that was started again knows no such connection."""
+        self._is_probing = False
+        if self.is_gone or self._window_used < WINDOW_BYTES:
+            return
+        place, peer = self.place[0], self.peer
+        reaches = self._network.passes(place, peer.place[0]) and peer.process.host.process is not None
+        if reaches and peer.is_gone:
+            self._world.after(self._network.latency_us(peer.place[0], place), lambda: self.lose(_reset_error()))
+        else:
+            self._probe_later()
 
     def _put(self, segment: _Segment) -> None:
         # Never before the segment in front: a connection keeps the order, whatever the latencies are.
