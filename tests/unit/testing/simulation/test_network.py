@@ -53,6 +53,21 @@ def test_a_sender_pauses_while_the_reader_does_not_read() -> None:
     assert len(theirs.received) == WINDOW_BYTES + 1_000_000
 
 
+def test_segments_stay_large_although_the_reader_takes_small_pieces() -> None:
+    scene = Scene()
+    ours, theirs = scene.pair()
+    reads: list[int] = []
+    theirs.data_received = lambda data: reads.append(len(data))  # type: ignore[method-assign]
+    theirs.transport.pause_reading()
+    for _ in range(200):
+        ours.transport.write(bytes(100_003))
+    theirs.transport.resume_reading()
+    scene.pass_seconds(60, lambda: sum(reads) == 200 * 100_003)
+    assert sum(reads) == 200 * 100_003
+    # Two segments for each write, and one read in twenty has only a part of one.
+    assert len(reads) < 3 * 200
+
+
 def test_a_close_comes_after_what_was_written() -> None:
     scene = Scene()
     ours, theirs = scene.pair()
