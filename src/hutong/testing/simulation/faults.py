@@ -19,6 +19,7 @@ RESTART_US: Final = 1_000_000
 """After a start that was refused, and for a node whose disk has failed."""
 LATE_US: Final = 20_000_000
 """For so long after all faults a node may still fail of them: the longest pause, then the slowest flush."""
+_AIM_US: Final = 1_000_000  # for so long a crash waits for work of the disk
 _SLOW_FACTOR_MAX: Final = 2_000
 _HOUR_US: Final = 3_600_000_000
 
@@ -34,9 +35,9 @@ class FaultInjector:
         self._clients = clients
         self._is_over = False
         self._begin: dict[str, Callable[[PlannedFault, Random, SimNode], None]] = {
-            "kill": lambda fault, _, node: self._go_down(fault, node, lambda: node.kill()),
-            "power": lambda fault, _, node: self._go_down(fault, node, lambda: node.kill(with_power=True)),
-            "stop": lambda fault, _, node: self._go_down(fault, node, node.stop),
+            "kill": self._crash,
+            "power": self._crash,
+            "stop": self._stop,
             "pause": self._pause,
             "cut": self._cut,
             "cut_one_way": self._cut,
@@ -81,12 +82,28 @@ class FaultInjector:
 
     # -- nodes
 
-    def _go_down(self, fault: PlannedFault, node: SimNode, go: Callable[[], None]) -> None:
+    def _crash(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        """Now, or amid one of the next jobs for its disk: by chance alone it would hardly ever meet a flush."""
+        process = node.host.process
+
+        def crash() -> None:
+            if process is node.host.process and not self._is_over:
+                node.kill(with_power=fault.kind == "power")
+                self._world.after(fault.lasts_us, lambda: self._keep_up(node))
+
         # One that is down has somebody who starts it already.
-        if not node.is_up:
+        if process is None:
             return
-        go()
-        self._world.after(fault.lasts_us, lambda: self._keep_up(node))
+        if random.random() < 0.3:
+            crash()
+            return
+        process.meet_job(random.choice((0, 0, 1, 2)), crash)
+        self._world.after(_AIM_US, crash)
+
+    def _stop(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        if node.is_up:
+            node.stop()
+            self._world.after(fault.lasts_us, lambda: self._keep_up(node))
 
     def _keep_up(self, node: SimNode) -> None:
         """Start it if it is down, as a supervisor does, until it serves; one whose journal has failed, too."""

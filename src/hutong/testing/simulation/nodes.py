@@ -3,8 +3,9 @@
 Strategy: the same `ComposedNode` and `BrokerPart` as anywhere. What differs are the loop, the clock and `SystemPorts`.
 """
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -39,15 +40,16 @@ class SimNode:
         journal: Mapping[str, int] | None = None,
         desk: NodeDesk | None = None,
         state_bounds: tuple[int, int] = (GARBAGE_FLOOR_BYTES, SLICE_BYTES),
+        flush_us: int = 0,
     ) -> None:
         """`journal` has bounds of all journals by their names in `JournalSettings`; `desk` is a service to offer.
 
-        `state_bounds` are those of garbage and of a slice in state topics.
+        `state_bounds` are those of garbage and of a slice in state topics; `flush_us` is what its disk always takes.
         """
         self.host = host
         self.disk = SimDisk()
         self.is_ready = False
-        self.flush_delay_us = 0  # of each flush: a slow disk
+        self.flush_delay_us = 0  # of each flush, on top of what it always takes: a slow disk
         self.refusal: HutongError | None = None  # why the last start failed
         self._random = Random(host.random.getrandbits(64))
         self._folder = SimFolder(Path("/data"), host.wall_ms)
@@ -60,6 +62,7 @@ class SimNode:
         self._journal = dict(journal or {})
         self._desk = desk
         self._state_bounds = state_bounds
+        self._flush_us = flush_us
         self._node: ComposedNode | None = None
         self._broker: BrokerPart | None = None
 
@@ -82,12 +85,27 @@ class SimNode:
     def kill(self, *, with_power: bool = False) -> None:
         """End it as SIGKILL does, or `with_power`: then the disk loses of what was not flushed."""
         self.is_ready = False
+        process = self.host.process
         self.host.kill(with_power=with_power)
         self._folder.close()
+        if process is not None:
+            self._break_off(process.jobs_under_way)
         if with_power:
             self.disk.crash(self._random)
         else:
             self.disk.power_on += 1  # files that the dead process had open are closed
+
+    def _break_off(self, jobs: list[Callable[[], object]]) -> None:
+        """Carry out the first changes of some jobs: between a write and its flush, a crash leaves a torn tail."""
+        for job in jobs:
+            # Without any change it is as if the job had not begun.
+            changes = self._random.choice((None, 0, 1, 1, 1, 3))
+            if changes is None:
+                continue
+            self.disk.changes_until_power_loss = changes
+            with contextlib.suppress(HutongError):
+                job()
+        self.disk.changes_until_power_loss = None
 
     def stop(self) -> None:
         """Begin a clean stop, as SIGTERM does; the process ends when it is done."""
@@ -161,7 +179,7 @@ class SimNode:
         return dataclasses.replace(usual, **changed)
 
     def _delay_us(self, pool: str) -> int:
-        return self.flush_delay_us if "flush" in pool else 0
+        return self._flush_us + self.flush_delay_us if "flush" in pool else 0
 
 
 def settings_with(**sections: Any) -> Settings:

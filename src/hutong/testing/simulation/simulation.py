@@ -106,7 +106,7 @@ class Simulation:
         host.drift_ppm = plan.node.drift_ppm
         desk = NodeDesk(self._history, plan.node.service_instances) if plan.node.service_instances else None
         state_bounds = (plan.node.state_garbage_bytes, plan.node.state_slice_bytes)
-        self._nodes = [SimNode(host, _settings(plan), dict(plan.node.journal), desk, state_bounds)]
+        self._nodes = [SimNode(host, _settings(plan), dict(plan.node.journal), desk, state_bounds, plan.node.flush_us)]
         names = [_CHECKER, *(client.name for client in plan.clients)]
         self._hosts = {name: self._host_of(number, name) for number, name in enumerate(names, 1)}
         self._running: dict[str, asyncio.Task[Any]] = {}

@@ -68,3 +68,15 @@ def test_a_close_finishes_what_was_submitted() -> None:
     offload.close()
     scene.pass_seconds(1)
     assert sorted(seen) == [0, 1, 2]
+
+
+def test_a_crash_meets_a_job_before_its_effect() -> None:
+    for seed in range(10):
+        scene = Scene(seed)
+        seen: list[str] = []
+        offload = _offload(scene, 1, delay_us=1_000_000)
+        scene.process(scene.one).meet_job(1, lambda seen=seen: seen.append("crash"))  # type: ignore[misc]
+        for name in ("first", "second", "third"):
+            offload.submit(lambda name=name, seen=seen: seen.append(name), lambda _: None)  # type: ignore[misc]
+        scene.pass_seconds(10)
+        assert seen == ["first", "crash", "second", "third"]

@@ -116,6 +116,7 @@ NODE = {
     "state_garbage_bytes": 0,
     "state_slice_bytes": 1,
     "service_instances": 1,
+    "flush_us": 0,
 }
 TELLER = {
     **CLIENT,
@@ -145,6 +146,7 @@ TELLER = {
         (edited(clients=[{**PRODUCER, "codec": 9}]), "9 is not a valid Compression"),
         (edited(clients=[{**TELLER, "partitions": 99}]), "partitions that its topic does not have"),
         (edited(clients=[{**CLIENT, "kind": "share member", "group": "", "always_accepts": True}]), "a share group"),
+        (edited(node={**NODE, "flush_us": -1}, clients=[]), "flush_us is not from 0"),
         (edited(node={**NODE, "service_instances": -1}, clients=[]), "service_instances is not from 0 to 100"),
         (edited(node={**NODE, "service_instances": 0}, clients=[CALLER]), "a service that the node does not have"),
         (edited(node=NODE, clients=[{**CALLER, "first_pause_ms": 0}]), "first_pause_ms of the client c is not from 1"),

@@ -69,6 +69,8 @@ class SimProcess:
         self.world = host.world
         self.is_alive = True
         self.worked_us = 0  # processor time
+        self.jobs_under_way: list[Callable[[], Any]] = []  # of workers, before their effect
+        self._meeting: tuple[int, Callable[[], None]] | None = None
         self._random = Random(host.random.getrandbits(64))
         self._began_us = self.world.now_us
         self._rate = 1 + host.drift_ppm / 1_000_000
@@ -93,6 +95,20 @@ class SimProcess:
     def stop_until(self, at_us: int) -> None:
         """As SIGSTOP and, at that time, SIGCONT."""
         self._stopped_until_us = max(self._stopped_until_us, at_us)
+
+    def job_begins(self, job: Callable[[], Any], effect_us: int) -> None:
+        """A worker begins a job, which takes effect in `effect_us`."""
+        self.jobs_under_way.append(job)
+        if self._meeting is None:
+            return
+        jobs, callback = self._meeting
+        self._meeting = (jobs - 1, callback) if jobs else None
+        if not jobs:
+            self.world.after(self._random.randrange(effect_us + 1), callback)
+
+    def meet_job(self, number: int, callback: Callable[[], None]) -> None:
+        """Call once, amid the job that begins after `number` others, before its effect."""
+        self._meeting = (number, callback)
 
     def end(self) -> None:
         self.is_alive = False

@@ -1,8 +1,8 @@
 """Workers without threads: jobs run at moments that the seed draws.
 
 Strategy: a job waits for a free worker, takes effect somewhere in its time, and its result reaches the loop at the end
-of that time. So a crash may come before the effect, or between effect and result. Jobs of one pool with several workers
-overtake each other.
+of that time. So a crash may come before the effect, or between effect and result. What a crash breaks off is known to
+the process, so that its disk can carry out a part of it. Jobs of one pool with several workers overtake each other.
 """
 
 from collections import deque
@@ -62,12 +62,14 @@ class SimOffload:
     def _begin_job(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
         took_us = JOB_US + int(JOB_SPREAD_US * self._random.random() ** 6) + self._delay_us()
         effect_us = int(took_us * self._random.random())
+        self._process.job_begins(work, effect_us)
         self._process.world.after(effect_us, lambda: self._perform(work, then, took_us - effect_us))
 
     def _perform(self, work: Callable[[], Any], then: Callable[[Any], None], rest_us: int) -> None:
         # The crash came before the effect: nothing was written.
         if not self._process.is_alive:
             return
+        self._process.jobs_under_way.remove(work)
         outcome = _outcome_of(work)
         self._process.world.after(rest_us, lambda: self._finished(then, outcome))
 

@@ -8,13 +8,14 @@ one part do not change all else that seeds stand for.
 from random import Random
 from typing import Final
 
-from hutong.testing.simulation.plan import draw_callers, draw_clients
+from hutong.testing.simulation.plan import draw_callers, draw_clients, draw_outages
 from hutong.testing.simulation.plan.faults import PlannedFault
 from hutong.testing.simulation.plan.plan import COMPACT, PlannedNode, PlannedTopic, SimulationPlan
 
 MINUTE_US: Final = 60_000_000
 KEPT_FOR_GOOD_MS: Final = str(1_000 * 24 * 60 * 60 * 1_000)
 """For tombstones: longer than all jumps of clocks together."""
+_RELAPSES_SHARE: Final = 0.3  # of plans: faults that come once are as common
 _KIBIBYTE: Final = 1 << 10
 _MEBIBYTE: Final = 1 << 20
 _Settings = list[tuple[str, str]]
@@ -51,15 +52,18 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
         settings += draw_callers.bridge_settings(of_bus)
         clients += [*draw_callers.callers(of_calls), *draw_callers.bus_members(of_bus)]
     clients = draw_clients.with_sizes(stream("/sizes"), clients)
-    return SimulationPlan(
+    plan = SimulationPlan(
         seed,
         lasts_us,
-        PlannedNode(tuple(settings), journal, drift_ppm, *_state_bounds(stream("/state")), instances),
+        PlannedNode(
+            tuple(settings), journal, drift_ppm, *_state_bounds(stream("/state")), instances, _flush_us(stream("/disk"))
+        ),
         (orders, *bounded, *ledgers, *targets),
         tuple(clients),
         tuple(faults),
         tuple(share_groups),
     )
+    return draw_outages.with_outages(stream("/outages"), plan, kinds)
 
 
 def _node_settings(random: Random) -> _Settings:
@@ -108,6 +112,11 @@ def _state_bounds(random: Random) -> tuple[int, int]:
 def _drift_ppm(random: Random) -> int:
     # A bad crystal is wrong by 200 ppm; 5,000 show waits that mix two clocks within a minute.
     return random.choice((0, 0, -200, 200, 5_000))
+
+
+def _flush_us(random: Random) -> int:
+    # A disk with a battery, one without, a magnetic one. While it flushes, the next chunks gather, and go together.
+    return random.choice((0, 0, 2_000, 20_000, 100_000))
 
 
 def _group_settings(random: Random) -> _Settings:
@@ -171,4 +180,12 @@ def _faults(random: Random, lasts_us: int, kinds: tuple[str, ...]) -> list[Plann
         length_us = int(10 ** random.uniform(3, 7.2))  # a millisecond to 16 s
         at_us = random.randrange(lasts_us)
         faults.append(PlannedFault(at_us, random.choice(chosen), length_us, random.getrandbits(32)))
+    if random.random() < _RELAPSES_SHARE:
+        faults += [_relapse(random, fault) for fault in faults]
     return sorted(faults, key=lambda fault: fault.at_us)
+
+
+def _relapse(random: Random, fault: PlannedFault) -> PlannedFault:
+    """The same fault again soon after its end: in a start, or before all that was lost is written again."""
+    after_us = int(10 ** random.uniform(3.5, 6.5))  # 3 ms to 3 s
+    return PlannedFault(fault.at_us + fault.lasts_us + after_us, fault.kind, after_us, random.getrandbits(32))

@@ -28,6 +28,7 @@ INSTANCES_MAX: Final = 100
 FAULTS_MAX: Final = 10_000
 TOPICS_MAX: Final = 100
 PARTITIONS_MAX: Final = 100
+FLUSH_US_MAX: Final = 10_000_000
 DRIFT_PPM_MAX: Final = 100_000
 TOGETHER_MAX: Final = 1_000  # calls, or messages
 PAUSE_MS_MAX: Final = Pace().pause_ms_max
@@ -63,13 +64,7 @@ def _problems(plan: SimulationPlan) -> Iterator[str]:
     for field, most in (("topics", TOPICS_MAX), ("clients", CLIENTS_MAX), ("faults", FAULTS_MAX)):
         if len(getattr(plan, field)) > most:
             yield f"plan.{field} has more than {most} parts"
-    if abs(plan.node.drift_ppm) > DRIFT_PPM_MAX:
-        yield f"plan.node.drift_ppm is beyond {DRIFT_PPM_MAX}"
-    if plan.node.state_garbage_bytes < 0 or plan.node.state_slice_bytes < 1:
-        yield "plan.node has bounds of state topics that are too small"
-    for name, value in plan.node.journal:
-        if name not in _BOUNDS_OF_JOURNALS or value < 0:
-            yield f"plan.node.journal has no bound {name} of {value}"
+    yield from _problems_of_the_node(plan)
     names = [client.name for client in plan.clients]
     if len(set(names)) < len(names):
         yield "two clients have one name"
@@ -77,6 +72,18 @@ def _problems(plan: SimulationPlan) -> Iterator[str]:
     for client in plan.clients:
         yield from _problems_of_client(client, plan)
     yield from _problems_of_services(plan)
+
+
+def _problems_of_the_node(plan: SimulationPlan) -> Iterator[str]:
+    if abs(plan.node.drift_ppm) > DRIFT_PPM_MAX:
+        yield f"plan.node.drift_ppm is beyond {DRIFT_PPM_MAX}"
+    if not 0 <= plan.node.flush_us <= FLUSH_US_MAX:
+        yield f"plan.node.flush_us is not from 0 to {FLUSH_US_MAX}"
+    if plan.node.state_garbage_bytes < 0 or plan.node.state_slice_bytes < 1:
+        yield "plan.node has bounds of state topics that are too small"
+    for name, value in plan.node.journal:
+        if name not in _BOUNDS_OF_JOURNALS or value < 0:
+            yield f"plan.node.journal has no bound {name} of {value}"
 
 
 def _problems_of_topics_and_faults(plan: SimulationPlan) -> Iterator[str]:

@@ -23,6 +23,7 @@ def plan_lines(plan: SimulationPlan) -> Iterator[str]:
     yield f"seed {plan.seed}, {plan.lasts_us / 1e6:.3f} virtual seconds with faults"
     yield "settings  " + "  ".join(f"{name}={value}" for name, value in plan.node.settings)
     yield "journals  " + "  ".join(f"{name}={value}" for name, value in plan.node.journal)
+    yield f"machine   drift_ppm={plan.node.drift_ppm}  flush_us={plan.node.flush_us}"
     yield f"state     garbage={plan.node.state_garbage_bytes}  slice={plan.node.state_slice_bytes}"
     for topic in plan.topics:
         yield f"topic     {topic}"
