@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import pytest
 from bench.raw_client import create_topic
@@ -136,6 +137,14 @@ async def test_keys_and_values_have_bounds(tables: Tables, name: str) -> None:
         with pytest.raises(ValueError, match="key"):
             table.put(key, value, lambda _: None)
     await put(table, b"k", bytes(960 << 10))
+
+
+async def test_a_table_takes_large_values_on_a_node_whose_topics_do_not(tmp_path: Path) -> None:
+    with Node(tmp_path, "log.max_message_bytes=65536") as node:
+        tables = Tables(node.address)
+        table, _ = await tables.open("table")
+        await put(table, b"k", bytes(500 << 10))
+        await tables.close()
 
 
 async def test_a_log_that_cannot_be_reached_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

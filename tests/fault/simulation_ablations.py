@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import pytest
 from tests.fault import ablations as journal
+from tests.fault import call_ablations as memory
 from tests.fault import group_ablations as groups
 from tests.fault import rpc_ablations as calls
 from tests.fault.ablation_search import Patch
@@ -103,6 +104,11 @@ SAFEGUARDS: Final = (
     ),
     *(NodeSafeguard(*each) for each in groups.SAFEGUARDS),
     *(NodeSafeguard(*each) for each in calls.SAFEGUARDS),
+    NodeSafeguard("a remembered call is executed once its start is stored", memory.executes_before_the_start_is_stored),
+    NodeSafeguard("its repetitions wait for the first", memory.executes_what_is_in_progress),
+    NodeSafeguard(
+        "one that was begun before a restart is not begun again", memory.executes_again_what_was_begun_before_a_restart
+    ),
     NodeSafeguard("state is answered once it is flushed", answers_state_before_the_flush),
 )
 

@@ -29,7 +29,7 @@ from hutong.foundation.machine_host import StateRecord
 from hutong.foundation.waiting.pending import Continuation
 
 CLAIM_KEY: Final = b"\x00owner"
-VALUE_BYTES_MAX: Final = 960 << 10  # with key and batch header below Kafka's own default for max.message.bytes
+VALUE_BYTES_MAX: Final = 960 << 10  # with key and batch header below the topic's max.message.bytes
 WRITES_IN_FLIGHT_MAX: Final = 20_000
 REQUEST_S_MAX: Final = 15.0
 LOAD_S_MAX: Final = 300.0  # without any record
@@ -50,6 +50,7 @@ COMPACTED: Final = {
     "retention.ms": "-1",
     "segment.bytes": str(16 << 20),  # only closed segments are cleaned
     "min.cleanable.dirty.ratio": "0.5",
+    "max.message.bytes": str(1 << 20),  # a broker with a smaller default would refuse the largest values for ever
 }
 
 Apply = Callable[[bytes, bytes | None], None]

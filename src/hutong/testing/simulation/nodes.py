@@ -24,9 +24,8 @@ from hutong.testing.simulation.hosts.folder import SimFolder
 from hutong.testing.simulation.hosts.host import SimHost
 from hutong.testing.simulation.hosts.offload import make_offloads
 from hutong.testing.simulation.node_checks import check_machines, recovery_problems
-from hutong.testing.simulation.services import NodeDesk
+from hutong.testing.simulation.services import KAFKA_PORT, NodeDesk
 
-KAFKA_PORT: Final = 9092
 VOLUME_BYTES: Final = 1 << 40
 
 

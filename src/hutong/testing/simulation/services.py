@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from hutong.reactor.accept.acceptor import OpenSocket
 from hutong.rpc import ServiceError, service
+from hutong.rpc.delivery.driver import CallMemory
+from hutong.rpc.delivery.messages import MemorySettings
 from hutong.rpc.rpc import Rpc
 from hutong.rpc.serving.binding import Binding
 from hutong.runtime.verticles import Verticle
@@ -22,12 +24,18 @@ from hutong.server.composition import ComposedNode, NodePart
 from hutong.server.configuration.settings import Settings
 from hutong.server.monitoring.monitor_part import MonitorPart
 from hutong.testing.simulation.call_history import CallCarriedOut, StreamClosed, StreamOpened
+from hutong.testing.simulation.clients.client import ClientContext
+from hutong.testing.simulation.clients.table import SimTable
 from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimProcess
+from hutong.testing.simulation.plan.plan import PlannedNode
 
+KAFKA_PORT: Final = 9092
 RPC_PORT: Final = 9093
 BRIDGE_PORT: Final = 7000
 DESK: Final = "desk"
+_MEMORY: Final = MemorySettings(tidy_after=4, outcome_bytes_max=32 << 10)
+"""Jumps of clocks are as long as the time for which outcomes are kept. Some results are too large to be kept."""
 _TOGETHER: Final = 10  # items of a stream
 
 
@@ -85,6 +93,12 @@ class SimDesk:
             raise DeskRefusal(f"{order.name} {number}")
         return DeskReceipt(order.name, number, order.padding)
 
+    def ended(self, binding: "asyncio.Task[None]") -> None:
+        """Show why the desk could not be bound."""
+        error = None if binding.cancelled() else binding.exception()
+        if error is not None:
+            self._process.failed("the desk cannot be bound", error)
+
     async def count(self, name: str, items: int, pause_ms: int) -> AsyncIterator[int]:
         """The numbers from 0 on."""
         process, history = self._process, self._history
@@ -104,27 +118,41 @@ class SimDesk:
 
 
 class _DeskVerticle(Verticle):
-    def __init__(self, rpc: Callable[[], Rpc], desk: SimDesk, instances: int) -> None:
+    """Binds the desk, with a memory once that has read what is stored."""
+
+    def __init__(self, rpc: Callable[[], Rpc], desk: SimDesk, instances: int, memory: CallMemory | None) -> None:
         self._rpc = rpc
         self._desk = desk
         self._instances = instances
+        self._memory = memory
         self._binding: Binding | None = None
+        self._binding_later: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        self._binding = await self._rpc().bind(Desk, self._desk, instances=self._instances)
+        # A memory is read from the node itself, which may take long, and must be up to be repaired.
+        if self._memory is not None:
+            self._binding_later = asyncio.get_running_loop().create_task(self._bind())
+            self._binding_later.add_done_callback(self._desk.ended)
+        else:
+            await self._bind()
+
+    async def _bind(self) -> None:
+        self._binding = await self._rpc().bind(Desk, self._desk, instances=self._instances, memory=self._memory)
 
     async def stop(self) -> None:
+        if self._binding_later is not None:
+            self._binding_later.cancel()
         # A start that failed half way is stopped, too.
         if self._binding is not None:
             await self._binding.unbind()
 
 
 class NodeDesk:
-    """The desk of one node, in each of its processes. `instances` are those of the binding."""
+    """The desk of one node, in each of its processes, as planned."""
 
-    def __init__(self, history: SimulationHistory, instances: int) -> None:
+    def __init__(self, history: SimulationHistory, plan: PlannedNode) -> None:
         self._history = history
-        self._instances = instances
+        self._plan = plan
 
     def parts(
         self, process: SimProcess, settings: Settings, monitor: MonitorPart, open_socket: OpenSocket
@@ -136,16 +164,24 @@ class NodeDesk:
             BusPart(),
             BridgePart(settings, None, monitor, open_socket),
             RpcPart(listen, None, None, (), open_socket),
-            _DeskPart(desk, self._instances),
+            _DeskPart(desk, self._plan.service_instances, self._memory_of(process)),
         ]
+
+    def _memory_of(self, process: SimProcess) -> "Callable[[ComposedNode], CallMemory | None]":
+        if not self._plan.remembers_calls:
+            return lambda _node: None
+        host = process.host
+        context = ClientContext(f"memory of {DESK}", host, (host.address, KAFKA_PORT), self._history, host.random)
+        return lambda node: CallMemory(SimTable(context), process.clock, node.runtime.wheel, _MEMORY)
 
 
 class _DeskPart(NodePart):
     """Deploys the desk, as a program that has a node inside does."""
 
-    def __init__(self, desk: SimDesk, instances: int) -> None:
+    def __init__(self, desk: SimDesk, instances: int, memory: Callable[[ComposedNode], CallMemory | None]) -> None:
         self._desk = desk
         self._instances = instances
+        self._memory = memory
 
     async def open(self, node: ComposedNode) -> None:
-        await node.deploy(DESK, _DeskVerticle(lambda: node.rpc, self._desk, self._instances))
+        await node.deploy(DESK, _DeskVerticle(lambda: node.rpc, self._desk, self._instances, self._memory(node)))

@@ -42,10 +42,10 @@ from hutong.testing.simulation.final_questions import FinalQuestions
 from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimHost
 from hutong.testing.simulation.network.network import SimNetwork
-from hutong.testing.simulation.nodes import KAFKA_PORT, SimNode
+from hutong.testing.simulation.nodes import SimNode
 from hutong.testing.simulation.plan import clients as planned
 from hutong.testing.simulation.plan.plan import SimulationPlan
-from hutong.testing.simulation.services import BRIDGE_PORT, NodeDesk
+from hutong.testing.simulation.services import BRIDGE_PORT, KAFKA_PORT, NodeDesk
 from hutong.testing.simulation.world import World
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -104,7 +104,7 @@ class Simulation:
         self._history = SimulationHistory(self.world)
         host = SimHost(self.world, self._network, "node-1", "127.1.0.1")
         host.drift_ppm = plan.node.drift_ppm
-        desk = NodeDesk(self._history, plan.node.service_instances) if plan.node.service_instances else None
+        desk = NodeDesk(self._history, plan.node) if plan.node.service_instances else None
         state_bounds = (plan.node.state_garbage_bytes, plan.node.state_slice_bytes)
         self._nodes = [SimNode(host, _settings(plan), dict(plan.node.journal), desk, state_bounds, plan.node.flush_us)]
         names = [_CHECKER, *(client.name for client in plan.clients)]

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from tests.fault.call_ablations import executes_again_what_was_begun_before_a_restart
 from tests.fault.rpc_ablations import (
     hands_over_the_newest_message_first,
     sends_again_what_may_be_sent_once,
@@ -85,3 +86,11 @@ def test_a_bus_whose_messages_overtake_each_other_is_found(monkeypatch: pytest.M
     assert any(
         " after " in error for seed in (1, 2, 3) for error in Simulation(plan_of_a_slow_listener(seed)).run().errors
     )
+
+
+def test_a_service_that_forgets_what_a_crash_broke_off_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = (plan for plan, _ in zip(plans("kill"), range(100), strict=False))
+    remembered = [plan for plan in drawn if plan.node.remembers_calls and plan.faults]
+    assert Simulation(remembered[0]).run().errors == ()
+    executes_again_what_was_begun_before_a_restart(monkeypatch)
+    assert any("carried out 2 times" in error for plan in remembered for error in Simulation(plan).run().errors)

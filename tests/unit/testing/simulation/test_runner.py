@@ -97,6 +97,7 @@ CALLER = {
     "first_pause_ms": 1,
     "first_patience_ms": 1,
     "stream_items": 0,
+    "is_remembered": False,
 }
 BUS_MEMBER = {
     "kind": "bus member",
@@ -116,6 +117,7 @@ NODE = {
     "state_garbage_bytes": 0,
     "state_slice_bytes": 1,
     "service_instances": 1,
+    "remembers_calls": False,
     "flush_us": 0,
 }
 TELLER = {
@@ -149,6 +151,7 @@ TELLER = {
         (edited(node={**NODE, "flush_us": -1}, clients=[]), "flush_us is not from 0"),
         (edited(node={**NODE, "service_instances": -1}, clients=[]), "service_instances is not from 0 to 100"),
         (edited(node={**NODE, "service_instances": 0}, clients=[CALLER]), "a service that the node does not have"),
+        (edited(node=NODE, clients=[{**CALLER, "is_remembered": True}]), "a memory that the service does not have"),
         (edited(node=NODE, clients=[{**CALLER, "first_pause_ms": 0}]), "first_pause_ms of the client c is not from 1"),
         (edited(node=NODE, clients=[{**CALLER, "retries": 1_001}]), "retries of the client c is not from 0 to 1000"),
         (

@@ -18,9 +18,10 @@ from hutong.testing.simulation.call_history import (
 )
 from hutong.testing.simulation.history import Happening, SimulationHistory
 
-NOTHING_HAPPENED: Final = frozenset({"NoService", "NotConnected", "NotExecuted", "Overloaded"})
+NOTHING_HAPPENED: Final = frozenset({"NoService", "NotConnected", "NotExecuted", "Overloaded", "RequestExpired"})
 """Errors that say so (`hutong.rpc.errors`)."""
-IN_DOUBT: Final = frozenset({"CallTimeout", "ConnectionLost"})
+IN_DOUBT: Final = frozenset({"CallTimeout", "ConnectionLost", "OutcomeUnknown"})
+RESULT_NOT_KEPT: Final = "ResultNotKept"
 CLOSED: Final = "CallFailed"
 """For calls that wait for a connection while their client is closed."""
 LATE_SHARE: Final = 8
@@ -101,6 +102,10 @@ class _CallCheck:
         if end.error in NOTHING_HAPPENED:
             if end.name in self._executions:
                 yield f"{end.name} was carried out before {end.error} said that nothing happened"
+        # By a memory that has no room for the result.
+        elif end.error == RESULT_NOT_KEPT:
+            if end.name not in self._executions:
+                yield f"{end.name} was not carried out, although {end.error} said so"
         elif end.error == CLOSED and self._closed_us.get(end.client, -1) >= begun.at_us:
             return
         elif end.error not in IN_DOUBT:

@@ -3,7 +3,8 @@
 Strategy: linear in the history. A member that was removed may not know it yet, so two members may believe that they
 own a partition. What they may not do is to be heard: after a partition was given to another member, the node accepts
 neither a commit nor a heartbeat of the one before. *Given after* is meant in real time: the request whose answer gave
-it began after the former owner had heard of its own. Generations say less, as an empty group may begin at 1 again.
+it began after the former owner had heard of its own. Generations say less, as an empty group begins at 1 again: two
+owners in one are wrong only while the session of the former cannot be over.
 """
 
 from bisect import bisect_left
@@ -29,6 +30,8 @@ from hutong.testing.simulation.history import (
 )
 
 _NEVER = 1 << 62
+_SESSION_US_MIN = 1_000_000
+"""Shorter than any session that plans have."""
 
 
 def check_groups(history: SimulationHistory) -> list[str]:
@@ -51,7 +54,7 @@ class _GroupCheck:
         self.found: list[str] = []
         self.claims: dict[tuple[str, Place], dict[str, _Grant]] = defaultdict(dict)  # by client: what it believes
         self.grants: dict[tuple[str, Place], dict[str, _Grant]] = defaultdict(dict)  # by client: the last one
-        self.highest: dict[str, int] = defaultdict(int)  # generation of each group
+        self.asked_us: dict[tuple[str, str], int] = {}  # by group and client: its last request that was granted
         self.registers: dict[tuple[str, Place], OffsetRegister] = defaultdict(OffsetRegister)
         self.begun: dict[tuple[str, int, Place], tuple[OffsetWrite, int]] = {}  # with the place in the history
         self.stale: dict[tuple[str, int, Place], str] = {}  # who owned the partition when the commit began
@@ -86,6 +89,7 @@ class _GroupCheck:
             case PartitionsGivenUp():
                 self._forget_claims(event.client, event.group, ())
             case MembershipConfirmed():
+                self.asked_us[event.group, event.client] = event.begun_us
                 for place in event.places:
                     newer = self._newer_owner(event.client, event.group, place, event.begun_us)
                     if newer:
@@ -93,8 +97,7 @@ class _GroupCheck:
 
     def _owned(self, event: PartitionsOwned) -> None:
         self.groups[event.client] = event.group
-        # Below it, another member may believe what was right before a group was emptied and began at 1 again.
-        highest = self.highest[event.group] = max(self.highest[event.group], event.generation)
+        self.asked_us[event.group, event.client] = event.begun_us
         self._forget_claims(event.client, event.group, event.places)
         for place in event.places:
             claims = self.claims[event.group, place]
@@ -105,7 +108,9 @@ class _GroupCheck:
             for other, claim in claims.items():
                 # A static member's new process takes the place of the old one, in the same generation (KIP-345).
                 is_another = other != event.client and (not claim.instance or claim.instance != event.instance)
-                if is_another and claim.generation == event.generation == highest:
+                # Else the group may have been emptied, and come to this generation a second time.
+                is_alive = event.at_us - self.asked_us[event.group, other] < _SESSION_US_MIN
+                if is_another and is_alive and claim.generation == event.generation:
                     self.found.append(
                         f"{_at(place)} belongs to {event.client} and to {other} in generation {event.generation}"
                         f" of {event.group}"

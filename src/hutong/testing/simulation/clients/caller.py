@@ -1,4 +1,4 @@
-"""A program that calls a service over connections, by the client of `hutong.rpc`, at either guarantee.
+"""A program that calls a service over connections, by the client of `hutong.rpc`, at any guarantee.
 
 Strategy: calls overlap, some with a timeout that is shorter than the work they ask for. Some are abandoned, and now and
 then the client is closed with calls under way. What the client says of each call is noted where it says it, so that an
@@ -13,7 +13,7 @@ from hutong.foundation.errors import HutongError
 from hutong.rpc.call import Done, IncomingCall, Outcome
 from hutong.rpc.calling.transport import Abandon, Ended, OutgoingCall, Transport
 from hutong.rpc.delivery.caller.retry import Pace
-from hutong.rpc.errors import CallFailed
+from hutong.rpc.errors import CallFailed, error_of
 from hutong.rpc.options import Delivery
 from hutong.rpc.remote.client import Client
 from hutong.rpc.tracing import Dispatch
@@ -48,6 +48,9 @@ class SimCaller:
         self._is_stopping = False
         self._calls_total = 0
         self._under_way: list[asyncio.Task[Any]] = []
+        self._deliveries = [Delivery.AT_MOST_ONCE, Delivery.AT_LEAST_ONCE]
+        if plan.is_remembered:
+            self._deliveries.append(Delivery.DEDUPLICATED)
 
     @property
     def _process(self) -> SimProcess:
@@ -74,7 +77,7 @@ class SimCaller:
         # The promise that each call ends is the checker's; here it only has to come true.
         if self._under_way:
             await asyncio.wait(self._under_way)
-        for delivery in (Delivery.AT_MOST_ONCE, Delivery.AT_LEAST_ONCE):
+        for delivery in self._deliveries:
             await self._succeed(client, delivery)
         await self._close(client)
 
@@ -98,7 +101,7 @@ class SimCaller:
         self._under_way = [task for task in self._under_way if not task.done()]
         for _ in range(random.choice((1, 1, plan.calls_together))):
             # Of both kinds on one connection, as their frames share its numbers.
-            delivery = random.choice((Delivery.AT_MOST_ONCE, Delivery.AT_LEAST_ONCE))
+            delivery = random.choice(self._deliveries)
             order, address = self._order(), _NOBODY if random.random() < 0.02 else None
             call = self._call(client, delivery, plan.timeout_ms, order, address)
             self._under_way.append(self._process.loop.create_task(call))
@@ -128,7 +131,8 @@ class SimCaller:
     ) -> bool:
         """Call; True where it succeeded."""
         retries = self._plan.retries
-        attempts_max = 1 if delivery is Delivery.AT_MOST_ONCE else 1 + retries
+        # One that is remembered may be sent again and again, and has one effect at most.
+        attempts_max = 1 + retries if delivery is Delivery.AT_LEAST_ONCE else 1
         now_us, name = self._process.world.now_us, self.context.name
         self.context.history.add(CallBegun(now_us, name, order.name, attempts_max, timeout_ms))
         desk = client.proxy(Desk, address=address, timeout=timeout_ms / 1_000, retries=retries, delivery=delivery)
@@ -206,8 +210,8 @@ def end_of(at_us: int, client: str, name: str, outcome: Outcome | HutongError) -
     if outcome.failure is None:
         receipt: DeskReceipt = outcome.value
         return CallAnswered(at_us, client, name, receipt.name, receipt.number)
-    # A failure that the desk does not know: of the dispatcher, or of a codec.
+    # A failure that the desk does not know: of its memory, of the dispatcher, or of a codec.
     if outcome.failure.code != DeskRefusal.code:
-        return CallUnanswered(at_us, client, name, f"code {outcome.failure.code}")
+        return CallUnanswered(at_us, client, name, type(error_of(outcome.failure, {})).__name__)
     answer, _, number = outcome.failure.message.partition(" ")
     return CallAnswered(at_us, client, name, answer, number)

@@ -153,6 +153,7 @@ class PlannedCaller(PlannedClient):
     first_pause_ms: int
     first_patience_ms: int
     stream_items: int  # of each stream that it reads; 0: it reads none
+    is_remembered: bool = False  # some of its calls ask for a service that remembers them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

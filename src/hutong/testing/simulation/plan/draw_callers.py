@@ -15,7 +15,7 @@ def service_instances(random: Random) -> int:
     return random.choice((0, 0, 1, _INSTANCES_MAX))
 
 
-def callers(random: Random) -> list[PlannedClient]:
+def callers(random: Random, *, is_remembered: bool) -> list[PlannedClient]:
     """Programs that call the service over connections."""
     return [
         PlannedCaller(
@@ -32,6 +32,7 @@ def callers(random: Random) -> list[PlannedClient]:
             first_patience_ms=random.choice((50, 1_000)),
             # Less than a reader asks for at once, and many times as much.
             stream_items=random.choice((0, 0, 20, 1_000)),
+            is_remembered=is_remembered,
         )
         for number in range(random.randint(1, _CALLERS_MAX))
     ]

@@ -47,7 +47,7 @@ def with_outages(random: Random, plan: SimulationPlan, kinds: tuple[str, ...]) -
     ]
     return dataclasses.replace(
         plan,
-        node=dataclasses.replace(plan.node, flush_us=_FLUSH_US, service_instances=0),
+        node=dataclasses.replace(plan.node, flush_us=_FLUSH_US, service_instances=0, remembers_calls=False),
         topics=plan.topics[:1],
         clients=(*producers, reader),
         faults=tuple(faults),

@@ -48,15 +48,23 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
     targets = _targets(of_processors)
     clients += draw_clients.processors(of_processors, (orders, *ledgers), targets)
     of_calls, of_bus = stream("/calls"), stream("/bus")
+    remembers_calls = False
     if instances := draw_callers.service_instances(of_calls):
+        remembers_calls = stream("/memory").random() < 0.5
         settings += draw_callers.bridge_settings(of_bus)
-        clients += [*draw_callers.callers(of_calls), *draw_callers.bus_members(of_bus)]
+        clients += [*draw_callers.callers(of_calls, is_remembered=remembers_calls), *draw_callers.bus_members(of_bus)]
     clients = draw_clients.with_sizes(stream("/sizes"), clients)
     plan = SimulationPlan(
         seed,
         lasts_us,
         PlannedNode(
-            tuple(settings), journal, drift_ppm, *_state_bounds(stream("/state")), instances, _flush_us(stream("/disk"))
+            tuple(settings),
+            journal,
+            drift_ppm,
+            *_state_bounds(stream("/state")),
+            instances,
+            remembers_calls,
+            _flush_us(stream("/disk")),
         ),
         (orders, *bounded, *ledgers, *targets),
         tuple(clients),

@@ -49,6 +49,7 @@ class PlannedNode:
     state_garbage_bytes: int  # in a state topic, before it is compacted
     state_slice_bytes: int  # of a snapshot of a state topic
     service_instances: int = 0  # of the service that callers call; 0 for a node without services
+    remembers_calls: bool = False  # the service, in a topic of the node
     flush_us: int = 0  # that the disk takes for a flush, without faults
 
 

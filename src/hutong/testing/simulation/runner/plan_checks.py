@@ -126,6 +126,8 @@ def _problems_of_services(plan: SimulationPlan) -> Iterator[str]:
         if isinstance(client, PlannedCaller | PlannedBusMember):
             if not plan.node.service_instances:
                 yield f"the client {client.name} calls a service that the node does not have"
+            if isinstance(client, PlannedCaller) and client.is_remembered and not plan.node.remembers_calls:
+                yield f"the client {client.name} asks for a memory that the service does not have"
             yield from _problems_of_numbers(client)
 
 
