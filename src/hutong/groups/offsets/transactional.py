@@ -61,6 +61,7 @@ class TransactionalOffsets:
         self._by_producer: dict[int, dict[OffsetKey, _Waiting]] = {}
         self._by_group: dict[str, dict[OffsetKey, set[int]]] = {}  # group → key → producers
         self._unconfirmed: Counter[int | str] = Counter()  # producer, and group → appends that are not durable yet
+        self._ending: Counter[int] = Counter()  # producer → ends under way
         self._next_number = 0
         store.on_apply = self._overtake
         store.is_awaited = self._is_awaited
@@ -82,8 +83,9 @@ class TransactionalOffsets:
         return iter(self._by_group)
 
     def has_begun(self, group_id: str, producer_id: int, producer_epoch: int) -> bool:
-        """Return True if the producer's transaction has offsets of the group already."""
-        return any(
+        """Return True if the producer's transaction has offsets of the group already, and nobody is ending it."""
+        # A late commit would come behind the end, and wait for ever: the coordinator knows better, and refuses it.
+        return producer_id not in self._ending and any(
             key.group_id == group_id and waiting.producer_epoch == producer_epoch and not waiting.is_doubtful
             for key, waiting in self._by_producer.get(producer_id, {}).items()
         )
@@ -130,21 +132,29 @@ class TransactionalOffsets:
 
     def end(self, producer_id: int, then: Continuation[None], *, is_commit: bool) -> None:
         """Commit or drop the offsets that wait for the end of the producer's transaction; then call back."""
+        self._ending[producer_id] += 1
+
+        def ended(error: HutongError | None) -> None:
+            self._ending[producer_id] -= 1
+            if not self._ending[producer_id]:
+                del self._ending[producer_id]
+            then(error)
+
         # Nothing is on its way to disk, so all offsets of the transaction are known.
         if producer_id not in self._unconfirmed:
-            self._end(producer_id, then, is_commit)
+            self._end(producer_id, ended, is_commit)
             return
 
         def arrived(error: HutongError | None) -> None:
             if error is not None:
-                then(error)
+                ended(error)
             else:
-                self._end(producer_id, then, is_commit)
+                self._end(producer_id, ended, is_commit)
 
         try:
             self._waits.park(producer_id, arrived)
         except LimitExceeded as error:
-            then(error)
+            ended(error)
 
     def forget(self, keys: Iterable[OffsetKey], then: Continuation[None]) -> None:
         """Drop the offsets that wait for these partitions, of all producers."""
@@ -166,6 +176,7 @@ class TransactionalOffsets:
         assert by_group == {(producer_id, key) for producer_id, keys in self._by_producer.items() for key in keys}
         assert all(self._by_producer.values())
         assert all(self._unconfirmed.values())
+        assert all(self._ending.values())
 
     # ---- inside
 

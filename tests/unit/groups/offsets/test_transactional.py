@@ -116,6 +116,28 @@ def test_the_end_awaits_what_is_on_its_way() -> None:
     assert desk.committed() == 5
 
 
+def test_a_transaction_that_is_being_ended_takes_no_more_on_its_own_word() -> None:
+    desk = Desk()
+    desk.write(ANN, (0, 5))
+    desk.state.holds_back = True
+    ended = desk.end(ANN, is_commit=False)
+    # The tombstone is on its way: what came now would come behind it, and wait for an end that is over.
+    assert not desk.waiting.has_begun("g", ANN, EPOCH)
+    desk.state.flush()
+    assert ended == [None]
+    assert len(desk.waiting) == 0
+
+
+def test_an_end_that_failed_leaves_the_transaction_open() -> None:
+    desk = Desk()
+    desk.write(ANN, (0, 5))
+    desk.state.failure = DiskFull("no space")
+    assert isinstance(desk.end(ANN, is_commit=False)[0], DiskFull)
+    desk.state.failure = None
+    assert desk.waiting.has_begun("g", ANN, EPOCH)
+    desk.waiting.check_invariants()
+
+
 def test_many_are_ended_a_bounded_number_at_a_time() -> None:
     desk = Desk()
     desk.write(ANN, *((partition, partition) for partition in range(2_500)))
