@@ -139,6 +139,8 @@ def take_over(group: ConsumerGroupCore, record: GroupRecord, now_ms: int) -> boo
         for kind in (RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT):
             group.touch(kind, member.member_id)
     group.count_targets()
+    # Of the epoch, too: the heartbeat that came may be refused, and then no other epoch begins.
+    group.touch(RecordKind.GROUP)
     group.touch(RecordKind.TARGET_EPOCH)
     return True
 

@@ -29,10 +29,12 @@ from hutong.rpc.delivery.ids import CallId, parse_request_id
 from hutong.rpc.delivery_port import ACKED_BELOW, NEEDS_MEMORY, REQUEST_ID
 from hutong.rpc.errors import (
     NOT_EXECUTED_CODE,
+    REQUEST_EXPIRED_CODE,
     CallTimeout,
     ConnectionLost,
     NoService,
     NotExecuted,
+    OutcomeUnknown,
     Overloaded,
 )
 from hutong.rpc.options import CallOptions, Delivery
@@ -280,6 +282,9 @@ class _Attempts:
         if self._done is None:
             return
         self._abandons.pop(number, None)
+        if isinstance(outcome, Outcome) and outcome.failure and outcome.failure.code == REQUEST_EXPIRED_CODE:
+            self._expired(outcome)
+            return
         # The service answered: its failures are final as well. NOT_EXECUTED alone asks for a repeat.
         if isinstance(outcome, Outcome) and (outcome.failure is None or outcome.failure.code != NOT_EXECUTED_CODE):
             self._finish(outcome)
@@ -298,6 +303,15 @@ class _Attempts:
             self._park_next_attempt(is_silent=False)
         elif not self._abandons:
             self._finish(self._verdict())
+
+    def _expired(self, refusal: Outcome) -> None:
+        """The service has forgotten the session: its clock may have jumped ahead."""
+        # Without another one, all calls to come would be refused as well.
+        if self._session is not None:
+            self._session.leave(self._id)
+        # It has forgotten what earlier attempts did, too.
+        doubt = self._doubt or (OutcomeUnknown("an earlier attempt is unanswered") if self._abandons else None)
+        self._finish(doubt or refusal)
 
     def _finish(self, outcome: Outcome | HutongError) -> None:
         done = self._done

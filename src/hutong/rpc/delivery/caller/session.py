@@ -43,6 +43,11 @@ class CallerSession:
         if call.session == self._session:
             self._open.pop(call.sequence, None)
 
+    def leave(self, call: CallId) -> None:
+        """The service has forgotten the session of this call: the next call begins another."""
+        if call.session == self._session:
+            self._session = ""
+
     def acked_below(self, call: CallId) -> int:
         """Return the sequence below which an attempt of `call` acknowledges.
 

@@ -191,6 +191,20 @@ def test_a_classic_group_goes_on_with_its_members_and_epoch() -> None:
     assert set(upgraded(stage).members) == {"a", member.member_id}
 
 
+def test_a_classic_group_keeps_its_epoch_although_the_heartbeat_that_came_is_refused() -> None:
+    stage = Stage()
+    member = classic_member(stage)
+    for _ in range(2):  # the next generations: after a restart a first epoch would come before them
+        (member,) = stage.join(member.member_id)
+        stage.sync(member, share=encode(ConsumerProtocolAssignment([TopicPartition("orders", [0, 1])], None), 1))
+    refused = only(beat(stage, subscribed_topic_names=[], subscribed_topic_regex="("))
+    assert refused.error is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert upgraded(stage).epoch == member.generation_id
+    stage.restart()
+    upgraded(stage).check_invariants()
+    assert upgraded(stage).epoch >= member.generation_id
+
+
 def test_a_classic_group_that_would_lose_something_stays() -> None:
     stage = Stage()
     classic_member(stage, user_data=b"an assignor's own")

@@ -26,7 +26,12 @@ from hutong.rpc.call import Outcome
 from hutong.rpc.calling.transport import Abandon, CallSite, Ended, OutgoingCall
 from hutong.rpc.delivery.caller.retry import Reliability
 from hutong.rpc.delivery.caller.session import IDLE_MS_MAX, CallerSession
-from hutong.rpc.errors import NOT_EXECUTED_CODE, OUTCOME_UNKNOWN_CODE, Failure
+from hutong.rpc.errors import (
+    NOT_EXECUTED_CODE,
+    OUTCOME_UNKNOWN_CODE,
+    REQUEST_EXPIRED_CODE,
+    Failure,
+)
 
 SITE = CallSite("orders", "place")
 PACE = Pace(first_pause_ms=100, first_patience_ms=1_000, pause_ms_max=5_000, factor=2.0, jitter=0.5)
@@ -168,6 +173,38 @@ async def test_nothing_happened_is_not_said_when_an_earlier_attempt_is_in_doubt(
     stage.pass_ms(100)
     stage.attempts[1].answer(NoService())
     assert [type(result) for result in stage.results] == [ConnectionLost]
+
+
+EXPIRED = Outcome(failure=Failure(REQUEST_EXPIRED_CODE))
+
+
+async def test_a_service_that_has_forgotten_the_session_gets_another_with_the_next_call(stage: Stage) -> None:
+    names = iter("ab")
+    session = stage.reliability.session("orders")
+    session._make_session = lambda: f"1-{next(names)}"
+    stage.call()
+    stage.call()
+    stage.attempts[0].answer(EXPIRED)
+    stage.call()
+    sessions = [attempt.headers["request-id"].rpartition("/")[0] for attempt in stage.attempts]
+    assert sessions == ["1-a", "1-a", "1-b"]
+    assert stage.results == [EXPIRED]
+
+
+async def test_what_a_service_has_forgotten_may_have_happened_by_an_earlier_attempt(stage: Stage) -> None:
+    stage.call(retries=1)
+    stage.attempts[0].answer(ConnectionLost())
+    stage.pass_ms(100)
+    stage.attempts[1].answer(EXPIRED)
+    assert [type(result) for result in stage.results] == [ConnectionLost]
+
+
+async def test_what_a_service_has_forgotten_may_have_happened_by_an_attempt_that_is_still_silent(stage: Stage) -> None:
+    stage.call(retries=1)
+    while len(stage.attempts) < 2:
+        stage.pass_ms(1_000)
+    stage.attempts[1].answer(EXPIRED)
+    assert [type(result) for result in stage.results] == [OutcomeUnknown]
 
 
 REFUSALS = [NoService("nobody"), Overloaded("calls_max"), Outcome(failure=Failure(NOT_EXECUTED_CODE))]
