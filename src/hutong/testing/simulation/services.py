@@ -36,6 +36,8 @@ BRIDGE_PORT: Final = 7000
 DESK: Final = "desk"
 _MEMORY: Final = MemorySettings(tidy_after=4, outcome_bytes_max=32 << 10)
 """Jumps of clocks are as long as the time for which outcomes are kept. Some results are too large to be kept."""
+_GRACE_S: Final = 2.0
+"""At a stop, for calls under way: some may wait for a journal that has failed for good."""
 _TOGETHER: Final = 10  # items of a stream
 
 
@@ -144,7 +146,7 @@ class _DeskVerticle(Verticle):
             self._binding_later.cancel()
         # A start that failed half way is stopped, too.
         if self._binding is not None:
-            await self._binding.unbind()
+            await self._binding.unbind(_GRACE_S)
 
 
 class NodeDesk:
