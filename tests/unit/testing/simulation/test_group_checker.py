@@ -180,10 +180,10 @@ def test_nobody_knows_whose_turn_was_first_where_the_requests_overlapped(made: H
 # -- committed offsets
 
 
-def lost(offset: int, seconds: float) -> str:
+def lost(offset: int, seconds: float, instead: str = "") -> str:
     return (
         f"checker found offset {offset} of orders-0 committed for g at {seconds:.3f} s, which is not the last one"
-        " committed"
+        f" committed{instead}"
     )
 
 
@@ -191,7 +191,7 @@ def test_a_committed_offset_is_not_lost(made: HandMade) -> None:
     made.owns("one", 1, ORDERS)
     made.commits("one", 1, 0)
     made.finds(-1)
-    assert made.errors == [lost(-1, 0.006)]
+    assert made.errors == [lost(-1, 0.006, ": 0 was, by one, before 0.004 s")]
 
 
 def test_a_committed_offset_does_not_go_back(made: HandMade) -> None:
@@ -199,7 +199,7 @@ def test_a_committed_offset_does_not_go_back(made: HandMade) -> None:
     made.commits("one", 1, 5)
     made.commits("one", 2, 7)
     made.finds(5)
-    assert made.errors == [lost(5, 0.008)]
+    assert made.errors == [lost(5, 0.008, ": 7 was, by one, before 0.006 s")]
 
 
 def test_a_lower_offset_that_somebody_committed_counts(made: HandMade) -> None:
@@ -208,7 +208,7 @@ def test_a_lower_offset_that_somebody_committed_counts(made: HandMade) -> None:
     made.commits("one", 2, 5)
     made.finds(5)
     made.finds(7)
-    assert made.errors == [lost(7, 0.010)]
+    assert made.errors == [lost(7, 0.010, ": 5 was, by one, before 0.006 s")]
 
 
 def test_an_offset_that_nobody_committed_is_not_found(made: HandMade) -> None:
@@ -244,7 +244,7 @@ def test_a_commit_that_was_found_once_is_not_lost(made: HandMade) -> None:
     made.begins("one", 2, 7)
     made.finds(7)
     made.finds(5)
-    assert made.errors == [lost(5, 0.009)]
+    assert made.errors == [lost(5, 0.009, ": 7 was, by one, before 0.007 s")]
 
 
 def test_a_commit_without_an_answer_may_take_effect_late(made: HandMade) -> None:
@@ -262,7 +262,7 @@ def test_a_commit_without_an_answer_takes_no_effect_once_the_next_owner_has_comm
     made.owns("other", 2, ORDERS)
     made.commits("other", 1, 3)
     made.finds(5)
-    assert made.errors == [lost(5, 0.009)]
+    assert made.errors == [lost(5, 0.009, ": 3 was, by other, before 0.007 s")]
 
 
 # -- records

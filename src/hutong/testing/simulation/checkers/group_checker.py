@@ -171,10 +171,13 @@ class _GroupCheck:
         for key, register in self.registers.items():
             register.settle(seen[key])
         for each in self.seen:
-            if not self.registers[each.group, each.place].may_answer(each):
+            register = self.registers[each.group, each.place]
+            if not register.may_answer(each):
+                last = register.last_before(each)
+                instead = "" if last is None else f": {last.offset} was, by {last.client}, before {last.end_us / 1e6:.3f} s"
                 yield (
                     f"{each.client} found offset {each.offset} of {_at(each.place)} committed for {each.group} at"
-                    f" {each.at_us / 1e6:.3f} s, which is not the last one committed"
+                    f" {each.at_us / 1e6:.3f} s, which is not the last one committed{instead}"
                 )
 
     def _nothing_passed_over(self) -> Iterator[str]:

@@ -71,6 +71,11 @@ class OffsetRegister:
         is_first = question.offset == _NONE and self._counts_until(-1.0) >= question.begun_us
         return is_first or bool(self._candidates(question))
 
+    def last_before(self, question: OffsetSeen) -> OffsetWrite | None:
+        """The last write that had taken effect for certain when the question was asked."""
+        over = (write for write in self._writes if write.is_certain and write.end_us <= question.begun_us)
+        return max(over, key=lambda write: write.end_us, default=None)
+
     def _index(self) -> None:
         certain = [write for write in self._writes if write.is_certain]
         self._begins = [write.begun_us for write in certain]
