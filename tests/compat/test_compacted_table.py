@@ -144,6 +144,8 @@ async def test_a_table_takes_large_values_on_a_node_whose_topics_do_not(tmp_path
         tables = Tables(node.address)
         table, _ = await tables.open("table")
         await put(table, b"k", bytes(500 << 10))
+        _, rows = await tables.open("table")
+        assert rows == {b"k": bytes(500 << 10)}
         await tables.close()
 
 

@@ -130,7 +130,7 @@ class SimEndpoint:
         self._mark()
 
     def took(self, size: int) -> None:
-        """The other end has read so many bytes: after the latency of the way back more may be sent."""
+        """The other end has read `size` bytes: after the latency of the way back more may be sent."""
         back_us = self._network.latency_us(self.peer.place[0], self.place[0])
         self._world.after(back_us, lambda: self._window_grew(size))
 

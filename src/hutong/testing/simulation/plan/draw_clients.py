@@ -77,7 +77,8 @@ def with_sizes(random: Random, clients: Sequence[PlannedClient]) -> list[Planned
     """Let all producers of some plans send batches of one size to one partition."""
     if random.random() >= 0.3:
         return [*clients]
-    # What a crash has left of one producer's batch may follow another's at once, and be taken for its own.
+    # What a crash has left of one producer's batch may follow another's at once, and be taken for its own. Producers of
+    # compacted topics stay as they are: their records have names in headers, of other sizes.
     return [
         dataclasses.replace(client, is_uniform=True, partition=0) if type(client) is PlannedProducer else client
         for client in clients
