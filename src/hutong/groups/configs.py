@@ -97,6 +97,7 @@ class GroupConfigs:
         self.on_change: list[Callable[[str], None]] = []  # called with the group's id
         self._greater = tuple(greater)
         self._overrides: dict[str, dict[str, str]] = {}
+        self._intended: dict[str, dict[str, str]] = {}  # on their way to the disk, the newest of each group
         self._state: GroupConfigLog | None = None
 
     def __iter__(self) -> Iterator[str]:
@@ -122,6 +123,10 @@ class GroupConfigs:
     def of(self, group_id: str) -> Mapping[str, str]:
         """The settings of a group's own."""
         return self._overrides.get(group_id, {})
+
+    def latest(self, group_id: str) -> Mapping[str, str]:
+        """The settings of a group's own once all changes under way are durable: where the next change begins."""
+        return self._intended.get(group_id, self.of(group_id))
 
     def value(self, group_id: str, name: str) -> str:
         """The effective settings of a group."""
@@ -156,13 +161,19 @@ class GroupConfigs:
         if not group_id:
             raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
         # A group need not exist to have settings, so their number has a bound of its own.
-        if group_id not in self._overrides and len(self._overrides) >= CONFIGURED_GROUPS_MAX:
+        is_new = group_id not in self._overrides and group_id not in self._intended
+        if is_new and len(self._overrides.keys() | self._intended.keys()) >= CONFIGURED_GROUPS_MAX:
             raise Refused(ErrorCode.POLICY_VIOLATION, f"At most {CONFIGURED_GROUPS_MAX} groups have settings here.")
         assert self._state is not None, "a group's settings are changed before they were replayed"
         key = _KEY + group_id.encode()
         value = json.dumps(checked, separators=(",", ":")).encode() if checked else None
 
+        self._intended[group_id] = checked
+
         def altered(error: HutongError | None) -> None:
+            # A later change may be on its way: it stays the newest.
+            if self._intended.get(group_id) is checked:
+                del self._intended[group_id]
             if error is None:
                 self.replay(key, value)
             then(error)

@@ -20,11 +20,20 @@ class FakeLog:
     def __init__(self) -> None:
         self.records: dict[bytes, bytes | None] = {}
         self.error: HutongError | None = None
+        self.holds_back = False
+        self._held: list[Callable[[], None]] = []
 
     def append(self, key: bytes, value: bytes | None, then: Callable[[HutongError | None], None]) -> None:
         if self.error is None:
             self.records[key] = value
-        then(self.error)
+        if self.holds_back:
+            self._held.append(lambda: then(None))
+        else:
+            then(self.error)
+
+    def flush(self) -> None:
+        while self._held:
+            self._held.pop(0)()
 
 
 def opened(log: FakeLog) -> GroupConfigs:
@@ -47,6 +56,26 @@ def test_a_group_goes_by_its_own_settings_and_else_by_the_nodes() -> None:
     assert times_of(opened(log), "g") == GroupTimes(50_000, 5_000, 1_000)
     configs.alter("g", {}, outcomes.append)
     assert times_of(opened(log), "g") == SETTINGS.times
+
+
+def test_a_change_begins_where_the_one_under_way_ends() -> None:
+    log, outcomes = FakeLog(), list[HutongError | None]()
+    log.holds_back = True
+    configs = opened(log)
+    configs.alter("g", {SESSION: "50000"}, outcomes.append)
+    assert (configs.of("g"), configs.latest("g")) == ({}, {SESSION: "50000"})
+    configs.alter("g", {**configs.latest("g"), HEARTBEAT: "6000"}, outcomes.append)
+    log.flush()
+    assert outcomes == [None, None]
+    assert configs.of("g") == configs.latest("g") == {SESSION: "50000", HEARTBEAT: "6000"}
+
+
+def test_a_change_that_failed_is_no_beginning() -> None:
+    log, outcomes = FakeLog(), list[HutongError | None]()
+    configs = opened(log)
+    log.error = DiskFull("full")
+    configs.alter("g", {SESSION: "50000"}, outcomes.append)
+    assert configs.latest("g") == {}
 
 
 def test_what_is_not_durable_does_not_hold() -> None:

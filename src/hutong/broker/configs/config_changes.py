@@ -178,7 +178,7 @@ def _put(check: Check, alter: Alter, overrides: dict[str, Any], validate_only: b
 def _changed_group(name: str, changes: Iterable[Change], broker: AdminParts) -> dict[str, str | None]:
     """The settings of a group after the changes. No setting of a group is a list."""
     configs = broker.group_configs
-    overrides: dict[str, str | None] = dict(configs.of(name))
+    overrides: dict[str, str | None] = dict(configs.latest(name))
     for key, operation, value in changes:
         # Checked before the operation, so that even the deletion of an unknown setting is refused.
         if key not in configs.keys:
