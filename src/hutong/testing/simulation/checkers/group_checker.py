@@ -174,7 +174,9 @@ class _GroupCheck:
             register = self.registers[each.group, each.place]
             if not register.may_answer(each):
                 last = register.last_before(each)
-                instead = "" if last is None else f": {last.offset} was, by {last.client}, before {last.end_us / 1e6:.3f} s"
+                instead = ""
+                if last is not None:
+                    instead = f": {last.offset} was, by {last.client}, before {last.end_us / 1e6:.3f} s"
                 yield (
                     f"{each.client} found offset {each.offset} of {_at(each.place)} committed for {each.group} at"
                     f" {each.at_us / 1e6:.3f} s, which is not the last one committed{instead}"
