@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.testing.simulation.scene import Scene
+from tests.unit.testing.simulation.scene import Noting, Scene
 
 from hutong.testing.simulation.faults import FaultInjector
 from hutong.testing.simulation.network.connections import WINDOW_BYTES
@@ -129,6 +129,24 @@ def test_after_a_loss_of_power_a_sender_learns_it_although_its_window_is_full() 
     scene.other.start()
     scene.pass_seconds(10)
     assert isinstance(ours.lost[0], ConnectionResetError)
+
+
+def test_a_process_that_dies_before_its_answer_to_a_connect_has_arrived_resets_the_connection() -> None:
+    scene = Scene()
+    scene.listen()
+    client, connected = scene.process(scene.one), list[Noting]()
+
+    async def connect() -> None:
+        _, protocol = await client.loop.create_connection(Noting, scene.other.address, 9)
+        assert isinstance(protocol, Noting)
+        connected.append(protocol)
+
+    client.run(connect)
+    scene.pass_seconds(1, lambda: bool(scene.network.connections))
+    assert connected == []
+    scene.other.kill()
+    scene.pass_seconds(1)
+    assert isinstance(connected[0].lost[0], ConnectionResetError)
 
 
 def test_what_was_sent_over_a_cut_link_arrives_once_it_is_mended() -> None:

@@ -175,6 +175,8 @@ class _Dial:
             ours = SimEndpoint(network, self._process, (self._from, network.next_port()))
             theirs = SimEndpoint(network, listener.process, self._place)
             ours.pair(theirs)
+            # From here on the other host knows the connection, and resets it when its process dies.
+            network.opened(ours)
             listener.offer(theirs)
             world.after(back_us, lambda: self._established(ours))
 
@@ -182,7 +184,6 @@ class _Dial:
         if not self._process.is_alive or self._future.done():
             ours.owner_died(sends_reset=True)
             return
-        self._network.opened(ours)
         task = self._process.loop.create_task(ours.attach(self._process.loop, self._make()))
         task.add_done_callback(self._attached)
 
