@@ -133,7 +133,7 @@ def test_after_a_loss_of_power_a_sender_learns_it_although_its_window_is_full() 
 
 def test_a_process_that_dies_before_its_answer_to_a_connect_has_arrived_resets_the_connection() -> None:
     scene = Scene()
-    scene.listen()
+    taken = scene.listen()
     client, connected = scene.process(scene.one), list[Noting]()
 
     async def connect() -> None:
@@ -142,7 +142,7 @@ def test_a_process_that_dies_before_its_answer_to_a_connect_has_arrived_resets_t
         connected.append(protocol)
 
     client.run(connect)
-    scene.pass_seconds(1, lambda: bool(scene.network.connections))
+    scene.pass_seconds(1, lambda: bool(taken))
     assert connected == []
     scene.other.kill()
     scene.pass_seconds(1)
