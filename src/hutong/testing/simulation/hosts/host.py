@@ -70,7 +70,7 @@ class SimProcess:
         self.is_alive = True
         self.worked_us = 0  # processor time
         self.jobs_under_way: list[Callable[[], Any]] = []  # of workers, before their effect
-        self._meeting: tuple[int, Callable[[], None]] | None = None
+        self._meeting: tuple[int, Callable[[], None]] | None = None  # jobs until then, and what happens amid the next
         self._random = Random(host.random.getrandbits(64))
         self._began_us = self.world.now_us
         self._rate = 1 + host.drift_ppm / 1_000_000
