@@ -1,15 +1,18 @@
 """Connections: in order, with back-pressure, and what each end learns when something breaks."""
 
 import errno
+import gc
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.unit.testing.simulation.scene import Noting, Scene
 
+from hutong.testing.simulation.clients.connection import Disconnected, KafkaConnection
 from hutong.testing.simulation.faults import FaultInjector
 from hutong.testing.simulation.network.connections import WINDOW_BYTES
 from hutong.testing.simulation.plan.faults import PlannedFault
+from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest
 
 
 def test_bytes_arrive_whole_and_in_order_in_both_directions() -> None:
@@ -188,3 +191,21 @@ def test_a_slow_link_delays() -> None:
     assert theirs.received == b""
     scene.pass_seconds(10)
     assert theirs.received == b"slow"
+
+
+def test_requests_that_nobody_waits_for_may_fail() -> None:
+    scene = Scene()
+    scene.listen()
+
+    async def ask() -> None:
+        connection = await KafkaConnection.connect(scene.process(scene.one), "one", scene.other.address, 9)
+        under_way = connection.begin(InitProducerIdRequest(None, 1_000), 4)
+        connection.close()
+        too_late = connection.begin(InitProducerIdRequest(None, 1_000), 4)
+        for future in (under_way, too_late):
+            assert isinstance(future.exception(), Disconnected)
+        connection.begin(InitProducerIdRequest(None, 1_000), 4)
+
+    scene.run(scene.one, ask)
+    gc.collect()  # asyncio speaks of an error that nobody took when the future is collected
+    assert scene.one.failures == []

@@ -64,7 +64,7 @@ class KafkaConnection(asyncio.Protocol):
         """Send it; the future gets the decoded response, or Disconnected."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if not self.is_open or self._transport is None:
-            future.set_exception(Disconnected("the connection is closed"))
+            _fail_future(future, "the connection is closed")
             return future
         self._numbers += 1
         self._waiting.append((future, message_info(type(request)).api_key, version))
@@ -129,5 +129,9 @@ class KafkaConnection(asyncio.Protocol):
         while self._waiting:
             future = self._waiting.popleft()[0]
             if not future.done():
-                future.set_exception(Disconnected(reason))
-                future.exception()  # nobody has to ask for it
+                _fail_future(future, reason)
+
+
+def _fail_future(future: "asyncio.Future[Any]", reason: str) -> None:
+    future.set_exception(Disconnected(reason))
+    future.exception()  # nobody has to ask for it: of several requests only the first failure matters
