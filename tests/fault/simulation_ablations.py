@@ -23,10 +23,13 @@ from hutong.broker.fetch import fetch_pass
 from hutong.broker.state.state_topic import Entry, StateTopic
 from hutong.broker.topics.catalogue import TRANSACTIONS_TOPIC
 from hutong.foundation.waiting.pending import Continuation
+from hutong.journal.clean.cleaner_transactions import CleanedTransactions
 from hutong.journal.log import PartitionLog
+from hutong.journal.read.timestamps import Found, TimestampSearch
 from hutong.testing.simulation.plan.drawing import draw_plan
 from hutong.testing.simulation.plan.faults import kinds_of
 from hutong.testing.simulation.simulation import Simulation
+from hutong.wire.kafka.batch.records import BatchHeader
 
 SEEDS_MAX: Final = 500
 MINUTES: Final = 0.3
@@ -79,6 +82,20 @@ def completes_transactions_before_their_decision_is_flushed(patch: pytest.Monkey
     patch.setattr(StateTopic, "append_all", eager)
 
 
+# -- cleaning and look-ups
+
+
+def lets_aborted_records_replace_others(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CleanedTransactions, "is_aborted", lambda *_: False)
+
+
+def takes_the_first_record_of_a_batch_for_a_time(patch: pytest.MonkeyPatch) -> None:
+    def first(_: TimestampSearch, header: BatchHeader, *_rest: object) -> Found:
+        return header.max_timestamp_ms, header.base_offset
+
+    patch.setattr(TimestampSearch, "_search", first)
+
+
 SAFEGUARDS: Final = (
     NodeSafeguard("a position counts as flushed after fdatasync", journal.flushes_nothing),
     NodeSafeguard("an acknowledgement waits for the flush", journal.acknowledges_before_the_flush),
@@ -109,6 +126,8 @@ SAFEGUARDS: Final = (
     NodeSafeguard(
         "one that was begun before a restart is not begun again", memory.executes_again_what_was_begun_before_a_restart
     ),
+    NodeSafeguard("cleaning leaves out what was aborted", lets_aborted_records_replace_others),
+    NodeSafeguard("a look-up by time reads the batch", takes_the_first_record_of_a_batch_for_a_time),
     NodeSafeguard("state is answered once it is flushed", answers_state_before_the_flush),
 )
 

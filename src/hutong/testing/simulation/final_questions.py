@@ -10,8 +10,10 @@ from hutong.testing.simulation.clients.client import ClientContext, KafkaClient,
 from hutong.testing.simulation.clients.groups.group_consumer import see_all_offsets
 from hutong.testing.simulation.clients.groups.share_consumer import SimShareConsumer
 from hutong.testing.simulation.clients.groups.share_groups import finish_share_group
+from hutong.testing.simulation.clients.keeper import SimKeeper, look_at_group
 from hutong.testing.simulation.clients.keyed import SimKeyReader
 from hutong.testing.simulation.clients.reader import SimReader
+from hutong.testing.simulation.clients.times import SimTimeReader
 from hutong.testing.simulation.plan.clients import PlannedMember, PlannedProcessor, PlannedReader, PlannedShareMember
 from hutong.testing.simulation.plan.drawing import KEPT_FOR_GOOD_MS
 from hutong.testing.simulation.plan.plan import PlannedTopic, SimulationPlan
@@ -53,6 +55,21 @@ class FinalQuestions:
                 while await look_at_topic(self._client(f"look at {topic}"), topic) is None:
                     pass
 
+    async def look_at_kept_groups(self) -> None:
+        """Look at the groups that administrators have left."""
+        for client in self._clients:
+            for group, place in client.groups if isinstance(client, SimKeeper) else ():
+                while not await look_at_group(self._client(f"look at {group}"), group, place):
+                    pass
+
+    async def look_up_times(self) -> None:
+        """Look offsets up by time in the first topic, which loses no record and has no markers."""
+        for topic in self._plan.topics[:1]:
+            for index in range(topic.partitions):
+                context = self._context_for(f"times of {topic.name} {index}")
+                plan = PlannedReader(name=context.name, topic=topic.name, partition=index, is_committed=False)
+                await SimTimeReader(context, plan).look_up_times()
+
     async def finish_share_groups(self) -> None:
         """Let a last member of each share group read until nothing is left."""
         for group in self._plan.share_groups:
@@ -70,7 +87,7 @@ class FinalQuestions:
         # Of a compacted topic most records may be gone: what matters are its keys.
         if topic.is_compacted:
             keeps_tombstones = ("delete.retention.ms", KEPT_FOR_GOOD_MS) in topic.configs
-            await SimKeyReader(context, plans[0]).read_keys(keeps_tombstones=keeps_tombstones)
+            await SimKeyReader(context, plans[1]).read_keys(keeps_tombstones=keeps_tombstones)
             return
         for plan in plans:
             await SimReader(context, plan).read_all()

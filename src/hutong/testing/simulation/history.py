@@ -4,43 +4,12 @@ Strategy: plain events in the order in which they happened, with values that are
 them when it is over.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
+from hutong.testing.simulation.admin_history import KeptChanged, KeptSeen, LogStartSeen, TopicChanged, TopicSeen
 from hutong.testing.simulation.call_history import CallHappening
+from hutong.testing.simulation.history_text import Place, error_name, outcome_text, place_text, ranges_text
 from hutong.testing.simulation.world import World
-from hutong.wire.kafka.error_codes import ErrorCode
-
-_UNKNOWN: Final = -1
-Place = tuple[str, int]
-"""Topic and partition."""
-
-
-def _text(place: Place) -> str:
-    return f"{place[0]}-{place[1]}"
-
-
-def _name(error: int) -> str:
-    return ErrorCode(error).name if error else "an abort"
-
-
-def _outcome(error: int) -> str:
-    """The answer to a change, -1 where it is not known what the node did."""
-    if error == _UNKNOWN:
-        return ", fate unknown"
-    return f", refused with {_name(error)}" if error else ""
-
-
-def _ranges(offsets: Sequence[int]) -> str:
-    """Ascending offsets, with neighbours put together: `3..5, 9`."""
-    ranges: list[list[int]] = []
-    for offset in offsets:
-        if ranges and ranges[-1][1] + 1 == offset:
-            ranges[-1][1] = offset
-        else:
-            ranges.append([offset, offset])
-    return ", ".join(f"{first}..{last}" if last > first else str(first) for first, last in ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +24,9 @@ class ValueSent:
     source: tuple[Place, int] | None = None  # the record that it was made from
 
     def __str__(self) -> str:
-        made = f", made from {_text(self.source[0])} at {self.source[1]}" if self.source else ""
+        made = f", made from {place_text(self.source[0])} at {self.source[1]}" if self.source else ""
         within = f" in {self.transaction}" if self.transaction else ""
-        return f"sends {self.value!r} to {_text(self.place)}{within}{made}"
+        return f"sends {self.value!r} to {place_text(self.place)}{within}{made}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +40,7 @@ class ValueAcknowledged:
     offset: int
 
     def __str__(self) -> str:
-        return f"hears that {self.value!r} is stored in {_text(self.place)} at {self.offset}"
+        return f"hears that {self.value!r} is stored in {place_text(self.place)} at {self.offset}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +54,7 @@ class ValueRefused:
     error: int
 
     def __str__(self) -> str:
-        return f"hears that {self.value!r} is refused by {_text(self.place)} with {_name(self.error)}"
+        return f"hears that {self.value!r} is refused by {place_text(self.place)} with {error_name(self.error)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +70,7 @@ class ValueRead:
     is_committed: bool  # read with isolation.level=read_committed
 
     def __str__(self) -> str:
-        return f"reads {self.value!r} from {_text(self.place)} at {self.offset}"
+        return f"reads {self.value!r} from {place_text(self.place)} at {self.offset}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +119,7 @@ class OffsetCommitBegun:
     offset: int
 
     def __str__(self) -> str:
-        return f"commits offset {self.offset} of {_text(self.place)} for {self.group} ({self.number})"
+        return f"commits offset {self.offset} of {place_text(self.place)} for {self.group} ({self.number})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +134,9 @@ class OffsetCommitted:
     offset: int
 
     def __str__(self) -> str:
-        return f"hears that offset {self.offset} of {_text(self.place)} is committed for {self.group} ({self.number})"
+        return (
+            f"hears that offset {self.offset} of {place_text(self.place)} is committed for {self.group} ({self.number})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +152,8 @@ class OffsetCommitRefused:
     error: int
 
     def __str__(self) -> str:
-        what = f"offset {self.offset} of {_text(self.place)}"
-        return f"hears that {what} is refused for {self.group} with {_name(self.error)} ({self.number})"
+        what = f"offset {self.offset} of {place_text(self.place)}"
+        return f"hears that {what} is refused for {self.group} with {error_name(self.error)} ({self.number})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +168,7 @@ class OffsetSeen:
     offset: int
 
     def __str__(self) -> str:
-        return f"finds offset {self.offset} of {_text(self.place)} committed for {self.group}"
+        return f"finds offset {self.offset} of {place_text(self.place)} committed for {self.group}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +187,7 @@ class PartitionsOwned:
     places: tuple[Place, ...]
 
     def __str__(self) -> str:
-        owned = ", ".join(map(_text, self.places)) or "nothing"
+        owned = ", ".join(map(place_text, self.places)) or "nothing"
         return f"owns {owned} in {self.group}, generation {self.generation}"
 
 
@@ -232,7 +203,7 @@ class MembershipConfirmed:
     places: tuple[Place, ...]
 
     def __str__(self) -> str:
-        owned = ", ".join(map(_text, self.places)) or "nothing"
+        owned = ", ".join(map(place_text, self.places)) or "nothing"
         return f"keeps {owned} in {self.group}, generation {self.generation}"
 
 
@@ -265,8 +236,8 @@ class RecordsAcquired:
     records: tuple[tuple[int, bytes], ...]
 
     def __str__(self) -> str:
-        offsets = _ranges([offset for offset, _ in self.records])
-        return f"acquires {_text(self.place)} at {offsets} in {self.group}, delivery {self.delivery_count}"
+        offsets = ranges_text([offset for offset, _ in self.records])
+        return f"acquires {place_text(self.place)} at {offsets} in {self.group}, delivery {self.delivery_count}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +258,8 @@ class RecordsSettled:
     error: int
 
     def __str__(self) -> str:
-        outcome = _outcome(self.error)
-        return f"{self.kind} {_text(self.place)} at {_ranges(self.offsets)} in {self.group}{outcome}"
+        outcome = outcome_text(self.error)
+        return f"{self.kind} {place_text(self.place)} at {ranges_text(self.offsets)} in {self.group}{outcome}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,61 +286,7 @@ class ShareGroupRead:
     delivery_limit: int
 
     def __str__(self) -> str:
-        return f"finds {self.group} at {self.start_offset} of {self.end_offset} in {_text(self.place)}"
-
-
-@dataclass(frozen=True, slots=True)
-class TopicChanged:
-    """An admin client created, deleted, altered or grew a topic; `partitions` is the number asked for.
-
-    `error` is the node's answer, -1 where it is not known what the node did.
-    """
-
-    at_us: int
-    begun_us: int
-    client: str
-    topic: str
-    kind: str
-    partitions: int
-    error: int
-
-    def __str__(self) -> str:
-        outcome = _outcome(self.error)
-        return f"{self.kind} {self.topic} ({self.partitions}){outcome}"
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSeen:
-    """The node named the partitions of a topic; none where there is no such topic."""
-
-    at_us: int
-    begun_us: int
-    client: str
-    topic: str
-    partitions: int
-
-    def __str__(self) -> str:
-        return f"finds {self.topic} with {self.partitions} partitions"
-
-
-@dataclass(frozen=True, slots=True)
-class LogStartSeen:
-    """The node named the first offset of a partition. `is_promise`: in the answer to DeleteRecords."""
-
-    at_us: int
-    begun_us: int
-    client: str
-    place: Place
-    offset: int
-    is_promise: bool
-
-    def __str__(self) -> str:
-        place = _text(self.place)
-        return (
-            f"moves the start of {place} to {self.offset}"
-            if self.is_promise
-            else f"finds {place} from {self.offset} on"
-        )
+        return f"finds {self.group} at {self.start_offset} of {self.end_offset} in {place_text(self.place)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,9 +299,11 @@ class KeySent:
     key: bytes
     value: bytes
     is_tombstone: bool
+    transaction: str | None = None
 
     def __str__(self) -> str:
-        return f"{'deletes' if self.is_tombstone else 'sets'} {self.key!r} of {_text(self.place)} by {self.value!r}"
+        verb, within = "deletes" if self.is_tombstone else "sets", f" in {self.transaction}" if self.transaction else ""
+        return f"{verb} {self.key!r} of {place_text(self.place)} by {self.value!r}{within}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +328,19 @@ class FinalKeys:
     records: tuple[KeyedRecord, ...]
 
     def __str__(self) -> str:
-        return f"finds {len(self.records)} records in {_text(self.place)}"
+        return f"finds {len(self.records)} records in {place_text(self.place)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FinalTimes:
+    """The times of all records of a partition, and what the node found by time: (asked, offset, time), in ms."""
+
+    place: Place
+    records: tuple[tuple[int, int], ...]
+    answers: tuple[tuple[int, int, int], ...]
+
+    def __str__(self) -> str:
+        return f"finds {len(self.answers)} offsets of {place_text(self.place)} by their times"
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,7 +354,7 @@ class FinalRead:
 
     def __str__(self) -> str:
         level = "committed" if self.is_committed else "all"
-        return f"finds {len(self.records)} records ({level}) in {_text(self.place)} from {self.start_offset} on"
+        return f"finds {len(self.records)} records ({level}) in {place_text(self.place)} from {self.start_offset} on"
 
 
 Happening = (
@@ -446,6 +377,9 @@ Happening = (
     | ShareGroupRead
     | KeySent
     | FinalKeys
+    | KeptChanged
+    | KeptSeen
+    | FinalTimes
     | TopicChanged
     | TopicSeen
     | LogStartSeen

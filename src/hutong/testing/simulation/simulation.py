@@ -18,10 +18,12 @@ from hutong.testing.simulation.checkers.bus_checker import check_bus
 from hutong.testing.simulation.checkers.call_checker import check_calls
 from hutong.testing.simulation.checkers.compaction_checker import check_compaction
 from hutong.testing.simulation.checkers.group_checker import check_groups
+from hutong.testing.simulation.checkers.keeper_checker import check_kept_groups
 from hutong.testing.simulation.checkers.log_checker import check_log
 from hutong.testing.simulation.checkers.processing_checker import check_processing
 from hutong.testing.simulation.checkers.share_checker import check_share_groups
 from hutong.testing.simulation.checkers.stream_checker import check_streams
+from hutong.testing.simulation.checkers.time_checker import check_times
 from hutong.testing.simulation.checkers.topic_checker import check_topics
 from hutong.testing.simulation.checkers.transaction_checker import check_transactions
 from hutong.testing.simulation.clients.admin import SimAdmin
@@ -32,7 +34,8 @@ from hutong.testing.simulation.clients.groups.classic_member import SimClassicMe
 from hutong.testing.simulation.clients.groups.consumer_member import SimConsumerMember
 from hutong.testing.simulation.clients.groups.share_consumer import SimShareConsumer
 from hutong.testing.simulation.clients.groups.share_groups import FINISH_S_MAX, configure_share_group
-from hutong.testing.simulation.clients.keyed import SimKeyedProducer
+from hutong.testing.simulation.clients.keeper import SimKeeper
+from hutong.testing.simulation.clients.keyed import SimKeyedProducer, SimKeyedTeller
 from hutong.testing.simulation.clients.producer import SimProducer
 from hutong.testing.simulation.clients.reader import SimReader
 from hutong.testing.simulation.clients.transactions.processor import SimProcessor
@@ -61,6 +64,8 @@ CLIENTS: Final[dict[type[planned.PlannedClient], Callable[[ClientContext, Any], 
     planned.PlannedConsumerMember: SimConsumerMember,
     planned.PlannedShareMember: SimShareConsumer,
     planned.PlannedTransactionalProducer: SimTransactionalProducer,
+    planned.PlannedKeyedTeller: SimKeyedTeller,
+    planned.PlannedKeeper: SimKeeper,
     planned.PlannedProcessor: SimProcessor,
     planned.PlannedAdmin: SimAdmin,
     planned.PlannedCaller: SimCaller,
@@ -71,6 +76,8 @@ CHECKS: Final = (
     check_groups,
     check_share_groups,
     check_topics,
+    check_kept_groups,
+    check_times,
     check_compaction,
     check_transactions,
     check_processing,
@@ -141,6 +148,8 @@ class Simulation:
             (questions.read_everything, QUIET_S_MAX, "the final read did not end"),
             (questions.see_offsets, QUIET_S_MAX, "the groups' offsets were not found"),
             (questions.look_at_topics, QUIET_S_MAX, "the topics of administrators were not found"),
+            (questions.look_at_kept_groups, QUIET_S_MAX, "the groups of administrators were not found"),
+            (questions.look_up_times, QUIET_S_MAX, "the look-ups by time did not end"),
             (questions.finish_share_groups, share_s_max, "the share groups did not come to their end"),
         ):
             if not self._until(ask, seconds_max):

@@ -9,6 +9,7 @@ from hutong.testing.simulation.history import (
     KeyedRecord,
     KeySent,
     SimulationHistory,
+    TransactionEnded,
     ValueAcknowledged,
     ValueRefused,
 )
@@ -18,8 +19,12 @@ PLACE = ("accounts", 0)
 KEY = b"key-1"
 
 
-def sent(number: int, *, deletes: bool = False) -> KeySent:
-    return KeySent(number, "keeper-0", PLACE, KEY, b"keeper-0/%d" % number, deletes)
+def sent(number: int, *, deletes: bool = False, within: str | None = None) -> KeySent:
+    return KeySent(number, "keeper-0", PLACE, KEY, b"keeper-0/%d" % number, deletes, within)
+
+
+def ended(transaction: str, *, is_commit: bool, is_certain: bool = True) -> TransactionEnded:
+    return TransactionEnded(9, 8, "keeper-0", transaction, is_commit, is_certain)
 
 
 def stored(number: int, offset: int) -> ValueAcknowledged:
@@ -91,3 +96,19 @@ def test_nothing_refused_is_there_and_nothing_twice() -> None:
     history = (sent(1), stored(1, 0), sent(2), refused)
     assert errors_of(*history, record(1, 0), record(2, 1)) == ["b'keeper-0/2' of accounts-0 at 1 was refused"]
     assert errors_of(sent(1), record(1, 0), record(1, 1)) == ["b'keeper-0/1' is twice: at 0 and 1"]
+
+
+def test_the_newest_that_was_committed_is_there() -> None:
+    history = (sent(1), stored(1, 0), sent(2, within="t-1"), stored(2, 1))
+    lost = ["b'key-1' of accounts-0 is lost: b'keeper-0/2' was acknowledged at 1"]
+    assert errors_of(*history, ended("t-1", is_commit=True), record(1, 0)) == lost
+    assert not errors_of(*history, ended("t-1", is_commit=False), record(1, 0))
+    # It may have been committed, or not.
+    for doubt in ([], [ended("t-1", is_commit=True, is_certain=False)]):
+        assert not errors_of(*history, *doubt, record(1, 0))
+        assert not errors_of(*history, *doubt, record(2, 1))
+
+
+def test_nothing_aborted_is_there() -> None:
+    history = (sent(1, within="t-1"), stored(1, 0), ended("t-1", is_commit=False))
+    assert errors_of(*history, record(1, 0)) == ["b'keeper-0/1' of accounts-0 at 0 was aborted"]

@@ -13,10 +13,10 @@ from hutong.testing.simulation.history import (
     OffsetSeen,
     PartitionsGivenUp,
     PartitionsOwned,
-    Place,
     SimulationHistory,
     ValueRead,
 )
+from hutong.testing.simulation.history_text import Place
 from hutong.testing.simulation.world import World
 
 ORDERS = ("orders", 0)

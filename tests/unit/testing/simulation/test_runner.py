@@ -147,6 +147,7 @@ TELLER = {
         (edited(clients=[{**READER, "pause_ms": -1}]), "pause of the client r"),
         (edited(clients=[{**PRODUCER, "codec": 9}]), "9 is not a valid Compression"),
         (edited(clients=[{**TELLER, "partitions": 99}]), "partitions that its topic does not have"),
+        (edited(clients=[{**TELLER, "kind": "keyed teller", "keys": 0}]), "keys of the client"),
         (edited(clients=[{**CLIENT, "kind": "share member", "group": "", "always_accepts": True}]), "a share group"),
         (edited(node={**NODE, "flush_us": -1}, clients=[]), "flush_us is not from 0"),
         (edited(node={**NODE, "service_instances": -1}, clients=[]), "service_instances is not from 0 to 100"),

@@ -1,8 +1,9 @@
 """The checker of the catalogue: a sound history, and each promise broken once."""
 
+from hutong.testing.simulation.admin_history import LogStartSeen, TopicChanged, TopicSeen
 from hutong.testing.simulation.checkers.topic_checker import check_topics
 from hutong.testing.simulation.clients.admin import ALTERS, CREATES, DELETES, GROWS, UNKNOWN
-from hutong.testing.simulation.history import Happening, LogStartSeen, SimulationHistory, TopicChanged, TopicSeen
+from hutong.testing.simulation.history import Happening, SimulationHistory
 from hutong.testing.simulation.world import World
 from hutong.wire.kafka.error_codes import ErrorCode
 

@@ -2,6 +2,9 @@
 
 Strategy: acknowledged records have offsets, so the newest of a key is known; one without an answer may be newer. A
 tombstone may be gone, but only together with everything older of its key.
+
+Of transactions those that were committed for certain count, those that were aborted for certain may not be seen by a
+committed reader, and the others are like records without an answer.
 """
 
 from collections import defaultdict
@@ -11,11 +14,12 @@ from hutong.testing.simulation.history import (
     FinalKeys,
     KeyedRecord,
     KeySent,
-    Place,
     SimulationHistory,
+    TransactionEnded,
     ValueAcknowledged,
     ValueRefused,
 )
+from hutong.testing.simulation.history_text import Place
 
 
 def check_compaction(history: SimulationHistory) -> list[str]:
@@ -28,7 +32,8 @@ class _CompactionCheck:
     def __init__(self, history: SimulationHistory) -> None:
         self._sent: dict[bytes, KeySent] = {}
         self._offsets: dict[bytes, int] = {}  # of what was acknowledged
-        self._refused: set[bytes] = set()
+        self._refused: set[bytes] = set()  # or aborted
+        ends: dict[str, bool] = {}
         for each in history.happenings:
             match each:
                 case KeySent():
@@ -37,6 +42,13 @@ class _CompactionCheck:
                     self._offsets[each.value] = each.offset
                 case ValueRefused():
                     self._refused.add(each.value)
+                case TransactionEnded(is_certain=True):
+                    ends[each.transaction] = each.is_commit
+        for sent in self._sent.values():
+            if sent.transaction is not None and not ends.get(sent.transaction):
+                self._offsets.pop(sent.value, None)
+                if sent.transaction in ends:
+                    self._refused.add(sent.value)
         self._writes: dict[tuple[Place, bytes], list[KeySent]] = defaultdict(list)
         for sent in self._sent.values():
             self._writes[(sent.place, sent.key)].append(sent)
@@ -59,7 +71,7 @@ class _CompactionCheck:
         if (sent.place, sent.key, sent.is_tombstone) != (place, record.key, record.is_tombstone):
             yield f"{where} is not as it was sent"
         if record.value in self._refused:
-            yield f"{where} was refused"
+            yield f"{where} was {'aborted' if sent.transaction else 'refused'}"
         if self._offsets.get(record.value, -1) not in (-1, record.offset):
             yield f"{where} was acknowledged at {self._offsets[record.value]}"
 

@@ -24,10 +24,10 @@ from hutong.testing.simulation.history import (
     OffsetSeen,
     PartitionsGivenUp,
     PartitionsOwned,
-    Place,
     SimulationHistory,
     ValueRead,
 )
+from hutong.testing.simulation.history_text import Place
 
 _NEVER = 1 << 62
 _SESSION_US_MIN = 1_000_000

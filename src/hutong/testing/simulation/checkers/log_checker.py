@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from hutong.testing.simulation.history import (
     FinalRead,
     Happening,
-    Place,
     SimulationHistory,
     ValueAcknowledged,
     ValueRead,
     ValueRefused,
     ValueSent,
 )
+from hutong.testing.simulation.history_text import Place
 
 
 def check_log(history: SimulationHistory) -> list[str]:

@@ -12,10 +12,10 @@ from hutong.testing.simulation.history import (
     Happening,
     OffsetCommitBegun,
     OffsetSeen,
-    Place,
     SimulationHistory,
     ValueSent,
 )
+from hutong.testing.simulation.history_text import Place
 
 
 def check_processing(history: SimulationHistory) -> list[str]:

@@ -16,12 +16,12 @@ from hutong.testing.simulation.history import (
     AcquisitionUnknown,
     FinalRead,
     Happening,
-    Place,
     RecordsAcquired,
     RecordsSettled,
     ShareGroupRead,
     SimulationHistory,
 )
+from hutong.testing.simulation.history_text import Place
 
 CLOCK_MARGIN: Final = 0.9
 """Of a lock's duration in the world's time: clocks of nodes drift by less than a hundredth."""

@@ -9,8 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import permutations
 
+from hutong.testing.simulation.admin_history import LogStartSeen, TopicChanged, TopicSeen
 from hutong.testing.simulation.clients.admin import CREATES, DELETES, GROWS, UNKNOWN
-from hutong.testing.simulation.history import LogStartSeen, Place, SimulationHistory, TopicChanged, TopicSeen
+from hutong.testing.simulation.history import SimulationHistory
+from hutong.testing.simulation.history_text import Place
 from hutong.wire.kafka.error_codes import ErrorCode
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from hutong.testing.simulation.history import (
     FinalRead,
     Happening,
-    Place,
     ProducerInitialised,
     SimulationHistory,
     TransactionEnded,
@@ -18,6 +17,7 @@ from hutong.testing.simulation.history import (
     ValueRead,
     ValueSent,
 )
+from hutong.testing.simulation.history_text import Place
 
 
 def check_transactions(history: SimulationHistory) -> list[str]:

@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final
 
+from hutong.testing.simulation.admin_history import LogStartSeen, TopicChanged, TopicSeen
 from hutong.testing.simulation.clients.client import ClientContext, KafkaClient
 from hutong.testing.simulation.clients.connection import Disconnected
-from hutong.testing.simulation.history import LogStartSeen, Place, TopicChanged, TopicSeen
+from hutong.testing.simulation.history_text import Place
 from hutong.testing.simulation.plan.clients import PlannedAdmin
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

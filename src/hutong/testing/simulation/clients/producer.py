@@ -14,7 +14,8 @@ from typing import Final
 
 from hutong.testing.simulation.clients.client import RETRIABLE, ClientContext, KafkaClient
 from hutong.testing.simulation.clients.connection import Disconnected, KafkaConnection
-from hutong.testing.simulation.history import Place, ValueAcknowledged, ValueRefused, ValueSent
+from hutong.testing.simulation.history import ValueAcknowledged, ValueRefused, ValueSent
+from hutong.testing.simulation.history_text import Place
 from hutong.testing.simulation.hosts.host import EPOCH_MS
 from hutong.testing.simulation.plan.clients import PlannedProducer
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -100,7 +101,9 @@ class SimProducer(KafkaClient):
         self.history.add(ValueSent(self.now_us, self.name, self._place, value))
 
     def record_of(self, value: bytes, padding: bytes) -> Record:
-        return Record(timestamp_ms=EPOCH_MS, key=padding, value=value)
+        # Not in the order of offsets: then neither the index nor a batch alone knows the first record of a time.
+        age_ms = self.random.choice((0, 0, 0, 1_000))
+        return Record(timestamp_ms=EPOCH_MS + self.now_us // 1_000 - age_ms, key=padding, value=value)
 
     async def _send_all(self) -> None:
         """Send until everything is acknowledged or given up."""

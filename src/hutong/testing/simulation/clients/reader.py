@@ -1,17 +1,17 @@
 """A consumer with a partition assigned by hand: fetches from its position on, at either isolation level."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any, Final
 
 from hutong.testing.simulation.clients.client import ClientContext, KafkaClient
 from hutong.testing.simulation.clients.connection import Disconnected
-from hutong.testing.simulation.history import FinalRead, Place, ValueRead
+from hutong.testing.simulation.history import FinalRead, ValueRead
+from hutong.testing.simulation.history_text import Place
 from hutong.testing.simulation.plan.clients import PlannedReader
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from hutong.wire.kafka.batch.control_records import parse_marker
-from hutong.wire.kafka.batch.records import iterate_batches, iterate_records
+from hutong.wire.kafka.batch.records import Record, iterate_batches, iterate_records
 from hutong.wire.kafka.error_codes import ErrorCode
 
 _WAIT_MS: Final = 500
@@ -21,8 +21,8 @@ _COMMITTED: Final = 1
 _EARLIEST: Final = -2
 
 
-def records_in(part: Any, position: int, *, is_committed: bool) -> tuple[list[tuple[int, bytes]], int]:
-    """(offset, value) of what a client shows of an answer, and the position after it.
+def records_in(part: Any, position: int, *, is_committed: bool) -> tuple[list[Record], int]:
+    """The records that a client shows of an answer, and the position after it.
 
     With `is_committed`, batches of aborted transactions are left out, as the answer's list of them says (KIP-98).
     """
@@ -31,7 +31,7 @@ def records_in(part: Any, position: int, *, is_committed: bool) -> tuple[list[tu
         return [], position
     view = memoryview(payload if isinstance(payload, bytes | memoryview) else b"".join(payload))
     aborted = sorted((each.first_offset, each.producer_id) for each in part.aborted_transactions or ())
-    shown: list[tuple[int, bytes]] = []
+    shown: list[Record] = []
     aborting: set[int] = set()
     for header, batch in iterate_batches(view):
         # The list is by first offset: from there on the producer's batches count for nothing until its marker.
@@ -41,16 +41,10 @@ def records_in(part: Any, position: int, *, is_committed: bool) -> tuple[list[tu
             if parse_marker(batch) is not None:
                 aborting.discard(header.producer_id)
         elif not (is_committed and header.is_transactional and header.producer_id in aborting):
-            shown += _values_from(batch, position)
+            # A fetch inside a batch gets the whole batch. Batches may be empty: cleaning keeps a producer's last ones.
+            shown += [record for record in iterate_records(batch) if record.offset >= position]
         position = max(position, header.last_offset + 1)
     return shown, position
-
-
-def _values_from(batch: memoryview, position: int) -> Iterator[tuple[int, bytes]]:
-    for record in iterate_records(batch):
-        # A fetch inside a batch gets the whole batch.
-        if record.offset >= position:
-            yield record.offset, record.value or b""
 
 
 class SimReader(KafkaClient):
@@ -68,9 +62,9 @@ class SimReader(KafkaClient):
 
     async def run(self) -> None:
         while not self.is_stopping:
-            for offset, value in await self.fetch():
-                read = ValueRead(self.now_us, self.name, self._session, self.place, offset, value, self.is_committed)
-                self.history.add(read)
+            for record in await self.fetch():
+                each = (self._session, self.place, record.offset, record.value or b"", self.is_committed)
+                self.history.add(ValueRead(self.now_us, self.name, *each))
             if self.random.random() < 0.05:
                 await asyncio.sleep(self.random.random() * 3)
             if self.random.random() < 0.02:  # from the beginning again: what is no longer in memory
@@ -78,16 +72,21 @@ class SimReader(KafkaClient):
                 self.position = self.start_offset
 
     async def read_all(self) -> None:
-        """Read to the end, and add it as a `FinalRead`. A committed read waits until no transaction is open."""
-        records: list[tuple[int, bytes]] = []
+        """Read to the end, and add it as a `FinalRead`."""
+        records = tuple((record.offset, record.value or b"") for record in await self.read_to_end())
+        self.history.add(FinalRead(self.place, self.is_committed, self.start_offset, records))
+
+    async def read_to_end(self) -> list[Record]:
+        """All records from the position on. A committed read waits until no transaction is open."""
+        records: list[Record] = []
         while self.end_offset < 0 or self.position < self.end_offset or self.end_offset < self.high_watermark:
             records += await self.fetch(wait_ms=0)
             # Nothing new ends a transaction but time: the coordinator aborts it after its timeout.
             if self.end_offset < self.high_watermark:
                 await asyncio.sleep(_OPEN_PAUSE_S)
-        self.history.add(FinalRead(self.place, self.is_committed, self.start_offset, tuple(records)))
+        return records
 
-    async def fetch(self, wait_ms: int = _WAIT_MS) -> list[tuple[int, bytes]]:
+    async def fetch(self, wait_ms: int = _WAIT_MS) -> list[Record]:
         """One answer with its records; empty where there was none, after a pause."""
         topic, index = self.place
         asked = FetchPartition(partition=index, fetch_offset=self.position, partition_max_bytes=_BYTES_MAX)
@@ -118,7 +117,8 @@ class SimReader(KafkaClient):
         self.start_offset = max(0, part.log_start_offset)
         self.high_watermark = part.high_watermark
         self.end_offset = part.last_stable_offset if self.is_committed else part.high_watermark
-        return self.take(part)
+        records, self.position = records_in(part, self.position, is_committed=self.is_committed)
+        return records
 
     async def _go_to_start(self) -> None:
         """Go on at the log's start, as `auto.offset.reset=earliest` says; never back."""
@@ -136,8 +136,3 @@ class SimReader(KafkaClient):
             # What is passed over was removed, and is perhaps back after a crash that came before the removal's flush.
             self._session += 1
             self.position = self.start_offset = part.offset
-
-    def take(self, part: Any) -> list[tuple[int, bytes]]:
-        """The records of an answer, and the position after them."""
-        records, self.position = records_in(part, self.position, is_committed=self.is_committed)
-        return records

@@ -127,6 +127,21 @@ class PlannedTransactionalProducer(PlannedTransactionalClient):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedKeyedTeller(PlannedTransactionalProducer):
+    """A transactional producer to a compacted topic, with this number of keys."""
+
+    kind: ClassVar[str] = "keyed teller"
+    keys: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedKeeper(PlannedTopicClient):
+    """An administrator of groups without members."""
+
+    kind: ClassVar[str] = "keeper"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedProcessor(PlannedTransactionalClient):
     """A processor that reads one partition with its group, and writes to one of its topic (KIP-447)."""
 
@@ -179,6 +194,8 @@ CLIENTS_BY_KIND: Final[dict[str, type[PlannedClient]]] = {
         PlannedConsumerMember,
         PlannedShareMember,
         PlannedTransactionalProducer,
+        PlannedKeyedTeller,
+        PlannedKeeper,
         PlannedProcessor,
         PlannedAdmin,
         PlannedCaller,

@@ -10,7 +10,9 @@ from hutong.testing.simulation.plan.clients import (
     PlannedClassicMember,
     PlannedClient,
     PlannedConsumerMember,
+    PlannedKeeper,
     PlannedKeyedProducer,
+    PlannedKeyedTeller,
     PlannedMember,
     PlannedProcessor,
     PlannedProducer,
@@ -185,6 +187,34 @@ def tellers(random: Random, topics: Sequence[PlannedTopic]) -> list[PlannedClien
             for is_committed in (False, True)
         ]
     return drawn
+
+
+def keyed_tellers(random: Random, topics: Sequence[PlannedTopic]) -> list[PlannedClient]:
+    """Transactional producers of compacted topics."""
+    keys = random.choice((1, 5, 50))
+    return [
+        PlannedKeyedTeller(
+            name=f"banker-{number}",
+            topic=topic.name,
+            partitions=topic.partitions,
+            pause_ms=random.choice((20, 200)),
+            transactional_id=f"bank-{random.choice((0, 0, 1))}",
+            timeout_ms=random.choice(_TRANSACTION_TIMEOUTS_MS),
+            transaction_version=random.choice((1, 2)),
+            keys=keys,
+        )
+        for topic in topics
+        for number in range(random.randint(1, _TELLERS_MAX))
+    ]
+
+
+def keepers(random: Random, topic: PlannedTopic) -> list[PlannedClient]:
+    """Administrators of groups without members."""
+    pauses_ms = [random.choice((20, 200)) for _ in range(_groups_total(random))]
+    return [
+        PlannedKeeper(name=f"keeper-of-groups-{place}", topic=topic.name, pause_ms=pause_ms)
+        for place, pause_ms in enumerate(pauses_ms)
+    ]
 
 
 def processors(random: Random, sources: Sequence[PlannedTopic], targets: Sequence[PlannedTopic]) -> list[PlannedClient]:

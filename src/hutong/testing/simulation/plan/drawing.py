@@ -53,6 +53,9 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
         remembers_calls = stream("/memory").random() < 0.5
         settings += draw_callers.bridge_settings(of_bus)
         clients += [*draw_callers.callers(of_calls, is_remembered=remembers_calls), *draw_callers.bus_members(of_bus)]
+    of_balances = stream("/balances")
+    balances = _balances(of_balances)
+    clients += [*draw_clients.keyed_tellers(of_balances, balances), *draw_clients.keepers(stream("/kept"), orders)]
     clients = draw_clients.with_sizes(stream("/sizes"), clients)
     plan = SimulationPlan(
         seed,
@@ -66,7 +69,7 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPl
             remembers_calls,
             _flush_us(stream("/disk")),
         ),
-        (orders, *bounded, *ledgers, *targets),
+        (orders, *bounded, *ledgers, *targets, *balances),
         tuple(clients),
         tuple(faults),
         tuple(share_groups),
@@ -160,15 +163,26 @@ def _bounded_topics(random: Random) -> list[PlannedTopic]:
     if random.random() < 0.3:
         topics.append(PlannedTopic("events", 1, (*closing, ("retention.bytes", random.choice(("10000", "100000"))))))
     if random.random() < 0.4:
-        kept_ms, ratio = random.choice(("0", "1000", KEPT_FOR_GOOD_MS)), random.choice(("0", "0.5"))
-        cleaning = (("cleanup.policy", COMPACT), ("delete.retention.ms", kept_ms), ("min.cleanable.dirty.ratio", ratio))
-        topics.append(PlannedTopic("accounts", 1, (*closing, *cleaning)))
+        topics.append(PlannedTopic("accounts", 1, (*closing, *_cleaning(random))))
     return topics
+
+
+def _cleaning(random: Random) -> _Settings:
+    kept_ms, ratio = random.choice(("0", "1000", KEPT_FOR_GOOD_MS)), random.choice(("0", "0.5"))
+    return [("cleanup.policy", COMPACT), ("delete.retention.ms", kept_ms), ("min.cleanable.dirty.ratio", ratio)]
 
 
 def _ledgers(random: Random) -> list[PlannedTopic]:
     """The topic of transactional producers."""
     return [PlannedTopic("ledger", random.choice((1, 2, 3)))] if random.random() < 0.5 else []
+
+
+def _balances(random: Random) -> list[PlannedTopic]:
+    """The compacted topic of transactional producers."""
+    if random.random() >= 0.3:
+        return []
+    closing = [("segment.bytes", random.choice(("20000", "1048576"))), ("segment.ms", "1000")]
+    return [PlannedTopic("balances", 1, (*closing, *_cleaning(random)))]
 
 
 def _targets(random: Random) -> list[PlannedTopic]:

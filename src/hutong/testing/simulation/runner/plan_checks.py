@@ -28,13 +28,15 @@ INSTANCES_MAX: Final = 100
 FAULTS_MAX: Final = 10_000
 TOPICS_MAX: Final = 100
 PARTITIONS_MAX: Final = 100
+KEYS_MAX: Final = 1_000_000
 FLUSH_US_MAX: Final = 10_000_000
 DRIFT_PPM_MAX: Final = 100_000
 TOGETHER_MAX: Final = 1_000  # calls, or messages
 PAUSE_MS_MAX: Final = Pace().pause_ms_max
 PADDING_CHARACTERS_MAX: Final = 1 << 20
 STREAM_ITEMS_MAX: Final = 1_000_000
-_BOUNDS_OF_CALLERS: Final = {
+_BOUNDS_OF_NUMBERS: Final = {
+    "keys": (1, KEYS_MAX),
     "calls_together": (1, TOGETHER_MAX),
     "messages_together": (1, TOGETHER_MAX),
     "timeout_ms": (1, TIME_US_MAX // 1_000),
@@ -46,7 +48,7 @@ _BOUNDS_OF_CALLERS: Final = {
     "first_pause_ms": (1, PAUSE_MS_MAX),
     "first_patience_ms": (1, PAUSE_MS_MAX),
 }
-"""Of the numbers of callers and bus members, by their names."""
+"""Of the numbers of clients, by their names."""
 _KINDS: Final = frozenset(kind for family in FAMILIES.values() for kind in family)
 _BOUNDS_OF_JOURNALS: Final = frozenset(each.name for each in dataclasses.fields(JournalSettings))
 
@@ -71,6 +73,7 @@ def _problems(plan: SimulationPlan) -> Iterator[str]:
     yield from _problems_of_topics_and_faults(plan)
     for client in plan.clients:
         yield from _problems_of_client(client, plan)
+        yield from _problems_of_numbers(client)
     yield from _problems_of_services(plan)
 
 
@@ -128,10 +131,9 @@ def _problems_of_services(plan: SimulationPlan) -> Iterator[str]:
                 yield f"the client {client.name} calls a service that the node does not have"
             if isinstance(client, PlannedCaller) and client.is_remembered and not plan.node.remembers_calls:
                 yield f"the client {client.name} asks for a memory that the service does not have"
-            yield from _problems_of_numbers(client)
 
 
 def _problems_of_numbers(client: PlannedClient) -> Iterator[str]:
-    for name, (least, most) in _BOUNDS_OF_CALLERS.items():
+    for name, (least, most) in _BOUNDS_OF_NUMBERS.items():
         if not least <= getattr(client, name, least) <= most:
             yield f"{name} of the client {client.name} is not from {least} to {most}"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hutong.testing.simulation.clients.connection import REQUEST_TIMEOUT_S, Disconnected
 from hutong.testing.simulation.clients.groups.group_consumer import SimGroupMember, is_passing
-from hutong.testing.simulation.history import Place
+from hutong.testing.simulation.history_text import Place
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k13_leave_group import LeaveGroupRequest, MemberIdentity

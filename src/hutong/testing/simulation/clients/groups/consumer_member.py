@@ -10,7 +10,7 @@ import asyncio
 from hutong.testing.simulation.clients.client import ClientContext
 from hutong.testing.simulation.clients.connection import Disconnected
 from hutong.testing.simulation.clients.groups.group_consumer import SimGroupMember, is_passing
-from hutong.testing.simulation.history import Place
+from hutong.testing.simulation.history_text import Place
 from hutong.testing.simulation.plan.clients import PlannedMember
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

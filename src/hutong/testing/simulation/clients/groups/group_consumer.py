@@ -26,9 +26,9 @@ from hutong.testing.simulation.history import (
     OffsetSeen,
     PartitionsGivenUp,
     PartitionsOwned,
-    Place,
     ValueRead,
 )
+from hutong.testing.simulation.history_text import Place
 from hutong.testing.simulation.plan.clients import PlannedMember, PlannedReader
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataRequestTopic
 from hutong.wire.kafka.apis.k08_offset_commit import (
@@ -305,9 +305,9 @@ class SimGroupMember(KafkaClient, ABC):
             reader = self._readers[place] = SimReader(self.context, plan)
         reader.position = self._positions[place]
         session = self._sessions[place]
-        for offset, value in await reader.fetch(_FETCH_WAIT_MS):
-            read = ValueRead(self.now_us, self.name, session, place, offset, value, reader.is_committed)
-            self.history.add(read)
+        for record in await reader.fetch(_FETCH_WAIT_MS):
+            read = (session, place, record.offset, record.value or b"", reader.is_committed)
+            self.history.add(ValueRead(self.now_us, self.name, *read))
         self._positions[place] = reader.position
 
     # -- connections and topics

@@ -12,8 +12,9 @@ from hutong.testing.simulation.clients.connection import Disconnected
 from hutong.testing.simulation.clients.groups.group_consumer import see_offsets
 from hutong.testing.simulation.clients.reader import SimReader
 from hutong.testing.simulation.clients.transactions.session import TransactionFailed, TransactionSession
-from hutong.testing.simulation.history import Place
+from hutong.testing.simulation.history_text import Place
 from hutong.testing.simulation.plan.clients import PlannedProcessor, PlannedReader
+from hutong.wire.kafka.batch.records import Record
 
 _LAST_RECORDS: Final = 200
 """In each transaction of the quiet time; their values fit into the smallest batch that settings allow."""
@@ -63,7 +64,7 @@ class SimProcessor(TransactionSession):
         records = await self._reader.fetch(wait_ms=100)
         taken = records[: _LAST_RECORDS if self.is_stopping else self.random.choice((1, 3, 10))]
         # Behind the last record there may be markers and aborted records.
-        self._position = taken[-1][0] + 1 if len(taken) < len(records) else self._reader.position
+        self._position = taken[-1].offset + 1 if len(taken) < len(records) else self._reader.position
         if not taken:
             return
         self.begin()
@@ -77,9 +78,9 @@ class SimProcessor(TransactionSession):
             self._position = None
             await self.pause()
 
-    async def _send_all(self, records: list[tuple[int, bytes]]) -> None:
+    async def _send_all(self, records: list[Record]) -> None:
         values = []
         for _ in records:
             self._values_total += 1
             values.append(b"%s/%d" % (self.name.encode(), self._values_total))
-        await self.send(self._target, values, [(self._source, offset) for offset, _ in records])
+        await self.send(self._target, values, [(self._source, record.offset) for record in records])

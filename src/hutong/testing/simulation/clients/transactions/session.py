@@ -21,12 +21,12 @@ from hutong.testing.simulation.history import (
     OffsetCommitBegun,
     OffsetCommitRefused,
     OffsetCommitted,
-    Place,
     ProducerInitialised,
     TransactionEnded,
     ValueAcknowledged,
     ValueSent,
 )
+from hutong.testing.simulation.history_text import Place
 from hutong.testing.simulation.hosts.host import EPOCH_MS
 from hutong.testing.simulation.plan.clients import PlannedTransactionalClient
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -95,6 +95,11 @@ class TransactionSession(KafkaClient):
     def is_second_version(self) -> bool:
         return self._plan.transaction_version > 1
 
+    @property
+    def transaction(self) -> str:
+        """The name of the transaction that is open, in the history."""
+        return self._open.name
+
     async def initialise(self, *, recovers: bool = False) -> None:
         """Get an epoch; `recovers`: after the own one (KIP-360), unless another session has the id by now."""
         plan, own = self._plan, (self._producer_id, self._epoch) if recovers else (-1, -1)
@@ -122,11 +127,18 @@ class TransactionSession(KafkaClient):
         """Send values to one partition, made from the records `sources`. Raises TransactionFailed."""
         await self._add(place)
         for value, source in zip(values, sources, strict=True):
-            self.history.add(ValueSent(self.now_us, self.name, place, value, self._open.name, source))
+            self.sends(place, value, source)
         base_offset = await self._produce(place, values)
         for number, value in enumerate(values):
             offset = -1 if base_offset < 0 else base_offset + number
             self.history.add(ValueAcknowledged(self.now_us, self.name, place, value, offset))
+
+    def sends(self, place: Place, value: bytes, source: tuple[Place, int] | None) -> None:
+        """Note that this value, made from that record, is about to be sent."""
+        self.history.add(ValueSent(self.now_us, self.name, place, value, self.transaction, source))
+
+    def record_of(self, value: bytes) -> Record:
+        return Record(timestamp_ms=EPOCH_MS, value=value)
 
     async def commit_offsets(self, group: str, place: Place, offset: int) -> None:
         """Make an offset of a group part of the transaction (KIP-447). Raises TransactionFailed."""
@@ -209,7 +221,7 @@ class TransactionSession(KafkaClient):
         """The offset of the first value, -1 where the node did not say. Raises TransactionFailed."""
         sequence = self._sequences.get(place, 0)
         payload = build_batch(
-            [Record(timestamp_ms=EPOCH_MS, value=value) for value in values],
+            [self.record_of(value) for value in values],
             attributes=_TRANSACTIONAL,
             producer_id=self._producer_id,
             producer_epoch=self._epoch,
