@@ -44,6 +44,7 @@ from hutong.testing.simulation.faults import FaultInjector
 from hutong.testing.simulation.final_questions import FinalQuestions
 from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimHost
+from hutong.testing.simulation.network.connections import RESEND_US_MAX
 from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import SimNode
 from hutong.testing.simulation.plan import clients as planned
@@ -155,6 +156,8 @@ class Simulation:
             if not self._until(ask, seconds_max):
                 yield problem
                 return
+        # What was sent while a host could not be reached is on its way again: an end of a connection, above all.
+        self.world.run(self.world.now_us + RESEND_US_MAX)
         for check in CHECKS:
             yield from check(self._history)
 

@@ -56,6 +56,33 @@ def test_a_sender_pauses_while_the_reader_does_not_read() -> None:
     assert len(theirs.received) == WINDOW_BYTES + 1_000_000
 
 
+def test_a_close_ends_when_all_is_sent() -> None:
+    scene = Scene()
+    ours, theirs = scene.pair()
+    theirs.transport.pause_reading()
+    ours.transport.write(bytes(WINDOW_BYTES + 1))
+    ours.transport.close()
+    scene.pass_seconds(10)
+    assert ours.lost == []
+    theirs.transport.resume_reading()
+    scene.pass_seconds(1)
+    assert len(theirs.received) == WINDOW_BYTES + 1
+    assert (ours.lost, theirs.calls) == ([None], ["eof"])
+
+
+def test_an_abort_ends_a_close_that_waits() -> None:
+    scene = Scene()
+    ours, theirs = scene.pair()
+    theirs.transport.pause_reading()
+    ours.transport.write(bytes(WINDOW_BYTES + 1))
+    ours.transport.close()
+    scene.pass_seconds(1)
+    ours.transport.abort()
+    scene.pass_seconds(1)
+    assert ours.lost == [None]
+    assert [type(error) for error in theirs.lost] == [ConnectionResetError]
+
+
 def test_segments_stay_large_although_the_reader_takes_small_pieces() -> None:
     scene = Scene()
     ours, theirs = scene.pair()
@@ -209,3 +236,13 @@ def test_requests_that_nobody_waits_for_may_fail() -> None:
     scene.run(scene.one, ask)
     gc.collect()  # asyncio speaks of an error that nobody took when the future is collected
     assert scene.one.failures == []
+
+
+def test_bytes_for_a_connection_that_was_closed_reset_it() -> None:
+    scene = Scene()
+    ours, theirs = scene.pair()
+    scene.network.cut("one", "other")
+    ours.transport.close()
+    theirs.transport.write(b"late")
+    scene.pass_seconds(1)
+    assert [type(error) for error in theirs.lost] == [ConnectionResetError]

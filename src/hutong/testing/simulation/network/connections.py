@@ -64,6 +64,7 @@ class SimEndpoint:
         self._error: OSError | None = None
         self._is_marked = False
         self.is_gone = False  # no bytes go out of here any more
+        self.is_shut = False  # none are read here any more: the protocol has heard of the end
 
     def pair(self, peer: "SimEndpoint") -> None:
         self.peer, peer.peer = peer, self
@@ -184,7 +185,7 @@ class SimEndpoint:
             return
         place, peer = self.place[0], self.peer
         reaches = self._network.passes(place, peer.place[0]) and peer.process.host.process is not None
-        if reaches and peer.is_gone:
+        if reaches and (peer.is_gone or peer.is_shut):
             self._world.after(self._network.latency_us(peer.place[0], place), lambda: self.lose(_reset_error()))
         else:
             self._probe_later()
@@ -214,8 +215,9 @@ class SimEndpoint:
         self._stuck_since_us, self._resend_us = None, RESEND_US
         while self._under_way and self._under_way[0][0] <= now_us:
             segment = self._under_way.popleft()[1]
-            if self.peer.is_gone and segment is not _Mark.RESET:
-                # The other host knows no such connection.
+            is_unread = self.peer.is_shut and isinstance(segment, bytes)
+            if is_unread or (self.peer.is_gone and segment is not _Mark.RESET):
+                # The other host knows no such connection, or nobody there will ever read it (RFC 1122, 4.2.2.13).
                 back_us = self._network.latency_us(self.peer.place[0], self.place[0])
                 self._world.after(back_us, lambda: self.lose(_reset_error()))
                 return
@@ -353,7 +355,9 @@ class SimTransport(asyncio.Transport):
         if not self._is_closing:
             self._is_closing = True
             self._end.finish()
-            self._loop.call_soon(self.lost, None)
+            # As asyncio: a protocol hears of the end when all is sent, and may lose its patience before that.
+            if not self._end.unsent_bytes:
+                self._loop.call_soon(self.lost, None)
 
     def abort(self) -> None:
         if not self._is_lost:
@@ -391,12 +395,15 @@ class SimTransport(asyncio.Transport):
         if self._is_paused and unsent_bytes <= self._high // 4 and not self._is_lost:
             self._is_paused = False
             self._loop.call_soon(self._protocol.resume_writing)
+        if self._is_closing and not unsent_bytes:
+            self._loop.call_soon(self.lost, None)
 
     def lost(self, error: OSError | None) -> None:
         """Tell the protocol, once."""
         if self._is_lost:
             return
         self._is_lost = self._is_closing = True
+        self._end.is_shut = True
         self._protocol.connection_lost(error)
 
     def _pause_if_full(self) -> None:
