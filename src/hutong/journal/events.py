@@ -21,13 +21,13 @@ class JournalEvents:
         "batch_deferred",
         "checkpoint_written",
         "cleaning_ended",
-        "commit_followed",
         "congestion_changed",
         "failed",
         "flush_due",
         "flushed",
         "log_trimmed",
         "removal_failed",
+        "replicas_followed",
         "segment_closed",
         "segment_unused",
         "shortage_changed",
@@ -36,7 +36,7 @@ class JournalEvents:
     def __init__(self) -> None:
         self.flush_due: Callable[[], None] = _ignore  # a chunk was sealed, or somebody waits for one
         self.batch_deferred: Callable[[], None] = _ignore  # the first batch that nobody waits for: a timer seals it
-        self.commit_followed: Callable[[], None] = _ignore  # a commit came after the flush of the same bytes
+        self.replicas_followed: Callable[[], None] = _ignore  # after the flush of the same bytes
         self.log_trimmed: Callable[[], None] = _ignore  # a log starts later than it did, or was deleted
         self.segment_closed: Callable[[Segment], None] = _ignore  # it gets no more chunks
         self.segment_unused: Callable[[Segment], None] = _ignore  # taken out, and nobody reads it any more

@@ -1,8 +1,8 @@
 """The measurements of one journal on the way of a produce, stage by stage.
 
     append ── turn ──> sealed ── queue ──> a worker begins ── write ── fsync ──> done ── release ──> all resumed
-      │                   └─────────────── replicate ───────────────> committed
-      └──────────────────────────── safe ─────────────────────────────> flushed and committed
+      │                   └─────────────── replicate ───────────────> held
+      └──────────────────────────── safe ─────────────────────────────> committed
 
 Strategy: times are taken for a chunk, a flush or a commit, never for a request: everything of one loop iteration
 shares the same ones. So a request costs nothing here, and a chunk a few additions.
@@ -36,9 +36,9 @@ class JournalFigures:
         self.queue_us = Histogram()  # of a chunk: from there until a worker begins the flush that carries it
         self.write_us = Histogram()  # of a flush: handing the bytes to the system
         self.fsync_us = Histogram()  # of a flush: waiting for the disk to have them
-        self.replicate_us = Histogram()  # of a chunk: from its sealing until a majority of several nodes holds it
+        self.replicate_us = Histogram()  # of a chunk: from its sealing until all in-sync replicas hold it
         self.release_us = Histogram()  # of a flush: from the disk's answer until every acknowledgement has been given
-        self.safe_us = Histogram()  # of a chunk: from its first batch's arrival until it is flushed and committed
+        self.safe_us = Histogram()  # of a chunk: from its first batch's arrival until it is committed
         self.bytes_per_chunk = Histogram()
         self.batches_per_chunk = Histogram()
         self.chunks_per_flush = Histogram()

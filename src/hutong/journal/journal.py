@@ -233,7 +233,7 @@ class Journal:
             self._parts.remover.stop()  # a statement on what it takes out would come after the clean mark
             await self._settled(lambda then: self.checkpointer.write_checkpoint(is_clean=True, then=then))
         self._parts.stop()
-        self._parts.progress.refuse(OwnerGone("the journal is closed"))  # no majority will answer here
+        self._parts.progress.refuse(OwnerGone("the journal is closed"))  # no replica will answer here
         await self._idle()
         self._parts.next_file.discard()
         self._parts.remover.remove_recycled()

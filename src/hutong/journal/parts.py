@@ -2,7 +2,7 @@
 
     PartitionLog ── append ──> Writer ── chunk ──> RegionCache ── bytes ──> Flusher ── file ──> Segments
          │                       │ │                                          │                    │
-         │ read                  │ └── sealed ──> Replicator ── committed ──┐ │ flushed            │
+         │ read                  │ └── sealed ──> Replicator ─ replicated ──┐ │ flushed            │
          ├──> RegionCache        │                                          v v                    │
          └──> Reader ──┐         └── waits ──────────────────────────────> Progress                │
                        │                                            │ high watermarks,            │
@@ -26,7 +26,7 @@ from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.flusher import Flusher
 from hutong.journal.append.next_file import NextFile
 from hutong.journal.append.progress import Progress
-from hutong.journal.append.replicator import OwnMajority, Replicator
+from hutong.journal.append.replicator import NoOtherReplicas, Replicator
 from hutong.journal.append.writer import Writer
 from hutong.journal.clean.cleaner import Cleaner
 from hutong.journal.clean.remover import Remover
@@ -53,7 +53,7 @@ class JournalHost:
 
     Disk reads go to `read_offload` and flushes to `flush_offload` if there is one, so that neither waits behind the
     other or behind another journal. `call_soon` runs a callback at the end of the loop iteration. `deletion_ms` is the
-    time by which records are old (wall time by default). Without a `replicator` this node is its own majority.
+    time by which records are old (wall time by default). Without a `replicator` there are no other replicas.
     """
 
     disk: Disk
@@ -84,7 +84,7 @@ class JournalParts:
             settings, host.clock, host.timers, host.disk, self.jobs, self.segments, self.cache, self.figures, events
         )
         self.progress = Progress(position, resources, is_replicated=host.replicator is not None)
-        self.replicator: Replicator = host.replicator or OwnMajority()
+        self.replicator: Replicator = host.replicator or NoOtherReplicas()
         self.writer = Writer(resources, self.progress, self.replicator, host.call_soon, recovered.leader_epoch)
         self.recycled = RecycledFiles(settings)
         self.next_file = NextFile(resources, self.recycled)
@@ -114,7 +114,7 @@ class JournalParts:
         events = self.events
         events.flush_due = self.flusher.wake
         events.batch_deferred = self.flusher.flush_later
-        events.commit_followed = self.flusher.bytes_released
+        events.replicas_followed = self.flusher.bytes_released
         # In this order: a checkpoint that covers a segment allows its removal.
         events.flushed = [self.checkpointer.flushed, self.remover.flushed]
         events.checkpoint_written = self.remover.flushed

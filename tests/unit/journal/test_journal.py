@@ -39,7 +39,7 @@ def test_offsets_are_given_at_once_and_acknowledged_when_the_service_level_is_me
     assert log.end_offset == 6
     assert (one_way.base_offset, received.base_offset) == (0, 1)
     stage.turn()
-    assert [append.is_open for append in safe] == [True, False, True]  # a node alone is its own majority
+    assert [append.is_open for append in safe] == [True, False, True]  # a node alone waits for nobody else
     assert log.high_watermark == 0
     stage.steps.work()
     assert [append.is_open for append in safe] == [True, False, True]

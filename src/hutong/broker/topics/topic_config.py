@@ -151,8 +151,8 @@ KEYS: dict[str, ConfigKey] = {
                 # The other levels of the journal are no choice of a topic: `acks` asks for them, record by record.
                 note="; the levels replication and all are asked for by producers, with acks=all",
             ),
-            "What acks=1 waits for: persistence (fsync) or receive (the journal cache). acks=all waits for all: a "
-            "majority of the replicas, and fsync.",
+            "What acks=1 waits for: persistence (fsync) or receive (the journal cache). acks=all waits for all: fsync "
+            "by every in-sync replica.",
         ),
         _key("index.interval.bytes", ConfigType.INT, "4096", whole(0, 2**31 - 1), _NODE_INDEX),
         _key("leader.replication.throttled.replicas", ConfigType.LIST, "", _replicas, _NO_FOLLOWERS),

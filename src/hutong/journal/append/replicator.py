@@ -1,11 +1,11 @@
 """The replicator's port: it ships the stream to the other nodes of a partition group and reports what they hold.
 
 Strategy: the replicator and the flusher work on the same bytes, and neither waits for the other. `sealed` gives it the
-end of the stream; it ships bytes from the cache at its own pace. It answers with one rising position: a majority of the
-group's nodes, this one included, holds everything before it in memory. `Progress` draws the conclusions:
-acknowledgements, the high watermark, and how long bytes stay in the cache.
+end of the stream; it ships bytes from the cache at its own pace. It answers with two rising positions of the other
+in-sync replicas: all of them hold everything before the first in memory, and have everything before the second on their
+disks. `Progress` draws the conclusions: acknowledgements, the high watermark, and how long bytes stay in the cache.
 
-Knows nothing of networks, terms or elections: an implementation does. A node alone is its own majority.
+Knows nothing of networks, terms or elections: an implementation does. A node alone waits for nobody.
 """
 
 from typing import Protocol
@@ -22,27 +22,30 @@ class JournalStream(Protocol):
     def view(self, start: int, end: int) -> list[memoryview] | None:
         """The bytes between two positions; None where they have left the cache.
 
-        They stay at least until they are committed, unless replication has failed meanwhile.
+        They stay at least until they are replicated, unless replication has failed meanwhile.
         """
         ...
 
 
-class Commits(Protocol):
+class ReplicationProgress(Protocol):
     """The receiver of a replicator's progress."""
 
-    def committed(self, position: int) -> None:
-        """A majority holds everything before `position`, which never decreases. Ends a failure."""
+    def replicated(self, held_position: int, stored_position: int) -> None:
+        """The other replicas hold everything before the first in memory, and have all before the second on disk.
+
+        Neither decreases. Ends a failure.
+        """
         ...
 
     def replication_failed(self, error: HutongError) -> None:
-        """There is no majority: waits for one fail with `error`, until something is committed again."""
+        """There are too few replicas: waits for them fail with `error`, until something is replicated again."""
         ...
 
 
 class Replicator(Protocol):
     """Ships one journal's stream. All calls come on the loop, and so must all answers."""
 
-    def start(self, stream: JournalStream, commits: Commits) -> None:
+    def start(self, stream: JournalStream, progress: ReplicationProgress) -> None:
         """Begin at the present end of the stream; recovery deals with everything before."""
         ...
 
@@ -55,18 +58,18 @@ class Replicator(Protocol):
         ...
 
 
-class OwnMajority:
-    """A node without others: what it holds in memory, a majority holds."""
+class NoOtherReplicas:
+    """A node without others: nobody lacks what it has."""
 
     def __init__(self) -> None:
-        self._commits: Commits | None = None
+        self._progress: ReplicationProgress | None = None
 
-    def start(self, stream: JournalStream, commits: Commits) -> None:
-        self._commits = commits
+    def start(self, stream: JournalStream, progress: ReplicationProgress) -> None:
+        self._progress = progress
 
     def sealed(self, end_position: int) -> None:
-        if self._commits is not None:
-            self._commits.committed(end_position)
+        if self._progress is not None:
+            self._progress.replicated(end_position, end_position)
 
     def stop(self) -> None:
-        self._commits = None
+        self._progress = None

@@ -100,7 +100,7 @@ class Writer(JournalPart):
 
     @property
     def dirty_bytes(self) -> int:
-        """Bytes that must be kept in memory, because the disk or a majority lacks them."""
+        """Bytes that must be kept in memory, because the disk or a replica lacks them."""
         return self.position - self._progress.released_position
 
     @property
@@ -193,7 +193,7 @@ class Writer(JournalPart):
         runs = self._group_by_log(batches)
         self._figures.batches_per_chunk.record(len(batches))
         end_position = self._write_chunk(runs, statements, begun_us)
-        # Parked before the replicator hears of the chunk: a node that is its own majority commits it at once, and the
+        # Parked before the replicator hears of the chunk: without other replicas it answers at once, and the
         # flusher may start. Watermarks of receive-QoS logs move last, because their watchers may append again.
         self._park_waits(end_position)
         self._replicator.sealed(end_position)

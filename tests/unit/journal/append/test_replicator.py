@@ -11,7 +11,7 @@ from tests.unit.journal.stage import SMALL, Append, Stage
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.journal.append.log_appends import Appended
 from hutong.journal.append.qos import Qos
-from hutong.journal.append.replicator import Commits, JournalStream
+from hutong.journal.append.replicator import JournalStream, ReplicationProgress
 from hutong.journal.settings import JournalSettings
 
 ABOVE_RECEIVE = (Qos.PERSISTENCE, Qos.REPLICATION, Qos.ALL)
@@ -22,12 +22,13 @@ class Followers:
 
     def __init__(self) -> None:
         self.sealed_position = 0
+        self.stored_position = 0
         self.shipped = bytearray()
         self.is_stopped = False
 
-    def start(self, stream: JournalStream, commits: Commits) -> None:
+    def start(self, stream: JournalStream, progress: ReplicationProgress) -> None:
         self.stream = stream
-        self.commits = commits
+        self.progress = progress
         self.is_stopped = False
 
     def sealed(self, end_position: int) -> None:
@@ -36,13 +37,23 @@ class Followers:
     def stop(self) -> None:
         self.is_stopped = True
 
-    def commit(self) -> None:
-        """Ship what is there and have it acknowledged by a majority."""
+    def hold(self) -> None:
+        """Ship what is there: the others have it in memory, and on disk what they had there before."""
         views = self.stream.view(len(self.shipped), self.sealed_position)
-        assert views is not None, "what is not committed is still in the cache"
+        assert views is not None, "what the others do not hold is still in the cache"
         for view in views:
             self.shipped += view
-        self.commits.committed(self.sealed_position)
+        self.progress.replicated(len(self.shipped), self.stored_position)
+
+    def store(self) -> None:
+        """The others flush what they hold."""
+        self.stored_position = len(self.shipped)
+        self.progress.replicated(len(self.shipped), self.stored_position)
+
+    def commit(self) -> None:
+        """Ship what is there, and have it flushed by all."""
+        self.hold()
+        self.store()
 
 
 def replicated(settings: JournalSettings = SMALL) -> tuple[Stage, Followers]:
@@ -65,12 +76,12 @@ def flush(stage: Stage) -> None:
         stage.steps.tell()
 
 
-def test_a_commit_that_lags_the_flush_releases_all_that_waits_for_a_majority() -> None:
+def test_a_commit_that_lags_the_flush_releases_all_that_waits_for_replicas() -> None:
     stage, followers = replicated()
     appends = append_at_all_levels(stage)
     flush(stage)
     assert open_levels(appends) == [Qos.REPLICATION, Qos.ALL]
-    assert stage.journal.log(1).high_watermark == 0, "not visible before a majority has it"
+    assert stage.journal.log(1).high_watermark == 0, "not visible before the others have it"
     followers.commit()
     assert open_levels(appends) == []
     assert stage.journal.log(1).high_watermark == 3
@@ -88,7 +99,19 @@ def test_a_flush_that_ends_after_the_last_commit_waits_for_no_further_commit() -
     assert stage.journal.log(1).high_watermark == 3
 
 
-@given(st.lists(st.sampled_from(["append", "commit", "flush", "seal", "fail"]), max_size=40))
+def test_what_others_hold_in_memory_alone_is_replicated_and_not_committed() -> None:
+    stage, followers = replicated()
+    appends = append_at_all_levels(stage)
+    followers.hold()
+    flush(stage)
+    assert open_levels(appends) == [Qos.ALL]
+    assert stage.journal.log(1).high_watermark == 0, "a power loss of all could take it"
+    followers.store()
+    assert open_levels(appends) == []
+    assert stage.journal.log(1).high_watermark == 3
+
+
+@given(st.lists(st.sampled_from(["append", "hold", "store", "flush", "seal", "fail"]), max_size=40))
 def test_whatever_comes_last_each_level_is_released_by_its_own_positions(script: list[str]) -> None:
     roomy = replace(SMALL, region_bytes=1 << 16, chunk_bytes_max=1 << 14, dirty_bytes_max=1 << 20)
     stage, followers = replicated(roomy)
@@ -102,19 +125,19 @@ def test_whatever_comes_last_each_level_is_released_by_its_own_positions(script:
             stage.turn()
             waiting += [(stage.journal.position, qos, append) for qos, append in noted]
             noted.clear()
-        elif step == "commit":
-            followers.commit()
+        elif step in ("hold", "store"):
+            followers.hold() if step == "hold" else followers.store()
             has_failed = False
         elif step == "fail":
-            followers.commits.replication_failed(OwnerGone("gone"))
+            followers.progress.replication_failed(OwnerGone("gone"))
             has_failed = True
         else:
             stage.steps.work()
             stage.steps.tell()
         stage.journal.check_invariants()
         progress = stage.journal.progress
-        flushed, committed = progress.flushed_position, progress.committed_position
-        passed = {Qos.PERSISTENCE: flushed, Qos.REPLICATION: committed, Qos.ALL: min(flushed, committed)}
+        flushed, held = progress.flushed_position, len(followers.shipped)
+        passed = {Qos.PERSISTENCE: flushed, Qos.REPLICATION: held, Qos.ALL: min(flushed, followers.stored_position)}
         if has_failed:
             told = [entry for entry in waiting if entry[1] > Qos.PERSISTENCE and entry[0] > passed[entry[1]]]
             assert all(isinstance(append.outcome, Refused) for _, _, append in told)
@@ -142,10 +165,10 @@ def test_the_replicator_gets_the_very_bytes_that_are_flushed() -> None:
     assert followers.shipped == stored
 
 
-def test_without_a_majority_who_waits_for_one_is_told_and_the_rest_goes_on() -> None:
+def test_without_replicas_who_waits_for_them_is_told_and_the_rest_goes_on() -> None:
     stage, followers = replicated()
     appends = append_at_all_levels(stage)
-    followers.commits.replication_failed(OwnerGone("two of three nodes are gone"))
+    followers.progress.replication_failed(OwnerGone("two of three nodes are gone"))
     for append in appends[1:]:
         assert isinstance(append.outcome, Refused)
         assert append.outcome.code == 20  # NOT_ENOUGH_REPLICAS_AFTER_APPEND
@@ -157,7 +180,7 @@ def test_without_a_majority_who_waits_for_one_is_told_and_the_rest_goes_on() -> 
     assert open_levels(later) == [Qos.PERSISTENCE]
     flush(stage)
     assert later[0].base_offset == 3
-    assert stage.journal.log(1).high_watermark == 0, "no majority, nothing new to read"
+    assert stage.journal.log(1).high_watermark == 0, "no replicas, nothing new to read"
     followers.commit()
     assert stage.journal.log(1).high_watermark == 6
     again = append_at_all_levels(stage)
@@ -167,7 +190,7 @@ def test_without_a_majority_who_waits_for_one_is_told_and_the_rest_goes_on() -> 
     assert open_levels(again) == []
 
 
-def test_a_lagging_majority_congests_and_keeps_its_bytes_in_memory() -> None:
+def test_lagging_replicas_congest_and_keep_their_bytes_in_memory() -> None:
     stage, followers = replicated()
     heard: list[bool] = []
     stage.journal.watch_congestion(heard.append)
@@ -180,9 +203,9 @@ def test_a_lagging_majority_congests_and_keeps_its_bytes_in_memory() -> None:
     assert heard == [True, False]
 
 
-def test_without_a_majority_its_lag_neither_congests_nor_keeps_memory() -> None:
+def test_without_replicas_their_lag_neither_congests_nor_keeps_memory() -> None:
     stage, followers = replicated()
-    followers.commits.replication_failed(OwnerGone("gone"))
+    followers.progress.replication_failed(OwnerGone("gone"))
     for _ in range(100):
         stage.append(1, bytes(200))
         stage.settle()
@@ -191,7 +214,7 @@ def test_without_a_majority_its_lag_neither_congests_nor_keeps_memory() -> None:
     assert stage.journal.log(1).end_offset == 100
 
 
-def test_how_long_a_majority_took_is_measured_per_chunk() -> None:
+def test_how_long_replicas_took_is_measured_per_chunk() -> None:
     stage, followers = replicated()
     stage.append(1, b"v", qos=Qos.ALL)
     stage.turn()

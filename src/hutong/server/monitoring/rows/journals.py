@@ -108,7 +108,7 @@ METRICS: Final = (
     metric(
         "hutong_unreleased_bytes",
         GAUGE,
-        "Bytes in memory that the disk, or a majority, does not have.",
+        "Bytes in memory that the disk, or a replica, does not have.",
         each(lambda journal: journal.writer.dirty_bytes),
         "group",
     ),
@@ -143,7 +143,7 @@ METRICS: Final = (
     metric(
         "hutong_acknowledgements_parked",
         GAUGE,
-        "Acknowledgements that wait for the disk or a majority.",
+        "Acknowledgements that wait for the disk or for replicas.",
         _parked,
         "group",
         "qos",
