@@ -10,14 +10,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import DiskFull, OwnerGone, StorageError, StorageShortage
+from hutong.foundation.errors import DiskFull, HutongError, OwnerGone, StorageError, StorageShortage
 from hutong.foundation.regions import RegionCache
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
+from hutong.journal.append.leader_epochs import LeaderEpochs
 from hutong.journal.append.progress import Progress
+from hutong.journal.append.qos import Qos
 from hutong.journal.append.replicator import Replicator
 from hutong.journal.clean.compaction import CompactionPolicy
 from hutong.journal.clean.retention import RetentionPolicy, retained_from
@@ -29,6 +31,9 @@ from hutong.journal.recover.recovered import Recovered
 from hutong.journal.recover.recovery import recover
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.threads.offload import Offload, run
+
+if TYPE_CHECKING:
+    from hutong.journal.replicate.replica_appends import ReplicaAppends
 
 _DEFAULT_SETTINGS: Final = JournalSettings()
 
@@ -63,15 +68,19 @@ class Journal:
         flush_offload: Offload | None = None,
         replicator: Replicator | None = None,
         deletion_ms: Callable[[], int] | None = None,
+        refusal: HutongError | None = None,
+        node: int | None = None,
     ) -> "Journal":
         """Recover the journal in `directory`, created if absent, and open it for appends. Raises StorageError.
 
         One journal per directory at a time: the lock on the data folder guarantees that. `call_soon` is the running
-        loop's by default; see `JournalHost` for the rest.
+        loop's by default, `node` the number of this node among several; see `JournalHost` for the rest.
         """
-        recovered = await run(offload, lambda: recover(disk, directory, settings))
+        recovered = await run(offload, lambda: recover(disk, directory, settings, node))
         soon = call_soon or asyncio.get_running_loop().call_soon
-        host = JournalHost(disk, offload, clock, timers, soon, read_offload, flush_offload, replicator, deletion_ms)
+        host = JournalHost(
+            disk, offload, clock, timers, soon, read_offload, flush_offload, replicator, deletion_ms, refusal
+        )
         journal = cls(recovered, directory, host, settings)
         # A start that had to scan or repair leaves a checkpoint, so that the next one need not.
         if recovered.report.repairs or recovered.report.scanned_bytes:
@@ -82,10 +91,7 @@ class Journal:
 
     def log(self, partition_id: int) -> PartitionLog:
         """The log with that id, unique in the journal; an empty one on first use."""
-        log = self._parts.logs.get(partition_id)
-        if log is None:
-            log = self._parts.logs[partition_id] = PartitionLog(partition_id, self._parts.stores, 0, 0)
-        return log
+        return self._parts.log(partition_id)
 
     def log_ids(self) -> list[int]:
         """The ids of all logs, also those found on disk that nobody has asked for."""
@@ -95,13 +101,9 @@ class Journal:
         """Delete a log. Its bytes go with their segments; an id must not be used again while any are left."""
         log = self._parts.logs.get(partition_id)
         if log is not None:
-            log.is_deleted = True
-            for span in log.spans:
-                self._parts.segments.at(span.base_position).dead_bytes += span.bytes
-            self._parts.events.log_trimmed()
+            log.is_deleted = True  # before the seal, which calls watchers: they must not append to it again
             self.writer.add_statement(chunk.DELETED, partition_id, log.end_offset)  # seals its noted batches first
-            del self._parts.logs[partition_id]
-            log.notify_watchers()
+            self._parts.forget_log(log)
 
     def enforce_retention(self, policies: Mapping[int, RetentionPolicy]) -> None:
         """Move each log's start to where its policy keeps it; segments that are dead whole are removed."""
@@ -152,6 +154,27 @@ class Journal:
                 self.writer.roll()
                 self.checkpointer.flushed()  # which writes the closed segment's index, at once or with the next flush
                 return
+
+    # -- replicas
+
+    @property
+    def replica(self) -> "ReplicaAppends":
+        """The way in for the leader's chunks, while another replica leads."""
+        return self._parts.replica
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        return self._parts.epochs
+
+    def lead(self, epoch: int, node: int) -> None:
+        """Lead from now on: append in this epoch, which is greater than all before. `node` is this node's number."""
+        self.writer.seal_chunk()
+        self.epochs.note(epoch, self.writer.position, node)
+        self.writer.lead(epoch, node)
+
+    def on_flushed(self, callback: Callable[[], None]) -> None:
+        """Call back each time the flushed position has advanced."""
+        self._parts.events.flushed.append(callback)
 
     # -- state
 
@@ -229,7 +252,8 @@ class Journal:
         """
         self.writer.refuse(OwnerGone("the journal is closed"))
         self.writer.seal_chunk()
-        if await self._settled(self._flush_all):
+        # A checkpoint speaks of what no other leader can take back; of several nodes there may be none left to say so.
+        if await self._settled(self._flush_all) and self._parts.progress.is_safe(Qos.ALL, self.writer.position):
             self._parts.remover.stop()  # a statement on what it takes out would come after the clean mark
             await self._settled(lambda then: self.checkpointer.write_checkpoint(is_clean=True, then=then))
         self._parts.stop()

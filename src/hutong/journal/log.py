@@ -145,6 +145,16 @@ class PartitionLog(LogAppends):
         flushed_position = stores.progress.flushed_position
         return stores.reader.plan(segment, self.partition_id, span.bytes, span.bytes, flushed_position, select, work)
 
+    def begin_at(self, offset: int) -> None:
+        """Let a replica's log start at `offset`, as the leader's does: everything before it was committed there."""
+        self.start_offset = max(self.start_offset, offset)
+        self.end_offset = max(self.end_offset, offset)
+        self.sealed_offset = max(self.sealed_offset, offset)
+        if self.transactions is not None:
+            self.transactions.aborted.forget_before(offset)
+        self.advance_high_watermark(offset)
+        self._stores.events.log_trimmed()
+
     def delete_before(self, offset: int) -> None:
         """Let the log start at `offset`. Durable with the next flush. Raises Refused with OFFSET_OUT_OF_RANGE."""
         if offset <= self.start_offset:

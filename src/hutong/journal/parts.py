@@ -17,9 +17,12 @@ those that were made after it, are events, and `_connect` lists them all.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError
 from hutong.foundation.regions import RegionCache
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
@@ -46,6 +49,9 @@ from hutong.journal.resources import JournalResources
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.threads.offload import Offload
 
+if TYPE_CHECKING:
+    from hutong.journal.replicate.replica_appends import ReplicaAppends
+
 
 @dataclass(frozen=True, slots=True)
 class JournalHost:
@@ -53,7 +59,8 @@ class JournalHost:
 
     Disk reads go to `read_offload` and flushes to `flush_offload` if there is one, so that neither waits behind the
     other or behind another journal. `call_soon` runs a callback at the end of the loop iteration. `deletion_ms` is the
-    time by which records are old (wall time by default). Without a `replicator` there are no other replicas.
+    time by which records are old (wall time by default). Without a `replicator` there are no other replicas. With a
+    `refusal` it takes the leader's chunks, and answers appends with that, until it leads.
     """
 
     disk: Disk
@@ -65,6 +72,7 @@ class JournalHost:
     flush_offload: Offload | None = None
     replicator: Replicator | None = None
     deletion_ms: Callable[[], int] | None = None
+    refusal: HutongError | None = None
 
 
 class JournalParts:
@@ -85,6 +93,7 @@ class JournalParts:
         )
         self.progress = Progress(position, resources, is_replicated=host.replicator is not None)
         self.replicator: Replicator = host.replicator or NoOtherReplicas()
+        self.epochs = recovered.epochs
         self.writer = Writer(resources, self.progress, self.replicator, host.call_soon, recovered.leader_epoch)
         self.recycled = RecycledFiles(settings)
         self.next_file = NextFile(resources, self.recycled)
@@ -93,7 +102,7 @@ class JournalParts:
         self.stores = LogStores(resources, self.progress, self.writer, self.reader)
         self.logs: dict[int, PartitionLog] = {}
         known_position = position - recovered.report.scanned_bytes  # as far as the checkpoint on disk reaches
-        self.checkpointer = Checkpointer(resources, self.progress, self.writer, self.logs, known_position)
+        self.checkpointer = Checkpointer(resources, self.progress, self.writer, self.logs, self.epochs, known_position)
         self.cleaner = Cleaner(resources, self.logs, self.checkpointer, self.when_flushed, self.deletion_ms)
         self.remover = Remover(
             resources,
@@ -105,6 +114,8 @@ class JournalParts:
             self.when_flushed,
             self.recycled,
         )
+        if host.refusal is not None:
+            self.writer.follow(host.refusal)
         self._connect()
         self.replicator.start(self.cache, self.progress)
         self._restore_logs(recovered)
@@ -133,6 +144,29 @@ class JournalParts:
             then(error)
         else:
             self.writer.when_flushed(then)
+
+    @cached_property
+    def replica(self) -> "ReplicaAppends":
+        """The way in for the leader's chunks."""
+        from hutong.journal.replicate.replica_appends import ReplicaAppends  # late: a node alone never needs it
+
+        return ReplicaAppends(self.writer, self.epochs, self.logs, self.log, self.forget_log)
+
+    def log(self, partition_id: int) -> PartitionLog:
+        """The log with that id; an empty one on first use."""
+        log = self.logs.get(partition_id)
+        if log is None:
+            log = self.logs[partition_id] = PartitionLog(partition_id, self.stores, 0, 0)
+        return log
+
+    def forget_log(self, log: PartitionLog) -> None:
+        """Drop a log that is deleted; the stream says so already."""
+        log.is_deleted = True
+        for span in log.spans:
+            self.segments.at(span.base_position).dead_bytes += span.bytes
+        self.events.log_trimmed()
+        del self.logs[log.partition_id]
+        log.notify_watchers()
 
     def stop(self) -> None:
         """Cancel all timers and start nothing more."""

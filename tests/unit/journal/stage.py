@@ -114,10 +114,17 @@ class Stage:
     """One journal, opened again and again over the same disk."""
 
     def __init__(
-        self, settings: JournalSettings = SMALL, disk: SimDisk | None = None, replicator: Replicator | None = None
+        self,
+        settings: JournalSettings = SMALL,
+        disk: SimDisk | None = None,
+        replicator: Replicator | None = None,
+        refusal: HutongError | None = None,
+        node: int | None = None,
     ) -> None:
         self.settings = settings
         self.replicator = replicator
+        self.refusal = refusal
+        self.node = node
         self.disk = disk or SimDisk()
         self.clock = ManualClock()
         self.deletion_clock = DeletionClock(self.clock, hold_ms=3_600_000)
@@ -130,7 +137,7 @@ class Stage:
         """Recover and start; what is left of an earlier journal is forgotten."""
         self.turns.clear()
         self.steps = Steps()
-        recovered = recover(self.disk, DIRECTORY, self.settings)
+        recovered = recover(self.disk, DIRECTORY, self.settings, self.node)
         self.journal = Journal(
             recovered,
             DIRECTORY,
@@ -142,6 +149,7 @@ class Stage:
                 self.turns.append,
                 replicator=self.replicator,
                 deletion_ms=self.deletion_clock.now_ms,
+                refusal=self.refusal,
             ),
             self.settings,
         )

@@ -161,7 +161,7 @@ class LogAppends(LogTail):
         newer than the producer's becomes its epoch (KIP-890).
         """
         writer = self._writer
-        producers = self._known_producers()
+        producers = self.known_producers()
         try:
             producers.check_marker(producer_id, producer_epoch, coordinator_epoch)
         except Refused as refused:
@@ -211,7 +211,7 @@ class LogAppends(LogTail):
         """The original's base offset if the batch is a repetition. Raises Refused, with nothing changed."""
         producers = self.producers
         if producers is None:
-            producers = self._known_producers()
+            producers = self.known_producers()
         is_transactional = header.attributes & TRANSACTIONAL != 0
         original = producers.admit(
             header.producer_id,
@@ -224,19 +224,18 @@ class LogAppends(LogTail):
         )
         # A repetition belongs to a transaction that its original has opened already.
         if is_transactional and original is None:
-            self._begin_transaction(header.producer_id)
+            self.begin_transactions().begin_transaction(header.producer_id, self.end_offset)
         return original
 
-    def _known_producers(self) -> Producers:
+    def known_producers(self) -> Producers:
+        """The producers of the log, from its first idempotent batch on."""
         if self.producers is None:
             self.producers = Producers(self._settings.producers_max, self._settings.producer_expiry_ms)
         return self.producers
 
-    def _begin_transaction(self, producer_id: int) -> None:
-        """Note that the batch at the end offset begins the producer's transaction, or continues it."""
-        transactions = self.transactions
-        if transactions is None:
-            assert self.producers is not None, "a transaction begins with an admitted batch"
-            transactions = self.transactions = LogTransactions()
-            self.producers.in_transaction = transactions.open
-        transactions.begin_transaction(producer_id, self.end_offset)
+    def begin_transactions(self) -> LogTransactions:
+        """The transactions of the log, from its first transactional batch on."""
+        if self.transactions is None:
+            self.transactions = LogTransactions()
+            self.known_producers().in_transaction = self.transactions.open
+        return self.transactions

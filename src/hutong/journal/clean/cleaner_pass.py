@@ -295,6 +295,8 @@ class CleaningPass:
 
     def _keep_statement(self, output: CleanedFile, starts: "_Starts", run: chunk.LogRun, log: LogRules | None) -> bool:
         """Keep a statement while older segments may hold data of its log. Returns True if it stays."""
+        if run.kind == chunk.EPOCH_BEGUN:  # of a time that no replica asks about any more
+            return False
         if run.kind == chunk.DELETED:
             # All older data of the log goes in this very segment, but there may be some in older ones.
             stays = log is None and self._oldest_position < output.index.base_position

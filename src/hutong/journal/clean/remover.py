@@ -132,6 +132,8 @@ class Remover(JournalPart):
 
     def _state_ends(self) -> None:
         """State the end of each log without data: nothing else in the stream would name it."""
+        if self._writer.is_following:  # only the leader says anything; a checkpoint holds the ends here
+            return
         self._writer.seal_chunk()  # so that a log without spans has nothing left to come
         for log in self._logs.values():
             if log.oldest_span() is None and log.end_offset:

@@ -9,7 +9,8 @@
 Strategy: a CRC protects the header, which also names its own position, so that a chunk found at a place where
 it was not written is recognised (misdirected writes, blocks left over from another file). The payload is protected
 by the CRC that every batch carries; what that CRC leaves out (base offset, length, leader epoch) follows from the
-entry. An entry without bytes is a statement about its log: where it now starts, or that it is deleted.
+entry. An entry without bytes is a statement: about its log, where it now starts or that it is deleted, or about the
+stream, that another leader epoch begins.
 
 The digest ties the payload to its header. Files of segments are recycled, so a write that a crash has torn may leave a
 new header in front of stale batches. Those are sound in themselves, and may have the very offsets that the entry names.
@@ -43,6 +44,7 @@ BATCHES: Final = 0  # kinds of entry
 START_MOVED: Final = 1  # the log now starts at the base offset
 DELETED: Final = 2  # the log is gone
 LOST: Final = 3  # the run was damaged and given up; without offsets, nobody knows whose it was
+EPOCH_BEGUN: Final = 4  # a leader epoch begins with this chunk; the partition id is the number of the node that leads
 
 FLUSH_UNKNOWN: Final = 2**32 - 1  # in the place of unflushed bytes: not known
 

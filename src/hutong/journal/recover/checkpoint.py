@@ -1,13 +1,15 @@
 """The checkpoint: the state of the logs at one position, so that a start need not read everything before it.
 
     header   magic, version, CRC-32C of the rest, clean mark, leader epoch, position, log count
+    epochs   count; of each epoch, position of its first chunk, node that wrote it (-1: unknown)
     log      id, start offset, end offset, producer count, open transaction count, aborted transaction count
     producer id, epoch, batch count, last seen ms, coordinator epoch
     batch    base sequence, last sequence, base offset
     open     producer id, first offset
     aborted  producer id, first offset, last offset, stable offset
 
-Version 1 knew no transactions: its logs have no such counts, its producers no coordinator epoch.
+Version 1 knew no transactions: its logs have no such counts, its producers no coordinator epoch. Version 2 had no list
+of epochs.
 
 Strategy: one file, replaced atomically. It is only a shortcut: absent or damaged, the journal is read from its start.
 The clean mark says that nothing was appended after it.
@@ -24,16 +26,20 @@ from typing import Final
 
 from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import CorruptData
+from hutong.journal.append.leader_epochs import EpochStart
 from hutong.journal.append.producers import NO_COORDINATOR_EPOCH, ProducerState, RememberedBatch
 from hutong.journal.append.transactions import ROW_BYTES, ROW_NUMBERS
 from hutong.wire.buffer import Buffer
 
 CHECKPOINT_NAME: Final = "checkpoint"
 MAGIC: Final = b"HtCp"
-VERSION: Final = 2
+VERSION: Final = 3
+_VERSION_WITHOUT_EPOCHS: Final = 2
 _VERSION_WITHOUT_TRANSACTIONS: Final = 1
 _PREFIX: Final = struct.Struct(">4sII")
 _BODY: Final = struct.Struct(">?iQI")
+_EPOCHS: Final = struct.Struct(">I")
+_EPOCH: Final = struct.Struct(">iQi")
 _LOG: Final = struct.Struct(">IqqI")
 _COUNTS: Final = struct.Struct(">II")
 _PRODUCER: Final = struct.Struct(">qhBq")
@@ -64,10 +70,13 @@ class Checkpoint:
     leader_epoch: int
     is_clean: bool
     logs: dict[int, LogState]
+    epochs: Sequence[EpochStart] = ()
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     pieces = [_BODY.pack(checkpoint.is_clean, checkpoint.leader_epoch, checkpoint.position, len(checkpoint.logs))]
+    pieces.append(_EPOCHS.pack(len(checkpoint.epochs)))
+    pieces += (_EPOCH.pack(*start) for start in checkpoint.epochs)
     for partition_id, log in checkpoint.logs.items():
         pieces.append(_LOG.pack(partition_id, log.start_offset, log.end_offset, len(log.producers)))
         pieces.append(_COUNTS.pack(len(log.open), len(log.aborted) // ROW_NUMBERS))
@@ -87,18 +96,29 @@ def parse_checkpoint(content: Buffer) -> Checkpoint:
         raise CorruptData("the checkpoint is shorter than its header")
     magic, version, crc = _PREFIX.unpack_from(content)
     body = memoryview(content)[_PREFIX.size :]
-    if magic != MAGIC or version not in (VERSION, _VERSION_WITHOUT_TRANSACTIONS) or crc32c(body) != crc:
+    if magic != MAGIC or not _VERSION_WITHOUT_TRANSACTIONS <= version <= VERSION or crc32c(body) != crc:
         raise CorruptData("the checkpoint fails its check")
-    has_transactions = version == VERSION
+    has_transactions = version > _VERSION_WITHOUT_TRANSACTIONS
     is_clean, leader_epoch, position, count = _BODY.unpack_from(body)
     checkpoint = Checkpoint(position, leader_epoch, is_clean, {})
     at = _BODY.size
     try:
+        if version > _VERSION_WITHOUT_EPOCHS:
+            at, checkpoint.epochs = _parse_epochs(body, at)
         for _ in range(count):
             at = _parse_log(body, at, checkpoint.logs, has_transactions=has_transactions)
     except (struct.error, ValueError) as error:  # a writer was wrong: by the CRC this is what it wrote
         raise CorruptData(f"the checkpoint cannot be read: {error}") from error
     return checkpoint
+
+
+def _parse_epochs(body: memoryview, at: int) -> tuple[int, list[EpochStart]]:
+    """The end of the list that begins `at`, and its content."""
+    (count,) = _EPOCHS.unpack_from(body, at)
+    at += _EPOCHS.size
+    # A count of more than is there allocates nothing: slices end with the body, and the rest is no whole number.
+    end = at + count * _EPOCH.size
+    return end, [EpochStart(*numbers) for numbers in _EPOCH.iter_unpack(body[at:end])]
 
 
 def _parse_log(body: memoryview, at: int, logs: dict[int, LogState], *, has_transactions: bool) -> int:

@@ -2,9 +2,9 @@
 
 Strategy: a checkpoint is due once enough was flushed since the last one, in bytes or in runs (a scan spends its time on
 small runs), after a segment was closed, or after some time with anything new. The state is copied at the end of the
-stream, between two chunks, and written once all of that stream is flushed: so a checkpoint never covers bytes that a
-crash could still take. The copy is a few numbers for each log. A worker encodes and writes it, after it has cut closed
-segments to their exact size and written their indexes.
+stream, between two chunks, and written once all of that stream is committed: so a checkpoint never covers bytes that a
+crash, or another leader, could still take. The copy is a few numbers for each log. A worker encodes and writes it,
+after it has cut closed segments to their exact size and written their indexes.
 
 A checkpoint that fails costs only a longer start, so the journal continues; the error is kept in `last_error`.
 """
@@ -17,7 +17,9 @@ from pathlib import Path
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import Timer
 from hutong.foundation.waiting.pending import Continuation
+from hutong.journal.append.leader_epochs import LeaderEpochs
 from hutong.journal.append.progress import Progress
+from hutong.journal.append.qos import Qos
 from hutong.journal.append.writer import Writer
 from hutong.journal.files.disk import Disk, DiskFile, replace_file
 from hutong.journal.files.segment import Segment
@@ -68,6 +70,7 @@ class Checkpointer(JournalPart):
         progress: Progress,
         writer: Writer,
         logs: Mapping[int, PartitionLog],
+        epochs: LeaderEpochs,
         position: int,
     ) -> None:
         """`position` is that of the last checkpoint on the disk."""
@@ -78,6 +81,7 @@ class Checkpointer(JournalPart):
         self._progress = progress
         self._writer = writer
         self._logs = logs
+        self._epochs = epochs
         self._last_runs_total = 0  # of the writer, when the last checkpoint was begun
         self._unfinished: list[_Closed] = []  # since the last checkpoint, oldest first
         self._is_running = False
@@ -125,13 +129,14 @@ class Checkpointer(JournalPart):
             files.append((active.index_path, partial(encode_index, self._segments.active_index.copy(), position)))
         files.append((self._segments.directory / CHECKPOINT_NAME, partial(encode_checkpoint, state)))
 
-        def flushed(error: HutongError | None) -> None:
+        def committed(error: HutongError | None) -> None:
             if error is not None:
                 self._ended(position, [], error, then)
             else:
                 self._submit(position, files, is_clean, then)
 
-        self._writer.when_flushed(flushed)
+        # Not only flushed here: a replica may have to cut what another leader never had, and then starts from before.
+        self._writer.when_safe(Qos.ALL, committed)
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -140,7 +145,7 @@ class Checkpointer(JournalPart):
 
     def _state(self, position: int, is_clean: bool) -> Checkpoint:
         logs = {partition_id: _state_of(log) for partition_id, log in self._logs.items()}
-        return Checkpoint(position, self._writer.leader_epoch, is_clean, logs)
+        return Checkpoint(position, self._writer.leader_epoch, is_clean, logs, self._epochs.starts())
 
     def _submit(self, position: int, files: list[File], is_clean: bool, then: Continuation[None]) -> None:
         closed = [entry for entry in self._unfinished if entry.end_position <= position and not entry.segment.is_doomed]

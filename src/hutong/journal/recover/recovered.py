@@ -3,12 +3,11 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hutong.journal.append.leader_epochs import LeaderEpochs
 from hutong.journal.append.producers import Producers
 from hutong.journal.append.transactions import LogTransactions
 from hutong.journal.files.segment import Segment
 from hutong.journal.files.spans import LogSpans
-from hutong.wire.kafka.batch.control_records import Marker
-from hutong.wire.kafka.batch.records import BatchHeader
 
 
 @dataclass(slots=True)
@@ -22,20 +21,11 @@ class RecoveredLog:
     clean_offset: int = 0
     transactions: LogTransactions | None = None
 
-    def remember(self, batch: BatchHeader, marker: Marker | None, seen_at_ms: int) -> None:
-        """Learn from a batch of an idempotent producer what the log learned when it was appended."""
-        producer_id, epoch = batch.producer_id, batch.producer_epoch
-        if marker is not None:
-            self.producers.record_marker(producer_id, epoch, marker.coordinator_epoch, seen_at_ms)
-            if self.transactions is not None:
-                self.transactions.end(producer_id, batch.base_offset, is_commit=marker.is_commit)
-            return
-        count = batch.last_offset_delta + 1
-        self.producers.remember(producer_id, epoch, batch.base_sequence, count, batch.base_offset, seen_at_ms)
-        if batch.is_transactional and not batch.is_control:
-            self.begin_transactions().begin_transaction(producer_id, batch.base_offset)
+    def known_producers(self) -> Producers:
+        return self.producers
 
     def begin_transactions(self) -> LogTransactions:
+        """The transactions, from the first transactional batch on."""
         if self.transactions is None:
             self.transactions = LogTransactions()
             self.producers.in_transaction = self.transactions.open
@@ -76,3 +66,4 @@ class Recovered:
     segments: list[Segment]
     logs: dict[int, RecoveredLog]
     report: RecoveryReport
+    epochs: LeaderEpochs = field(default_factory=LeaderEpochs)

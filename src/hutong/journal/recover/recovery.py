@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Final
 
 from hutong.foundation.errors import CorruptData, StorageError, UnknownFormat
+from hutong.journal.append.leader_epochs import EpochStart, LeaderEpochs, epoch_node
+from hutong.journal.append.learning import learn_batch
 from hutong.journal.append.producers import Producers
 from hutong.journal.append.transactions import LogTransactions
 from hutong.journal.files.disk import Disk, DiskFile, read_file, replace_file
@@ -40,23 +42,25 @@ from hutong.journal.settings import JournalSettings
 SET_ASIDE_SUFFIX: Final = ".set-aside"
 
 
-def recover(disk: Disk, directory: Path, settings: JournalSettings) -> Recovered:
-    """Recover the journal in a directory, created if absent. Blocks.
+def recover(disk: Disk, directory: Path, settings: JournalSettings, node: int | None = None) -> Recovered:
+    """Recover the journal in a directory, created if absent. Blocks. `node` is the number of this node among several.
 
     Raises StorageError: CorruptData if acknowledged records are damaged or missing, UnknownFormat, and others.
     """
     disk.make_directory(directory)
-    return _Recovery(disk, directory, settings).run()
+    return _Recovery(disk, directory, settings, node).run()
 
 
 class _Recovery:
-    def __init__(self, disk: Disk, directory: Path, settings: JournalSettings) -> None:
+    def __init__(self, disk: Disk, directory: Path, settings: JournalSettings, node: int | None) -> None:
+        self._node = node
         self._disk = disk
         self._directory = directory
         self._settings = settings
         self._report = RecoveryReport(directory)
         self._logs: dict[int, RecoveredLog] = {}
         self._leader_epoch = 0
+        self._epochs = LeaderEpochs()
 
     def run(self) -> Recovered:
         self._remove_leftovers()
@@ -91,7 +95,7 @@ class _Recovery:
         # An empty directory is a new journal: there is nothing to report.
         is_new = not segments and checkpoint is None
         report.was_clean = is_new or (checkpoint is not None and checkpoint.is_clean and not report.scanned_bytes)
-        return Recovered(position, self._leader_epoch, segments, self._logs, report)
+        return Recovered(position, self._leader_epoch, segments, self._logs, report, self._epochs)
 
     def _remove_leftovers(self) -> None:
         for name in self._disk.list(self._directory):
@@ -166,6 +170,8 @@ class _Recovery:
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         self._leader_epoch = checkpoint.leader_epoch
+        # A checkpoint of a version without epochs: everything before it counts as one.
+        self._epochs = LeaderEpochs(checkpoint.epochs or [EpochStart(checkpoint.leader_epoch, 0)])
         for partition_id, state in checkpoint.logs.items():
             log = self._log(partition_id, state.start_offset)
             log.end_offset = state.end_offset
@@ -268,6 +274,9 @@ class _Recovery:
             return None
         if behind.witness is None:  # nobody was ever promised these bytes: a crash took them
             return sentence
+        # A chunk of another replica speaks of that one's disk. What is missing here comes from the leader again.
+        if self._node is not None and self._epochs.node_of(behind.witness.leader_epoch) != self._node:
+            return sentence
         raise CorruptData(
             f"{segment.path}: {sentence}; what lay there had been flushed, as the chunk at position "
             f"{behind.witness.position} says, so acknowledged records are damaged; nothing was changed"
@@ -307,11 +316,13 @@ class _Recovery:
                     f"{run.base_offset}"
                 )
         self._leader_epoch = max(self._leader_epoch, header.leader_epoch)
+        self._epochs.note(header.leader_epoch, header.position, epoch_node(header))
         for run, batches, markers in scanned.runs:
             if run.kind == chunk.DELETED:  # its id is not used again while any of its bytes are left
                 self._logs.pop(run.partition_id, None)
                 continue
-            if run.kind == chunk.LOST and not run.offset_count:  # the repair could not find out whose it was
+            # Of no log, or the repair could not find out of which.
+            if run.kind == chunk.EPOCH_BEGUN or (run.kind == chunk.LOST and not run.offset_count):
                 continue
             # A log that is younger than the checkpoint begins with its first run, or with a statement that names it.
             log = self._log(run.partition_id, run.base_offset)
@@ -326,7 +337,7 @@ class _Recovery:
             extents.add(run.base_offset, run.end_offset, header.position, run.bytes, run.max_timestamp_ms)
             for batch in batches:
                 if batch.producer_id >= 0:  # KIP-98: sequences and transactions since the checkpoint
-                    log.remember(batch, markers.get(batch.base_offset), header.append_time_ms)
+                    learn_batch(log, batch, markers.get(batch.base_offset), header.append_time_ms)
 
     def _cut(self, segment: Segment, file: DiskFile, position: int, end: int, problem: str | None) -> None:
         """End the journal at `position`: nothing behind it was ever acknowledged."""

@@ -7,7 +7,7 @@ not damaged, and must not be touched.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from hutong.foundation.errors import CorruptData, ProtocolError, UnknownFormat
 from hutong.journal.format import chunk
@@ -29,7 +29,15 @@ class ScannedChunk(NamedTuple):
     runs: list[ScannedRun]
 
 
-def scan_chunks(window: SegmentWindow, position: int, end_position: int) -> Iterator[ScannedChunk]:
+class ChunkWindow(Protocol):
+    """Bytes by their positions: of a segment's file, or of a message from another replica."""
+
+    def view(self, position: int, size: int) -> memoryview: ...
+
+    def count_used(self, size: int) -> None: ...
+
+
+def scan_chunks(window: ChunkWindow, position: int, end_position: int) -> Iterator[ScannedChunk]:
     """Sound chunks from `position` on, until the blank tail or `end_position`.
 
     Raises CorruptData, which names the position of the chunk that failed, where the sound part ends; UnknownFormat;
@@ -86,7 +94,7 @@ def damaged_runs(window: SegmentWindow, header: chunk.Chunk) -> list[int]:
     return damaged
 
 
-def _check_version(window: SegmentWindow, position: int, end_position: int) -> None:
+def _check_version(window: ChunkWindow, position: int, end_position: int) -> None:
     count = chunk.entry_count_at(window.view(position, chunk.FIXED.size), 0)
     header = window.view(position, min(chunk.header_bytes_for(count), end_position - position))
     version = chunk.version_of(header, 0)

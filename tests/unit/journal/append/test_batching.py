@@ -73,3 +73,8 @@ def test_the_times_of_the_stages_follow_one_another() -> None:
     assert figures.write_us.sum == figures.fsync_us.sum == 0
     assert figures.safe_us.sum == 21_000
     assert figures.release_us.sum == 300_000
+
+
+def test_the_writer_keeps_the_attributes_that_share_their_keys() -> None:
+    """With 30 CPython 3.11 gives each instance a dictionary of its own: measured, 3 % of an append's instructions."""
+    assert len(vars(Stage().journal.writer)) < 30
