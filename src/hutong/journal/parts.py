@@ -91,7 +91,9 @@ class JournalParts:
         resources = JournalResources(
             settings, host.clock, host.timers, host.disk, self.jobs, self.segments, self.cache, self.figures, events
         )
-        self.progress = Progress(position, resources, is_replicated=host.replicator is not None)
+        known_position = position - recovered.report.scanned_bytes  # as far as the checkpoint on disk reaches
+        # Of several replicas nobody knows after a start what the others have, beyond what a checkpoint waited for.
+        self.progress = Progress(position, resources, None if host.replicator is None else known_position)
         self.replicator: Replicator = host.replicator or NoOtherReplicas()
         self.epochs = recovered.epochs
         self.writer = Writer(resources, self.progress, self.replicator, host.call_soon, recovered.leader_epoch)
@@ -101,7 +103,6 @@ class JournalParts:
         self.reader = JournalReader(resources)
         self.stores = LogStores(resources, self.progress, self.writer, self.reader)
         self.logs: dict[int, PartitionLog] = {}
-        known_position = position - recovered.report.scanned_bytes  # as far as the checkpoint on disk reaches
         self.checkpointer = Checkpointer(resources, self.progress, self.writer, self.logs, self.epochs, known_position)
         self.cleaner = Cleaner(resources, self.logs, self.checkpointer, self.when_flushed, self.deletion_ms)
         self.remover = Remover(

@@ -33,15 +33,15 @@ class Progress(JournalPart):
     decreases. Before it, bytes need not be kept in memory.
     """
 
-    def __init__(self, position: int, resources: JournalResources, *, is_replicated: bool = False) -> None:
-        """`is_replicated`: replicas take their time, so that it is worth measuring."""
+    def __init__(self, position: int, resources: JournalResources, replicated_position: int | None = None) -> None:
+        """The stream ends at `position`, and is flushed. With other replicas, they have it up to the second."""
         super().__init__(resources)
         self.flushed_position = position
-        self.held_position = position
-        self.stored_position = position
+        self.held_position = position if replicated_position is None else replicated_position
+        self.stored_position = self.held_position
         self.released_position = position
         self.awaited_position = position  # nobody waits for anything after it to be flushed
-        self._is_replicated = is_replicated
+        self._is_replicated = replicated_position is not None
         self._refusal: HutongError | None = None
         self._too_few_replicas: HutongError | None = None
         self._tables: dict[Qos, OrderedWaitTable[None]] = {

@@ -450,7 +450,7 @@ class Writer(JournalPart):
     def _check_congestion(self) -> None:
         """Two bounds: at the first producers are held unread, at twice that their batches are refused."""
         dirty_bytes = self.dirty_bytes
-        if self.refusal is not None:  # a failed or closed journal stays refused, and holds nobody
+        if self.refusal is not self._standing_refusal:  # a failed or closed journal stays refused, and holds nobody
             return
         if dirty_bytes >= self._settings.dirty_bytes_max and not self.is_congested:
             self._set_congested(True)

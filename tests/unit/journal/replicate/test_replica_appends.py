@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.journal.replicate.replicas import NOT_LEADER, ReplicaStage, state_of
-from tests.unit.journal.stage import records_of, values
+from tests.unit.journal.stage import SMALL, records_of, values
 
-from hutong.foundation.errors import CorruptData
+from hutong.foundation.errors import CorruptData, LimitExceeded
 from hutong.journal.append.leader_epochs import EpochStart
 from hutong.journal.append.qos import Qos
 from hutong.wire.kafka.batch.records import TRANSACTIONAL
@@ -249,3 +249,43 @@ def test_a_checkpoint_waits_for_the_commit() -> None:
     replica.commit()
     replica.settle()
     assert replica.journal.checkpointer.checkpoints_total == 1
+
+
+def test_after_a_start_a_checkpoint_waits_for_the_commit_too() -> None:
+    leader, replica = pair()
+    leader.append(1, b"a")
+    leader.turn()
+    replica.take_from(leader)
+    replica.settle()
+    replica.crash(Random(1))
+    replica.open()
+    replica.journal.checkpointer.begin_checkpoint()
+    replica.settle()
+    assert replica.journal.checkpointer.checkpoints_total == 0
+    replica.commit()
+    replica.settle()
+    assert replica.journal.checkpointer.checkpoints_total == 1
+
+
+def test_a_follower_whose_disk_is_slow_takes_no_more_than_its_bound() -> None:
+    leader, replica = pair()
+    heard: list[bool] = []
+    replica.journal.watch_congestion(heard.append)
+
+    def ship() -> None:
+        leader.append(1, bytes(200))
+        leader.settle()
+        leader.commit()
+        replica.take_from(leader)
+
+    while replica.journal.writer.replica_refusal is None:
+        ship()
+    with pytest.raises(LimitExceeded):
+        ship()
+    assert heard == [True]
+    assert replica.journal.position < 3 * SMALL.dirty_bytes_max
+    replica.settle()
+    replica.commit()
+    replica.settle()
+    assert heard == [True, False]
+    assert replica.append(1, b"x").outcome is NOT_LEADER
