@@ -1,5 +1,7 @@
 """Two journals of one partition group: a leader whose bytes are shipped by hand, and a replica that takes them."""
 
+from collections.abc import Callable
+
 from tests.unit.journal.stage import SMALL, Stage
 
 from hutong.foundation.errors import Refused
@@ -17,6 +19,7 @@ class Shipping:
 
     def __init__(self) -> None:
         self.sealed_position = 0
+        self.on_sealed: Callable[[], None] = lambda: None
 
     def start(self, stream: JournalStream, progress: ReplicationProgress) -> None:
         self.stream = stream
@@ -24,6 +27,7 @@ class Shipping:
 
     def sealed(self, end_position: int) -> None:
         self.sealed_position = end_position
+        self.on_sealed()
 
     def stop(self) -> None: ...
 
@@ -45,6 +49,18 @@ class ReplicaStage(Stage):
         views = self.shipping.stream.view(position, self.journal.position)
         assert views is not None
         return b"".join(views)
+
+    def stream_from(self, start: int, end: int) -> bytes:
+        """The stream between two positions: from the files as far as they go, and from the cache."""
+        flushed = max(start, min(end, self.journal.flushed_position))
+        found = bytearray()
+        for segment in self.journal._parts.segments.between(start, flushed) if start < flushed else ():
+            first = max(start, segment.base_position)
+            last = flushed if segment.end_position is None else min(flushed, segment.end_position)
+            found += self.disk.open(segment.path).read(last - first, first - segment.base_position)
+        views = self.shipping.stream.view(flushed, end)
+        assert views is not None, "what is not flushed is in the cache"
+        return bytes(found) + b"".join(views)
 
     def take_from(self, leader: "ReplicaStage") -> None:
         """Take everything that the leader has sealed."""
