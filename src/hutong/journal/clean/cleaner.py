@@ -317,8 +317,6 @@ class Cleaner(JournalPart):
             if log is not None and offset > log.clean_offset:  # it may have been deleted meanwhile
                 log.clean_offset = offset
                 has_advanced = True
-                if log.transactions is not None:
-                    log.transactions.aborted.forget_before(offset)  # of what was aborted there nothing is left
         assert self._decision is not None
         # The map of keys was too small for one pass: another one begins at the new clean offsets.
         if not result.is_complete and has_advanced:
@@ -338,7 +336,14 @@ class Cleaner(JournalPart):
         # The clean offsets are on disk, so this cleaning counts.
         if outcome is None:
             self.cleanings_total += 1
+            self._forget_aborted()
         self._end(outcome)
+
+    def _forget_aborted(self) -> None:
+        """Forget aborted transactions of which nothing is left. A start forgets the same, by the clean offsets."""
+        for log in self._logs.values():
+            if log.transactions is not None:
+                log.transactions.aborted.forget_before(log.clean_offset)
 
     def _end(self, error: HutongError | None) -> None:
         self._decision = None

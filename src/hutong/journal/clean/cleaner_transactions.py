@@ -2,7 +2,9 @@
 
 Strategy: Kafka's rules. Data of an aborted transaction is removed by the first cleaning, for all keys. A marker stays
 while any batch of its transaction is there; the first cleaning that meets it without one sets the time from which on it
-may go, as with tombstones, so that readers in the middle of the transaction still learn how it ended (KIP-534).
+may go, as with tombstones, so that readers in the middle of the transaction still learn how it ended (KIP-534). It also
+stays while the index names its transaction. A reader that hears of an aborted transaction leaves out everything of the
+producer up to the marker: without that, what was committed later, too.
 
 Only offsets before the last stable offset are cleaned, so everything here is decided. Batches are met in the order of
 their offsets. Knows nothing of keys or files.
@@ -32,6 +34,14 @@ class CleanedTransactions:
         ranges = self._by_producer().get(header.producer_id, ())
         number = bisect_left(ranges, (header.base_offset,))
         return number < len(ranges) and ranges[number][1] <= header.base_offset
+
+    def is_named(self, header: BatchHeader) -> bool:
+        """True if the index names the transaction that this marker aborted, so that readers wait for it."""
+        number = bisect_left(range(len(self._rows) // ROW_NUMBERS), header.base_offset, key=self._marker_offset)
+        return number < len(self._rows) // ROW_NUMBERS and self._marker_offset(number) == header.base_offset
+
+    def _marker_offset(self, number: int) -> int:
+        return self._rows[ROW_NUMBERS * number + 2]
 
     def meet(self, header: BatchHeader) -> bool:
         """Take notice of the next batch; of a marker, whether it still ends something that is there."""

@@ -125,7 +125,7 @@ class RecordFilter:
     def _marker(self, rules: LogRules, header: BatchHeader, batch: Buffer) -> Generator[int, None, Buffer | None]:
         """Start the delete horizon of a marker without data, or drop the marker once that has passed."""
         # The marker's time is over: readers that were inside the transaction have learned its end.
-        if self._is_over(rules, header):
+        if self._is_over(rules, header) and not rules.transactions.is_named(header):
             return self._emptied(rules, header, batch)
         try:
             data = unpack_records(header, batch, self._unpacked_bytes_max)

@@ -409,6 +409,9 @@ class _Recovery:
                 log = self._logs[partition_id]
                 # A cut may have taken what was clean; new records there are dirty.
                 log.clean_offset = min(offset, log.end_offset)
+                # Of what was aborted there nothing is left, perhaps no markers either: the checkpoint may be older.
+                if log.transactions is not None:
+                    log.transactions.aborted.forget_before(log.clean_offset)
 
     def _begin_segment(self, segments: list[Segment]) -> int:
         """Begin a new segment behind a cleaned one, whose name fixes its size."""

@@ -7,6 +7,7 @@ from tests.unit.journal.keyed import clean, keyed, put, read_batches, read_recor
 from tests.unit.journal.stage import DIRECTORY, Stage
 
 from hutong.journal.clean.compaction import DAY_MS, CompactionPolicy
+from hutong.journal.format.clean_offsets import CLEAN_OFFSETS_NAME
 from hutong.wire.kafka.batch.control_records import parse_marker
 from hutong.wire.kafka.batch.records import TRANSACTIONAL
 
@@ -166,3 +167,29 @@ def test_a_header_that_stays_for_its_producer_keeps_its_marker() -> None:
     log = stage.open().log(1)
     assert log.open_transaction(7) is None
     assert log.last_stable_offset == log.high_watermark
+
+
+@pytest.mark.parametrize("loses_clean_offsets", [False, True])
+def test_a_crash_names_no_transaction_whose_marker_is_gone(loses_clean_offsets: bool) -> None:
+    """Its reader would wait for the marker, and leave out all that the producer has committed since."""
+    stage = Stage()
+    writers = Writers(stage)
+
+    def crash() -> None:
+        stage.crash(Random(1))
+        if loses_clean_offsets:
+            stage.disk.unlink(DIRECTORY / CLEAN_OFFSETS_NAME)
+        stage.open()
+
+    writers.put(7, (b"a", b"aborted"))
+    writers.end(7, commit=False)
+    writers.put(7, (b"b", b"committed"))
+    writers.end(7, commit=True)
+    forget_producers(stage)
+    for number in range(6):
+        put(stage, 1, (b"a", b"%d" % number))
+        roll(stage)  # with a checkpoint, which says what is known before the cleaning
+        clean(stage, 1, policy=CompactionPolicy(min_dirty_ratio=0.0, delete_retention_ms=DAY_MS))
+        stage.advance(DAY_MS + 1)
+        crash()
+        assert committed(stage) == {b"a": b"%d" % number, b"b": b"committed"}
