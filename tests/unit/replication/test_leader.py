@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hutong.foundation.machine import Tick
 from hutong.journal.append.leader_epochs import EpochStart, LeaderEpochs
-from hutong.replication.leading.machine import GONE_MS_MAX, LAG_MS_MAX, LeaderReplication
+from hutong.replication.leading.machine import GONE_MS_MAX, JOIN_LAG_MS_MAX, LAG_MS_MAX, LeaderReplication
 from hutong.replication.leading.messages import (
     Acknowledged,
     FollowerJoined,
@@ -142,6 +142,14 @@ def test_a_follower_that_leaves_before_it_has_joined_holds_nothing_up() -> None:
     told(machine, joined(2), StreamGrew(150, 120), Shipped(2, BEGIN, 150), Acknowledged(2, 150, 130, 2))
     assert told(machine, StreamGrew(160, 160)) == [Ship(2, 150), TellCommitted(150)]
     assert told(machine, FollowerLeft(2, 5), Tick(6)) == [Replicated(160, 160), TellCommitted(160)]
+
+
+def test_a_follower_that_falls_silent_while_it_joins_holds_nothing_up_for_long() -> None:
+    machine = leader(1)
+    told(machine, joined(2), StreamGrew(150, 120), Shipped(2, BEGIN, 150), Acknowledged(2, 150, 130, 2))
+    told(machine, StreamGrew(160, 160))
+    assert machine.next_tick_ms() == JOIN_LAG_MS_MAX + 1
+    assert told(machine, Tick(JOIN_LAG_MS_MAX + 1)) == [Replicated(160, 160), TellCommitted(160)]
 
 
 def test_too_few_members_commit_nothing() -> None:

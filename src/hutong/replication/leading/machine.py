@@ -98,11 +98,12 @@ class LeaderReplication:
                 return self._settle(now_ms)
 
     def next_tick_ms(self) -> int | None:
-        """The time at which the next member is late; None while a change is on its way."""
-        if self._proposed is not None:
-            return None
-        members = [self._followers[node] for node in self._replicas.in_sync if node != self._node]
-        return min((_late_ms(each) for each in members), default=None)
+        """The time at which the next member is late, or a follower that is joining holds the others up no longer."""
+        due_ms = [self._followers[node].caught_up_ms + JOIN_LAG_MS_MAX + 1 for node in self._joining]
+        # While a change is on its way, nothing can be done about a late member.
+        if self._proposed is None:
+            due_ms += [_late_ms(self._followers[node]) for node in self._replicas.in_sync if node != self._node]
+        return min(due_ms, default=None)
 
     def check_invariants(self) -> None:
         assert self.committed_position <= self._flushed_position <= self._end_position
