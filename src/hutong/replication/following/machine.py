@@ -1,8 +1,9 @@
 """A follower of one partition group: finds where its stream parts from the leader's, cuts it there, and takes chunks.
 
-    LeaderConnected ──> AskToJoin ──> Diverged ──> CutAt ──> JournalCut ──> AskToJoin ──> ... ──> ChunksArrived
-                                                                                                    │
-                           AcknowledgeChunks <── ReplicaGrew <── TakeChunks <─────────────────────────────┘
+    LeaderConnected ──> AskToJoin ──> Diverged ──> CutAt ──> JournalCut ──> AskToJoin ──> ... ──> JoinAccepted
+
+    ChunksArrived ──> TakeChunks ──> ReplicaGrew ──> AcknowledgeChunks
+    CommitArrived ──> NoteCommitted
 
 Strategy: the leader's stream is the truth. What is cut is surely not in it: chunks of epochs that the leader does not
 have, or behind the end that an epoch has there (KIP-101). Nothing that is known to be committed is ever cut. Every
