@@ -62,7 +62,7 @@ class AbortedIndex:
 
     def forget_before(self, offset: int) -> None:
         """Forget transactions that ended before `offset`: the log holds nothing of them any more."""
-        number = _number_from(self._rows, offset)
+        number = row_number_from(self._rows, offset)
         if number:
             del self._rows[: ROW_NUMBERS * number]
             self._copy = None
@@ -86,7 +86,7 @@ class AbortedIndex:
 def aborted_between(rows: "array[int]", start_offset: int, end_offset: int) -> list[tuple[int, int]]:
     """The same as `AbortedIndex.between`, for a copy of its rows."""
     found = []
-    for at in range(ROW_NUMBERS * _number_from(rows, start_offset), len(rows), ROW_NUMBERS):
+    for at in range(ROW_NUMBERS * row_number_from(rows, start_offset), len(rows), ROW_NUMBERS):
         producer_id, first_offset, _, stable_offset = rows[at : at + ROW_NUMBERS]
         if first_offset < end_offset:
             found.append((producer_id, first_offset))
@@ -96,7 +96,7 @@ def aborted_between(rows: "array[int]", start_offset: int, end_offset: int) -> l
     return found
 
 
-def _number_from(rows: "array[int]", offset: int) -> int:
+def row_number_from(rows: "array[int]", offset: int) -> int:
     """The first row whose marker is not before `offset`."""
     return bisect_left(range(len(rows) // ROW_NUMBERS), offset, key=lambda number: rows[ROW_NUMBERS * number + 2])
 

@@ -13,7 +13,7 @@ their offsets. Knows nothing of keys or files.
 from array import array
 from bisect import bisect_left
 
-from hutong.journal.append.transactions import ROW_NUMBERS
+from hutong.journal.append.transactions import ROW_NUMBERS, row_number_from
 from hutong.wire.kafka.batch.records import BatchHeader
 
 
@@ -37,11 +37,9 @@ class CleanedTransactions:
 
     def is_named(self, header: BatchHeader) -> bool:
         """True if the index names the transaction that this marker aborted, so that readers wait for it."""
-        number = bisect_left(range(len(self._rows) // ROW_NUMBERS), header.base_offset, key=self._marker_offset)
-        return number < len(self._rows) // ROW_NUMBERS and self._marker_offset(number) == header.base_offset
-
-    def _marker_offset(self, number: int) -> int:
-        return self._rows[ROW_NUMBERS * number + 2]
+        number = row_number_from(self._rows, header.base_offset)
+        row = self._rows[ROW_NUMBERS * number : ROW_NUMBERS * (number + 1)]
+        return len(row) > 0 and row[2] == header.base_offset
 
     def meet(self, header: BatchHeader) -> bool:
         """Take notice of the next batch; of a marker, whether it still ends something that is there."""

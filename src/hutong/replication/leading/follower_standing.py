@@ -12,7 +12,7 @@ LONG_AGO_MS: Final = -(1 << 40)
 
 
 class FollowerStanding:
-    """One follower. Positions count only while it `is_following`."""
+    """One follower. Its positions stay while it is not connected, and begin anew when it joins again."""
 
     __slots__ = (
         "_mark_ms",

@@ -43,9 +43,8 @@ from hutong.replication.leading.messages import (
     TellJoined,
 )
 
-LAG_MS_MAX: Final = (
-    2_000  # replica.lag.time.max.ms; Kafka's is 30,000, and so long every acks=all waits for a dead node
-)
+# replica.lag.time.max.ms. Kafka's default is 30,000, and so long every acks=all waits for a node that hangs.
+LAG_MS_MAX: Final = 2_000
 JOIN_LAG_MS_MAX: Final = 200  # of one that may join: for about so long all acknowledgements wait for it
 GONE_MS_MAX: Final = 250  # for a connection that comes back at once, before its node leaves the set
 

@@ -238,17 +238,21 @@ def test_a_full_disk_refuses_chunks_until_there_is_space() -> None:
     assert replica.append(1, b"x").outcome is NOT_LEADER
 
 
-def test_a_checkpoint_waits_for_the_commit() -> None:
-    leader, replica = pair()
-    leader.append(1, b"a")
-    leader.turn()
-    replica.take_from(leader)
+def assert_that_a_checkpoint_waits(replica: ReplicaStage) -> None:
     replica.journal.checkpointer.begin_checkpoint()
     replica.settle()
     assert replica.journal.checkpointer.checkpoints_total == 0
     replica.commit()
     replica.settle()
     assert replica.journal.checkpointer.checkpoints_total == 1
+
+
+def test_a_checkpoint_waits_for_the_commit() -> None:
+    leader, replica = pair()
+    leader.append(1, b"a")
+    leader.turn()
+    replica.take_from(leader)
+    assert_that_a_checkpoint_waits(replica)
 
 
 def test_after_a_start_a_checkpoint_waits_for_the_commit_too() -> None:
@@ -259,12 +263,7 @@ def test_after_a_start_a_checkpoint_waits_for_the_commit_too() -> None:
     replica.settle()
     replica.crash(Random(1))
     replica.open()
-    replica.journal.checkpointer.begin_checkpoint()
-    replica.settle()
-    assert replica.journal.checkpointer.checkpoints_total == 0
-    replica.commit()
-    replica.settle()
-    assert replica.journal.checkpointer.checkpoints_total == 1
+    assert_that_a_checkpoint_waits(replica)
 
 
 def test_a_follower_whose_disk_is_slow_takes_no_more_than_its_bound() -> None:

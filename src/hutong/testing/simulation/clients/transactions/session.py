@@ -3,7 +3,7 @@
 Strategy: a transaction is begun, filled and ended in order, one request at a time. A request that gets no usable answer
 is repeated some times, then the transaction is aborted, as in real clients. An end without an answer is asked again
 with the same epoch. A session that is fenced, or whose transaction the coordinator has aborted for its time, begins
-anew with its transactional id; that ends whatever was open.
+anew with its transactional id; that ends what was open.
 
 With version 2 (KIP-890) partitions and groups join by the first batch or offset, and each end brings a new epoch.
 
