@@ -7,7 +7,8 @@
     ├── LimitExceeded             a named bound of ours refused; names it
     ├── WaitError                 a parked continuation ended without its value
     │   ├── Expired               its deadline passed
-    │   └── OwnerGone             the connection or component it belonged to ended
+    │   ├── OwnerGone             the connection or component it belonged to ended
+    │   └── CoordinatorUnavailable  the cluster's coordinator does not answer; the outcome is unknown
     ├── StorageError              the disk, or what it holds, is at fault
     │   ├── StorageShortage       out of open files, memory or threads; writes are refused until there are some
     │   │   └── DiskFull          no space, the same
@@ -90,6 +91,10 @@ class Expired(WaitError):
 
 class OwnerGone(WaitError):
     """The owner (a connection, a component) ended first."""
+
+
+class CoordinatorUnavailable(WaitError):
+    """The service that agrees for the cluster does not answer. What was asked of it may have happened."""
 
 
 class StorageError(HutongError):

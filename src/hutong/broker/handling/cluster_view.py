@@ -1,0 +1,96 @@
+"""The cluster as handlers see it: its nodes, its controller, and who coordinates a key.
+
+Strategy: a port. A node alone is its own cluster (`AloneView`); in a cluster `server/cluster` implements it from what
+the coordinator and the metadata say.
+
+Knows nothing of connections between nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from hutong.foundation.waiting.pending import Continuation
+
+if TYPE_CHECKING:
+    from hutong.broker.handling.listeners import Listener
+    from hutong.broker.handling.session import ClientSession
+    from hutong.wire.buffer import Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAddress:
+    """A node, by its address at the listener of the client's own name."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+class CoordinatorKind(Enum):
+    """The kinds of coordinators, each with state of its own."""
+
+    GROUP = "group"
+    TRANSACTION = "transaction"
+    SHARE = "share"
+
+
+class ClusterView(Protocol):
+    """What a handler may ask about other nodes."""
+
+    @property
+    def is_alone(self) -> bool:
+        """True for a node without a cluster."""
+        ...
+
+    @property
+    def controller_id(self) -> int:
+        """The node that takes changes of the metadata, NO_LEADER while there is none."""
+        ...
+
+    @property
+    def is_controller(self) -> bool:
+        """True while this node takes them."""
+        ...
+
+    def nodes(self, listener: Listener) -> Sequence[NodeAddress]:
+        """All live nodes that have a listener of this name, by their numbers."""
+        ...
+
+    def coordinator_of(self, kind: CoordinatorKind, key: str) -> int:
+        """The node that coordinates the key, NO_LEADER while there is none."""
+        ...
+
+    def forward(self, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
+        """Have the controller handle a request of this session; `then` gets the frame of its response, or an error."""
+        ...
+
+    def ask_node(self, node: int, frame: bytes, then: Continuation[bytes]) -> None:
+        """Have another node handle a Kafka request of this node itself; `then` gets the frame of its response."""
+        ...
+
+
+class AloneView:
+    """A node without others."""
+
+    is_alone = True
+    is_controller = True
+
+    def __init__(self, node_id: int) -> None:
+        self.controller_id = node_id
+
+    def nodes(self, listener: Listener) -> Sequence[NodeAddress]:
+        return (NodeAddress(self.controller_id, listener.host, listener.port),)
+
+    def coordinator_of(self, kind: CoordinatorKind, key: str) -> int:
+        return self.controller_id
+
+    def forward(self, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
+        raise AssertionError("a node alone is its own controller")
+
+    def ask_node(self, node: int, frame: bytes, then: Continuation[bytes]) -> None:
+        raise AssertionError("a node alone asks nobody")

@@ -1,0 +1,46 @@
+"""The standing of a partition group, as handlers see it: who leads it, in which epoch, and whether this node does.
+
+Strategy: one object for each group, which all its partitions share, so that a change of leader changes one place. A
+node alone leads all of its groups in epoch 0, for ever.
+
+Knows nothing of how the cluster agrees: `server/cluster` writes what it hears.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hutong.foundation.errors import Refused
+from hutong.wire.kafka.error_codes import ErrorCode
+
+NO_LEADER: Final = -1
+LEADER_EPOCH_ALONE: Final = 0
+
+
+class GroupStanding:
+    """One group. `is_led_here` is True once this node leads and all that was committed before can be read."""
+
+    __slots__ = ("eligible", "in_sync", "is_led_here", "leader", "leader_epoch", "offline_replicas", "replicas")
+
+    def __init__(
+        self, leader: int, leader_epoch: int = LEADER_EPOCH_ALONE, replicas: tuple[int, ...] = (), *, is_led_here: bool
+    ) -> None:
+        self.leader = leader
+        self.leader_epoch = leader_epoch
+        self.is_led_here = is_led_here
+        self.replicas = replicas or (leader,)
+        self.in_sync: tuple[int, ...] = self.replicas
+        self.eligible: tuple[int, ...] = ()
+        self.offline_replicas: tuple[int, ...] = ()
+
+    def check_led_here(self) -> None:
+        """Raise Refused(NOT_LEADER_OR_FOLLOWER) where another node leads, or nobody: clients look for the leader."""
+        if not self.is_led_here:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "Another node leads this partition.")
+
+    def check_epoch(self, asked: int) -> None:
+        """Raise Refused for a client that knows another leader epoch: it is behind, or ahead of us (KIP-320)."""
+        if asked < 0 or asked == self.leader_epoch:
+            return
+        code = ErrorCode.FENCED_LEADER_EPOCH if asked < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+        raise Refused(code)

@@ -1,0 +1,52 @@
+"""The description of a node, as it stands in its registration: where it can be reached, and its rack.
+
+Knows nothing of where registrations are kept.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from hutong.foundation.errors import ProtocolError
+
+DESCRIPTION_BYTES_MAX: Final = 16 * 1024
+
+
+class HostPort(msgspec.Struct, frozen=True):
+    """An address that others reach."""
+
+    host: str
+    port: int
+
+
+class NodeDescription(msgspec.Struct, frozen=True):
+    """`peer` is for other nodes, `listeners` are those for Kafka clients, by their names."""
+
+    peer: HostPort
+    listeners: dict[str, HostPort]
+    rack: str | None = None
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNode:
+    """A node that is registered."""
+
+    node: int
+    incarnation: int
+    description: NodeDescription
+
+
+def encode_description(description: NodeDescription) -> bytes:
+    return msgspec.json.encode(description)
+
+
+def decode_description(content: bytes) -> NodeDescription:
+    """Raises ProtocolError for what no node has written."""
+    if len(content) > DESCRIPTION_BYTES_MAX:
+        raise ProtocolError(f"a node's description of {len(content)} bytes")
+    try:
+        return msgspec.json.decode(content, type=NodeDescription)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"a node's description is none: {error}") from None
