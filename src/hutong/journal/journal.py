@@ -107,6 +107,9 @@ class Journal:
 
     def enforce_retention(self, policies: Mapping[int, RetentionPolicy]) -> None:
         """Move each log's start to where its policy keeps it; segments that are dead whole are removed."""
+        # The leader's stream says where logs start; a replica obeys it.
+        if self.writer.is_following:
+            return
         now_ms = self._parts.deletion_ms()
         for partition_id, policy in policies.items():
             log = self._parts.logs.get(partition_id)
@@ -125,7 +128,9 @@ class Journal:
 
         A cleaned log keeps the newest record of each key, and its offsets, between which there are gaps then.
         """
-        self.cleaner.begin_cleaning(policies)
+        # It says in the stream what it removes, and a replica's stream is the leader's.
+        if not self.writer.is_following:
+            self.cleaner.begin_cleaning(policies)
 
     def alter_settings(self, settings: JournalSettings) -> None:
         """Use another expiry of producers and other bounds of cleaning from now on. All else stays as opened."""
@@ -146,7 +151,7 @@ class Journal:
     def roll_if_full(self, policies: Mapping[int, RetentionPolicy]) -> None:
         """Close the active segment if it is too old or too large by the policy of a log in it."""
         age_ms = self.active_age_ms
-        if age_ms is None:
+        if age_ms is None or self.writer.is_following:
             return
         for partition_id, extents in self._parts.segments.active_index.extents.items():
             policy = policies.get(partition_id)

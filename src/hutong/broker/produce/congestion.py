@@ -27,7 +27,11 @@ class Congestion:
         self.groups: set[str] = set()  # nearly always empty: the produce path looks here first
         self._waiting = waiting
         for group, journal in journals.items():
-            journal.watch_congestion(lambda is_congested, group=group: self._changed(group, is_congested))  # type: ignore[misc]
+            self.watch(group, journal)
+
+    def watch(self, group: str, journal: Journal) -> None:
+        """Hear of a journal's congestion: once for each time that it is opened."""
+        journal.watch_congestion(lambda is_congested: self._changed(group, is_congested))
 
     def hold(self, group: str, session: ClientSession) -> None:
         """Release the session once the group has caught up."""

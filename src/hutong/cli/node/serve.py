@@ -37,6 +37,11 @@ DIRECT_FLAGS = {  # option of the command -> the setting it is short for
     "tcp_bridge": "tcp_bridge.listen",
     "sockjs": "sockjs.listen",
     "log_level": "node.log_level",
+    "cluster": "cluster.coordinator",
+    "node_id": "node.id",
+    "rack": "cluster.rack",
+    "cluster_listen": "cluster.listen",
+    "cluster_secret": "cluster.secret_file",
 }
 
 
@@ -139,6 +144,11 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="addresses that clients of the bridges may send to (in) or listen at (out); none unless given",
     )
+    parser.add_argument("--cluster", metavar="zk://HOST:PORT,.../PATH", help="the ZooKeeper of a cluster to be a node of")
+    parser.add_argument("--node-id", metavar="N", help="the number of this node in its cluster; 1 unless given")
+    parser.add_argument("--rack", metavar="NAME", help="rack of this node in its cluster")
+    parser.add_argument("--cluster-listen", metavar="HOST:PORT", help="where the other nodes connect")
+    parser.add_argument("--cluster-secret", metavar="FILE", help="the secret that all nodes of the cluster share")
     parser.add_argument("--config", metavar="FILE", type=Path, help="settings as TOML")
     parser.add_argument("--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="any other setting")
     parser.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error")

@@ -72,6 +72,10 @@ class Coordinator(Protocol):
         """
         ...
 
+    def describe(self, description: bytes) -> None:
+        """Replace the description of this node in its registration, now and after each registration anew."""
+        ...
+
     def compare_and_set(self, version: int, value: bytes, then: Continuation[Register]) -> None:
         """Write the register if it has this version still; `then` gets what was written.
 

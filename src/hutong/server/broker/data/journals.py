@@ -7,12 +7,13 @@ not hold up another.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from hutong.broker.topics.lifetimes import DATA_GROUPS, STATE_GROUPS
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import CorruptData, DiskFull, StorageError, StorageShortage
+from hutong.foundation.errors import CorruptData, DiskFull, HutongError, StorageError, StorageShortage
+from hutong.journal.append.replicator import Replicator
 from hutong.journal.journal import Journal
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.threads.durable_writes import ring_offload
@@ -29,18 +30,20 @@ _log = logging.getLogger("hutong.node")
 class NodeJournals:
     """Opens the journals into `sources.journals`. `offload` has the threads for all other work on files."""
 
-    def __init__(self, environment: BrokerEnvironment) -> None:
+    def __init__(self, environment: BrokerEnvironment, groups: Sequence[str] = GROUPS) -> None:
+        """`groups` are the names of all partition groups of this node."""
+        self._groups = groups
         loop, workers = environment.loop, environment.settings.node.worker_threads
         self._environment = environment
         self._journals = environment.sources.journals
         self._files_max = open_files.limit()
         wanted = JournalSettings().segments_open_max
-        self._segments_open_max = open_files.segments_open_max(self._files_max, len(GROUPS), wanted)
+        self._segments_open_max = open_files.segments_open_max(self._files_max, len(groups), wanted)
         self.device = Precedence(environment.clock, environment.wheel, workers)
         make_offload = environment.ports.make_offload
         self.offload = make_offload(loop, workers, "hutong-disk")
-        self._reads = {group: make_offload(loop, workers, f"hutong-reader-{group}") for group in GROUPS}
-        threads = {group: make_offload(loop, 1, f"hutong-flush-{group}") for group in GROUPS}
+        self._reads = {group: make_offload(loop, workers, f"hutong-reader-{group}") for group in groups}
+        threads = {group: make_offload(loop, 1, f"hutong-flush-{group}") for group in groups}
         # A kernel's fault in io_uring must not stop a node: threads alone do the same.
         is_ring_allowed = environment.settings.log.io_uring
         self._flushes = {
@@ -50,13 +53,13 @@ class NodeJournals:
     async def open(self, data_dir: DataFolder, deletion_ms: Callable[[], int]) -> None:
         """Recover every partition group. Raises CorruptData for a group without which no answer would be right."""
         opened = await asyncio.gather(
-            *(self._open_journal(data_dir, group, deletion_ms) for group in GROUPS), return_exceptions=True
+            *(self.open_journal(data_dir, group, deletion_ms) for group in self._groups), return_exceptions=True
         )
         # First all that were opened, so that `close` finds them where one of the others raises below.
-        for group, journal in zip(GROUPS, opened, strict=True):
+        for group, journal in zip(self._groups, opened, strict=True):
             if isinstance(journal, Journal):
                 self._journals[group] = journal
-        for group, journal in zip(GROUPS, opened, strict=True):
+        for group, journal in zip(self._groups, opened, strict=True):
             if isinstance(journal, CorruptData):
                 error = CorruptData(f"{journal}; `hutong doctor {data_dir.path}` says what can be done")
                 # Without topics, offsets or transactions a node would give wrong answers; without records, none.
@@ -68,11 +71,18 @@ class NodeJournals:
 
     async def close(self) -> None:
         """Close all journals, then the threads that read and flush them."""
+        await self.close_journals()
+        self.close_threads()
+
+    async def close_journals(self) -> None:
         for group, journal in self._journals.items():
             try:
                 await journal.close()
             except StorageError as error:
                 _log.error("partition group %s was not closed cleanly: %s", group, error)
+
+    def close_threads(self) -> None:
+        """End the threads; no journal is open any more."""
         self.offload.close()
         for flushes in self._flushes.values():
             flushes.close()
@@ -86,7 +96,7 @@ class NodeJournals:
 
     def connections_max(self) -> int:
         """The number of connections that leaves the journals enough open files."""
-        return open_files.connections_max(self._files_max, open_files.open_now(), len(GROUPS), self._segments_open_max)
+        return open_files.connections_max(self._files_max, open_files.open_now(), len(self._groups), self._segments_open_max)
 
     def _offline_journal(self, group: str, error: CorruptData, data_dir: DataFolder) -> Journal:
         """The stand-in for a corrupt partition group: it refuses, and all other groups are served."""
@@ -102,7 +112,16 @@ class NodeJournals:
         call_soon = environment.loop.call_soon
         return OfflineJournal(error, path, environment.clock, environment.wheel, self.settings_of(group), call_soon)
 
-    async def _open_journal(self, data_dir: DataFolder, group: str, deletion_ms: Callable[[], int]) -> Journal:
+    async def open_journal(
+        self,
+        data_dir: DataFolder,
+        group: str,
+        deletion_ms: Callable[[], int],
+        replicator: Replicator | None = None,
+        refusal: HutongError | None = None,
+        node: int | None = None,
+    ) -> Journal:
+        """Open one. With a `replicator` it is one of several replicas, and refuses appends until it leads."""
         journal = await Journal.open(
             data_dir.group_path(group),
             disk=self._environment.ports.disk,
@@ -113,6 +132,9 @@ class NodeJournals:
             timers=self._environment.wheel,
             settings=self.settings_of(group),
             deletion_ms=deletion_ms,
+            replicator=replicator,
+            refusal=refusal,
+            node=node,
         )
         for sentence in journal.recovery.sentences():
             _log.warning("%s", sentence)

@@ -1,0 +1,75 @@
+"""Which nodes are alive, by their registrations and by the links with them.
+
+    registered      not registered                       process gone
+    alive           dead; alive while it is linked and   dead, until a link with it opens
+                    registrations cannot be trusted
+
+Strategy: a registration outlives its process by a session, and a link ends at once, so the end of a link counts where
+the address of the node refuses connections. Acting early is safe, because epochs fence: the worst is a needless
+election. After an outage of the coordinator nodes register one after the other, so for a while the links count.
+
+Knows nothing of connections or sessions: it is told of them. Time arrives with each call.
+"""
+
+from collections.abc import Mapping
+
+from hutong.cluster.coordinator.port import SessionState
+from hutong.cluster.nodes import ClusterNode
+
+
+class Liveness:
+    """The nodes as one of them sees them. It is always alive to itself."""
+
+    def __init__(self, own: ClusterNode) -> None:
+        self._own = own
+        self._members: Mapping[int, ClusterNode] = {}
+        self._last_known: dict[int, ClusterNode] = {}  # registered once, by number
+        self._linked: dict[int, int] = {}  # incarnations, by number
+        self._gone: set[tuple[int, int]] = set()  # numbers and incarnations of processes that are gone
+        self._session = SessionState.LOST
+        self._was_connected = False
+        self.trusted_from_ms = 0  # before that time a missing registration says nothing of a linked node
+
+    def describe_own(self, own: ClusterNode) -> None:
+        """Note that this node has another description now."""
+        self._own = own
+
+    def members_changed(self, members: Mapping[int, ClusterNode]) -> None:
+        self._members = members
+        self._last_known |= members
+
+    def session_changed(self, state: SessionState, now_ms: int, session_ms: int) -> None:
+        if state is SessionState.CONNECTED:
+            # Nodes whose sessions were lost in the same outage need a while to register again.
+            if self._was_connected and self._session is not state:
+                self.trusted_from_ms = now_ms + 2 * session_ms
+            self._was_connected = True
+        self._session = state
+
+    def link_opened(self, node: int, incarnation: int) -> None:
+        self._linked[node] = incarnation
+        self._gone.discard((node, incarnation))
+
+    def link_closed(self, node: int, *, is_process_gone: bool) -> None:
+        incarnation = self._linked.pop(node, None)
+        known = self._last_known.get(node)
+        if is_process_gone:
+            self._gone |= {(node, each) for each in (incarnation, known and known.incarnation) if each is not None}
+
+    def live(self, now_ms: int) -> dict[int, ClusterNode]:
+        """All nodes that are alive, by number."""
+        trusts = self._session is SessionState.CONNECTED and now_ms >= self.trusted_from_ms
+        nodes = dict(self._members)
+        if not trusts:
+            for node, incarnation in self._linked.items():
+                known = self._last_known.get(node)
+                if node not in nodes and known is not None and known.incarnation == incarnation:
+                    nodes[node] = known
+        # During an outage the members of before stay: nobody can say that they are dead but their links.
+        found = {node: each for node, each in nodes.items() if (node, each.incarnation) not in self._gone}
+        found[self._own.node] = self._own
+        return dict(sorted(found.items()))
+
+    def registered(self) -> Mapping[int, ClusterNode]:
+        """All nodes that are registered, alive or not: those to link with."""
+        return self._members
