@@ -1,1 +1,1 @@
-"""The cluster: which nodes there are, which of them are alive, and who leads which partition group."""
+"""The cluster: the nodes, those of them that are alive, and the leader of each partition group."""

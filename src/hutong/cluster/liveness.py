@@ -1,4 +1,4 @@
-"""Which nodes are alive, by their registrations and by the links with them.
+"""The nodes that are alive, by their registrations and by the links with them.
 
     registered      not registered                       process gone
     alive           dead; alive while it is linked and   dead, until a link with it opens
@@ -53,8 +53,12 @@ class Liveness:
     def link_closed(self, node: int, *, is_process_gone: bool) -> None:
         incarnation = self._linked.pop(node, None)
         known = self._last_known.get(node)
-        if is_process_gone:
-            self._gone |= {(node, each) for each in (incarnation, known and known.incarnation) if each is not None}
+        if not is_process_gone:
+            return
+        if incarnation is not None:
+            self._gone.add((node, incarnation))
+        if known is not None:
+            self._gone.add((node, known.incarnation))
 
     def live(self, now_ms: int) -> dict[int, ClusterNode]:
         """All nodes that are alive, by number."""

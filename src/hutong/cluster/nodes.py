@@ -1,4 +1,4 @@
-"""The description of a node, as it stands in its registration: where it can be reached, and its rack.
+"""The description of a node in its registration: its addresses and its rack.
 
 Knows nothing of where registrations are kept.
 """

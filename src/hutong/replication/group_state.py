@@ -10,7 +10,7 @@ NO_LEADER: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class GroupState:
+class PartitionGroupState:
     """One version of the state of a group. Nodes have numbers from 0.
 
     `epoch` rises with each leader, `version` with each change of anything, also in another epoch (KIP-497). One life of

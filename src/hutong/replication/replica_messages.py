@@ -1,4 +1,4 @@
-"""What two replicas of a partition group tell each other, as values.
+"""The messages between two replicas of a partition group, as values.
 
     follower ── AskedToJoin ──▶ leader      ◀── JoinAnswered, or DivergenceTold: cut, and ask again
     follower ◀── ChunksShipped, CommitTold ── leader

@@ -31,7 +31,7 @@ class NodeAddress:
     rack: str | None = None
 
 
-class CoordinatorKind(Enum):
+class CoordinationKind(Enum):
     """The kinds of coordinators, each with state of its own."""
 
     GROUP = "group"
@@ -40,7 +40,7 @@ class CoordinatorKind(Enum):
 
 
 class ClusterView(Protocol):
-    """What a handler may ask about other nodes."""
+    """The questions of handlers about other nodes."""
 
     @property
     def is_alone(self) -> bool:
@@ -61,7 +61,7 @@ class ClusterView(Protocol):
         """All live nodes that have a listener of this name, by their numbers."""
         ...
 
-    def coordinator_of(self, kind: CoordinatorKind, key: str) -> int:
+    def coordinator_of(self, kind: CoordinationKind, key: str) -> int:
         """The node that coordinates the key, NO_LEADER while there is none."""
         ...
 
@@ -86,7 +86,7 @@ class AloneView:
     def nodes(self, listener: Listener) -> Sequence[NodeAddress]:
         return (NodeAddress(self.controller_id, listener.host, listener.port),)
 
-    def coordinator_of(self, kind: CoordinatorKind, key: str) -> int:
+    def coordinator_of(self, kind: CoordinationKind, key: str) -> int:
         return self.controller_id
 
     def forward(self, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:

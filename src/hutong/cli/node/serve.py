@@ -144,7 +144,9 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="addresses that clients of the bridges may send to (in) or listen at (out); none unless given",
     )
-    parser.add_argument("--cluster", metavar="zk://HOST:PORT,.../PATH", help="the ZooKeeper of a cluster to be a node of")
+    parser.add_argument(
+        "--cluster", metavar="zk://HOST:PORT,.../PATH", help="the ZooKeeper of a cluster to be a node of"
+    )
     parser.add_argument("--node-id", metavar="N", help="the number of this node in its cluster; 1 unless given")
     parser.add_argument("--rack", metavar="NAME", help="rack of this node in its cluster")
     parser.add_argument("--cluster-listen", metavar="HOST:PORT", help="where the other nodes connect")

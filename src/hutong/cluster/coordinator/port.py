@@ -17,7 +17,7 @@ from hutong.foundation.waiting.pending import Continuation
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class NodeRegistration:
     """A node as it has registered itself. `incarnation` names one life of its process, drawn by chance (KIP-903).
 
     `description` is JSON: addresses, rack, version (`cluster/nodes.py`).
@@ -29,7 +29,7 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
+class CoordinatorRegister:
     """The one value that all agree on. The version is 0 while nothing was ever written."""
 
     version: int
@@ -47,10 +47,10 @@ class SessionState(Enum):
 class CoordinatorListener(Protocol):
     """The receiver of news. Each call gives the whole present state; the same may come twice."""
 
-    def members_changed(self, members: Mapping[int, Registration]) -> None:
+    def members_changed(self, members: Mapping[int, NodeRegistration]) -> None:
         """Note all nodes that are registered now."""
 
-    def register_changed(self, register: Register) -> None: ...
+    def register_changed(self, register: CoordinatorRegister) -> None: ...
 
     def session_changed(self, state: SessionState) -> None:
         """Note the state of this node's session. After a loss the coordinator registers the node anew by itself."""
@@ -61,10 +61,10 @@ class Coordinator(Protocol):
 
     @property
     def session_ms(self) -> int:
-        """How long after the death of a process its registration goes."""
+        """The time between the death of a process and the end of its registration."""
         ...
 
-    async def start(self, registration: Registration, cluster_id: str, listener: CoordinatorListener) -> str:
+    async def start(self, registration: NodeRegistration, cluster_id: str, listener: CoordinatorListener) -> str:
         """Register this node, and call `listener` from now on. Returns the cluster's id: `cluster_id` if it is new.
 
         Raises UsageError: nobody answers there, the place holds another program's data, another process has this node
@@ -76,7 +76,7 @@ class Coordinator(Protocol):
         """Replace the description of this node in its registration, now and after each registration anew."""
         ...
 
-    def compare_and_set(self, version: int, value: bytes, then: Continuation[Register]) -> None:
+    def compare_and_set(self, version: int, value: bytes, then: Continuation[CoordinatorRegister]) -> None:
         """Write the register if it has this version still; `then` gets what was written.
 
         Refused where it has another one, CoordinatorUnavailable while nobody answers: then it may have been written.

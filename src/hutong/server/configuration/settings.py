@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from hutong.server.configuration.sections.bus import BridgeSettings, BusSettings, SockjsSettings, TcpBridgeSettings
-from hutong.server.configuration.sections.cluster import ClusterSettings
+from hutong.server.configuration.sections.cluster import NodeClusterSettings
 from hutong.server.configuration.sections.facts import Address, Facts
 from hutong.server.configuration.sections.groups import NodeGroupSettings, NodeTransactionSettings, OffsetSettings
 from hutong.server.configuration.sections.log import LogSettings, NodeFetchSettings, TopicSettings
@@ -35,7 +35,7 @@ class Settings:
 
     node: NodeSettings = NodeSettings()
     kafka: KafkaSettings = KafkaSettings()
-    cluster: ClusterSettings = ClusterSettings()
+    cluster: NodeClusterSettings = NodeClusterSettings()
     metrics: MetricsSettings = MetricsSettings()
     network: NetworkSettings = NetworkSettings()
     sasl: SaslSettings = SaslSettings()

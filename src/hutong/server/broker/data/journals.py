@@ -96,7 +96,9 @@ class NodeJournals:
 
     def connections_max(self) -> int:
         """The number of connections that leaves the journals enough open files."""
-        return open_files.connections_max(self._files_max, open_files.open_now(), len(self._groups), self._segments_open_max)
+        return open_files.connections_max(
+            self._files_max, open_files.open_now(), len(self._groups), self._segments_open_max
+        )
 
     def _offline_journal(self, group: str, error: CorruptData, data_dir: DataFolder) -> Journal:
         """The stand-in for a corrupt partition group: it refuses, and all other groups are served."""

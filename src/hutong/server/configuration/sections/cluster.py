@@ -7,11 +7,13 @@ from hutong.server.configuration.sections.facts import INT32_MAX, MINUTE_MS, SEC
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSettings:
+class NodeClusterSettings:
     """Several nodes as one broker. Without `coordinator` a node is alone."""
 
     coordinator: str | None = setting(
-        None, "`zk://HOST:PORT,.../PATH`: the ZooKeeper ensemble by which the nodes find each other.", "zookeeper.connect"
+        None,
+        "`zk://HOST:PORT,.../PATH`: the ZooKeeper ensemble by which the nodes find each other.",
+        "zookeeper.connect",
     )
     listen: Address = setting(Address("127.0.0.1", 0), "HOST:PORT where the other nodes connect.")
     advertised: Address | None = setting(None, "HOST:PORT reported to them, when it is not where the node listens.")
