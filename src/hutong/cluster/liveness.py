@@ -8,7 +8,7 @@ Strategy: a registration outlives its process by a session, and a link ends at o
 the address of the node refuses connections. Acting early is safe, because epochs fence: the worst is a needless
 election. After an outage of the coordinator nodes register one after the other, so for a while the links count.
 
-Knows nothing of connections or sessions: it is told of them. Time arrives with each call.
+Knows nothing of connections or sessions: it hears of them. Time arrives with each call.
 """
 
 from collections.abc import Mapping

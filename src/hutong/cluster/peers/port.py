@@ -4,7 +4,7 @@ Strategy: one connection for each pair of nodes, whichever of them made it. Both
 cluster and said which life of which node they are. A link that ends loses what is on its way, and the receivers of news
 hear of its end before they hear of the next one.
 
-Knows nothing of what is told or asked.
+Knows nothing of the content of messages.
 """
 
 from collections.abc import Callable, Mapping
