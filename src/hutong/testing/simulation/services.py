@@ -173,7 +173,7 @@ class NodeDesk:
         if not self._plan.remembers_calls:
             return lambda _node: None
         host = process.host
-        context = ClientContext(f"memory of {DESK}", host, (host.address, KAFKA_PORT), self._history, host.random)
+        context = ClientContext(f"memory of {DESK}", host, ((host.address, KAFKA_PORT),), self._history, host.random)
         return lambda node: CallMemory(SimTable(context), process.clock, node.runtime.wheel, _MEMORY)
 
 

@@ -115,6 +115,7 @@ class Simulation:
         desk = NodeDesk(self._history, plan.node) if plan.node.service_instances else None
         state_bounds = (plan.node.state_garbage_bytes, plan.node.state_slice_bytes)
         self._nodes = [SimNode(host, _settings(plan), dict(plan.node.journal), desk, state_bounds, plan.node.flush_us)]
+        self.addresses = tuple((node.host.address, KAFKA_PORT) for node in self._nodes)  # that clients know
         names = [_CHECKER, *(client.name for client in plan.clients)]
         self._hosts = {name: self._host_of(number, name) for number, name in enumerate(names, 1)}
         self._running: dict[str, asyncio.Task[Any]] = {}
@@ -215,8 +216,7 @@ class Simulation:
         return self._context(_CHECKER, self.world.random(what))
 
     def _context(self, name: str, random: Random) -> ClientContext:
-        node = (self._nodes[0].host.address, KAFKA_PORT)
-        return ClientContext(name, self._hosts[name], node, self._history, random)
+        return ClientContext(name, self._hosts[name], self.addresses, self._history, random)
 
     def _start(self, plan: planned.PlannedClient) -> None:
         process = self._hosts[plan.name].process

@@ -2,6 +2,7 @@
 
 import errno
 import gc
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from tests.unit.testing.simulation.scene import Noting, Scene
 
 from hutong.testing.simulation.clients.connection import Disconnected, KafkaConnection
+from hutong.testing.simulation.clients.routing.routes import Routes
 from hutong.testing.simulation.faults import FaultInjector
 from hutong.testing.simulation.network.connections import WINDOW_BYTES
 from hutong.testing.simulation.plan.faults import PlannedFault
@@ -225,7 +227,9 @@ def test_requests_that_nobody_waits_for_may_fail() -> None:
     scene.listen()
 
     async def ask() -> None:
-        connection = await KafkaConnection.connect(scene.process(scene.one), "one", scene.other.address, 9)
+        address = (scene.other.address, 9)
+        routes = Routes([address], Random(1))
+        connection = await KafkaConnection.connect(scene.process(scene.one), "one", address, routes)
         under_way = connection.begin(InitProducerIdRequest(None, 1_000), 4)
         connection.close()
         too_late = connection.begin(InitProducerIdRequest(None, 1_000), 4)

@@ -68,7 +68,7 @@ class SimAdmin(KafkaClient):
         super().__init__(context)
         self._pause_ms = plan.pause_ms
         # Requests of one connection are carried out one after the other.
-        self._hands = [KafkaClient(context) for _ in range(3)]
+        self._hands = [KafkaClient(context, self.routes) for _ in range(3)]
         self._topics_total = 0
         self._partitions = 0  # of the present topic, as far as is known; 0 while there is none
         self._ends: dict[int, int] = {}  # offsets after what was written, by partition

@@ -83,7 +83,7 @@ class SimBusMember:
         if self._connection is not None and self._connection.is_open:
             return self._connection
         try:
-            place = (self.context.node[0], BRIDGE_PORT)
+            place = (self.context.nodes[0][0], BRIDGE_PORT)
             connection = await BridgeConnection.connect(self._process, place, self._received, self._lost)
         except OSError:
             return None

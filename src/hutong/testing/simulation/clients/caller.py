@@ -84,7 +84,7 @@ class SimCaller:
     def _new_client(self) -> Client:
         context, plan = self.context, self._plan
         client = Client(
-            f"{context.node[0]}:{RPC_PORT}",
+            f"{context.nodes[0][0]}:{RPC_PORT}",
             clock=self._process.clock,
             pace=Pace(first_pause_ms=plan.first_pause_ms, first_patience_ms=plan.first_patience_ms),
             random=self._random,

@@ -1,11 +1,14 @@
-"""The base of all simulated Kafka clients: a connection that comes back, and pauses between attempts."""
+"""The base of all simulated Kafka clients: a connection to each node, which comes back, and pauses between attempts."""
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, Protocol
 
 from hutong.testing.simulation.clients.connection import REQUEST_TIMEOUT_S, Disconnected, KafkaConnection
+from hutong.testing.simulation.clients.routing.routes import Address, Routes
+from hutong.testing.simulation.clients.routing.targets import target_of
 from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimHost
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -17,14 +20,18 @@ RETRIABLE: Final = frozenset(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.KAFKA_STORAGE_ERROR,
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_CONTROLLER,
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
@@ -44,27 +51,29 @@ class SimClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClientContext:
-    """The surroundings of one client. `node` is the host and port that it knows, `name` its name in the history."""
+    """The surroundings of one client. `nodes` are the addresses that it knows, `name` its name in the history."""
 
     name: str
     host: SimHost
-    node: tuple[str, int]
+    nodes: tuple[Address, ...]
     history: SimulationHistory
     random: Random
 
 
 class KafkaClient:
-    """The base of clients of one node. `now_us` is the world's time, for the history."""
+    """The base of clients. `now_us` is the world's time, for the history."""
 
-    def __init__(self, context: ClientContext) -> None:
+    def __init__(self, context: ClientContext, routes: Routes | None = None) -> None:
+        """`routes` are those of another client of the same program."""
         self.context = context
         self.name = context.name
         self.history = context.history
         self.random = context.random
         self.is_stopping = False
+        self.routes = Routes(context.nodes, context.random) if routes is None else routes
         self._host = context.host
-        self._node = context.node
-        self._connection: KafkaConnection | None = None
+        self._connections: dict[Address, KafkaConnection] = {}
+        self._dials: dict[Address, AbstractAsyncContextManager[object]] = {}
         self._failures = 0
 
     @property
@@ -74,23 +83,43 @@ class KafkaClient:
     def stop(self) -> None:
         self.is_stopping = True
 
-    async def connected(self) -> KafkaConnection:
-        """The open connection, or a new one. Raises Disconnected."""
-        if self._connection is None or not self._connection.is_open:
-            process = self._host.process
-            assert process is not None
-            self._connection = await KafkaConnection.connect(process, self.name, *self._node)
-        return self._connection
+    async def connected(self, request: Any = None) -> KafkaConnection:
+        """The open connection to the node that the request is for, or a new one. Raises Disconnected."""
+        target = target_of(request)
+        address = self.routes.address_of(target)
+        if address is None:
+            connection = await self._connected_to(self.routes.anyone())
+            question, version = self.routes.question_about(target)
+            await connection.answer(connection.begin(question, version, target))
+            address = self.routes.address_of(target)
+        if address is None:
+            raise Disconnected(f"no node {target}")
+        self.routes.mark_epochs(request)
+        return await self._connected_to(address)
 
     def close(self) -> None:
-        """Close the connection, as the end of the process does."""
-        if self._connection is not None:
-            self._connection.close()
+        """Close all connections, as the end of the process does."""
+        for connection in self._connections.values():
+            connection.close()
 
     async def ask(self, request: Any, version: int, timeout_s: float = REQUEST_TIMEOUT_S) -> Any:
         """Raises Disconnected."""
-        connection = await self.connected()
+        connection = await self.connected(request)
         return await connection.ask(request, version, timeout_s)
+
+    def dial_guard(self) -> AbstractAsyncContextManager[object]:
+        """Return the guard by which one task dials a node at a time. With one node tasks that ask at once have connections of their own."""
+        return nullcontext() if self.routes.is_alone else asyncio.Lock()
+
+    async def _connected_to(self, address: Address) -> KafkaConnection:
+        async with self._dials.setdefault(address, self.dial_guard()):
+            connection = self._connections.get(address)
+            if connection is None or not connection.is_open:
+                process = self._host.process
+                assert process is not None
+                connection = await KafkaConnection.connect(process, self.name, address, self.routes)
+                self._connections[address] = connection
+            return connection
 
     async def pause(self) -> None:
         """Wait before the next attempt: longer with each in a row, as real clients do."""

@@ -1,6 +1,8 @@
 """One connection of a Kafka client: requests out, answers in their order.
 
-Knows nothing of what is asked.
+What answers say of nodes, and the end of the connection, go to the client's routes.
+
+Knows nothing else of what is asked.
 """
 
 import asyncio
@@ -9,6 +11,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
+from hutong.testing.simulation.clients.routing.routes import Address, Routes
+from hutong.testing.simulation.clients.routing.targets import RequestTarget, target_of
 from hutong.testing.simulation.hosts.host import SimProcess
 from hutong.testing.simulation.world import World
 from hutong.wire.kafka.codec import codecs
@@ -41,33 +45,38 @@ def errors_in(answer: Any) -> Iterator[ErrorCode]:
 class KafkaConnection(asyncio.Protocol):
     """Open one with `connect`; a closed one fails every request at once."""
 
-    def __init__(self, client_id: str, world: World) -> None:
+    def __init__(self, client_id: str, world: World, address: Address, routes: Routes) -> None:
         self._client_id = client_id
         self._world = world
-        self._waiting: deque[tuple[asyncio.Future[Any], int, int]] = deque()  # with API key and version
+        self._address = address
+        self._routes = routes
+        self._waiting: deque[tuple[asyncio.Future[Any], int, int, RequestTarget]] = deque()  # with API key and version
         self._received = bytearray()
         self._numbers = 0
         self._transport: asyncio.Transport | None = None
         self.is_open = False
 
     @classmethod
-    async def connect(cls, process: SimProcess, client_id: str, host: str, port: int) -> "KafkaConnection":
+    async def connect(cls, process: SimProcess, client_id: str, address: Address, routes: Routes) -> "KafkaConnection":
         """Raises Disconnected."""
         try:
-            _, protocol = await process.open_connection(lambda: cls(client_id, process.world), host, port)
+            _, protocol = await process.open_connection(
+                lambda: cls(client_id, process.world, address, routes), *address
+            )
         except OSError as error:
+            routes.lost(address)
             raise Disconnected(str(error)) from None
         assert isinstance(protocol, cls)
         return protocol
 
-    def begin(self, request: Any, version: int) -> "asyncio.Future[Any]":
-        """Send it; the future gets the decoded response, or Disconnected."""
+    def begin(self, request: Any, version: int, target: RequestTarget | None = None) -> "asyncio.Future[Any]":
+        """Send it; the future gets the decoded response, or Disconnected. `target` is whom a question is about."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if not self.is_open or self._transport is None:
             _fail_future(future, "the connection is closed")
             return future
         self._numbers += 1
-        self._waiting.append((future, message_info(type(request)).api_key, version))
+        self._waiting.append((future, message_info(type(request)).api_key, version, target or target_of(request)))
         self._transport.writelines(encode_request_frame(request, version, self._numbers, self._client_id))
         return future
 
@@ -109,22 +118,26 @@ class KafkaConnection(asyncio.Protocol):
         self._fail(str(exc))
 
     def _answered(self, frame: bytes) -> None:
-        future, api_key, version = self._waiting.popleft()
+        future, api_key, version, target = self._waiting.popleft()
         _, offset = decode_response_header(frame, api_key, version)
         response = codecs.decode_response(api_key, version, frame, offset)
-        if self._world.keeps_trace:
-            self._comment_on(response)
+        if self._world.keeps_trace or not self._routes.is_alone:
+            errors = sorted(set(errors_in(response)))
+            self._routes.heard(target, response, errors)
+            self._comment_on(response, errors)
         if not future.done():
             future.set_result(response)
 
-    def _comment_on(self, response: Any) -> None:
-        errors = sorted({code.name for code in errors_in(response)})
+    def _comment_on(self, response: Any, errors: list[ErrorCode]) -> None:
         if errors:
-            self._world.comment(self._client_id, f"gets {', '.join(errors)} in {type(response).__name__}")
+            names = ", ".join(sorted(code.name for code in errors))
+            self._world.comment(self._client_id, f"gets {names} in {type(response).__name__}")
 
     def _fail(self, reason: str) -> None:
         if self.is_open and self._waiting:
             self._world.comment(self._client_id, f"has no answer to {len(self._waiting)} requests: {reason}")
+        if self.is_open:
+            self._routes.lost(self._address)
         self.is_open = False
         while self._waiting:
             future = self._waiting.popleft()[0]

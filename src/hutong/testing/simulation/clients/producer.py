@@ -114,9 +114,10 @@ class SimProducer(KafkaClient):
                 await self.pause()
 
     async def _send_round(self) -> None:
-        connection = await self.connected()
         batches = [*self._unacknowledged][:IN_FLIGHT_MAX]
-        futures = [connection.begin(self._request(batch), 9) for batch in batches]
+        requests = [self._request(batch) for batch in batches]
+        connection = await self.connected(requests[0])
+        futures = [connection.begin(request, 9) for request in requests]
         for number, (batch, future) in enumerate(zip(batches, futures, strict=True)):
             try:
                 response = await connection.answer(future)

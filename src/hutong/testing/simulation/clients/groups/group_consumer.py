@@ -13,10 +13,11 @@ import asyncio
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import ClassVar, Final
 
 from hutong.testing.simulation.clients.client import RETRIABLE, ClientContext, KafkaClient
-from hutong.testing.simulation.clients.connection import Disconnected, KafkaConnection
+from hutong.testing.simulation.clients.connection import Disconnected
 from hutong.testing.simulation.clients.reader import SimReader
 from hutong.testing.simulation.history import (
     MembershipConfirmed,
@@ -87,7 +88,6 @@ class SimGroupMember(KafkaClient, ABC):
         self._stalled_until_us = 0
         self._heard_us = 0
         self._has_finished = False
-        self._connecting = asyncio.Lock()
 
     # -- of each protocol
 
@@ -312,10 +312,9 @@ class SimGroupMember(KafkaClient, ABC):
 
     # -- connections and topics
 
-    async def connected(self) -> KafkaConnection:
+    def dial_guard(self) -> AbstractAsyncContextManager[object]:
         # Two tasks ask: both shall have one connection.
-        async with self._connecting:
-            return await super().connected()
+        return asyncio.Lock()
 
     async def _look_up_topic(self) -> None:
         request = MetadataRequest([MetadataRequestTopic(name=self.plan.topic)], allow_auto_topic_creation=False)
