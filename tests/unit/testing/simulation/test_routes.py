@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from random import Random
 
 from hutong.testing.simulation.clients.routing.routes import Routes
-from hutong.testing.simulation.clients.routing.targets import RequestTarget, NodeTask, target_of
+from hutong.testing.simulation.clients.routing.targets import NodeTask, RequestTarget, target_of
 from hutong.testing.simulation.plan.drawing import draw_plan
 from hutong.testing.simulation.plan.faults import kinds_of
 from hutong.testing.simulation.simulation import Simulation

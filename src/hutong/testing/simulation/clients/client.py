@@ -108,7 +108,7 @@ class KafkaClient:
         return await connection.ask(request, version, timeout_s)
 
     def dial_guard(self) -> AbstractAsyncContextManager[object]:
-        """Return the guard by which one task dials a node at a time. With one node tasks that ask at once have connections of their own."""
+        """Return the guard of an address. With one node, tasks that ask at once have connections of their own."""
         return nullcontext() if self.routes.is_alone else asyncio.Lock()
 
     async def _connected_to(self, address: Address) -> KafkaConnection:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
 
-from hutong.testing.simulation.clients.routing.targets import RequestTarget, NodeTask
+from hutong.testing.simulation.clients.routing.targets import NodeTask, RequestTarget
 from hutong.testing.simulation.history_text import Place
 from hutong.wire.kafka.apis.k01_fetch import FetchRequest
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsRequest
