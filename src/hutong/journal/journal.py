@@ -34,6 +34,7 @@ from hutong.runtime.threads.offload import Offload, run
 
 if TYPE_CHECKING:
     from hutong.journal.replicate.replica_appends import ReplicaAppends
+    from hutong.journal.replicate.stream_reads import StreamReads
 
 _DEFAULT_SETTINGS: Final = JournalSettings()
 
@@ -168,6 +169,11 @@ class Journal:
         return self._parts.replica
 
     @property
+    def stream_reads(self) -> "StreamReads":
+        """The way out for chunks, to other replicas."""
+        return self._parts.stream_reads
+
+    @property
     def epochs(self) -> LeaderEpochs:
         return self._parts.epochs
 
@@ -274,13 +280,19 @@ class Journal:
         self._parts.jobs.when_idle(lambda: idle.set_result(None))
         await idle
 
-    def abort(self) -> None:
-        """Stop here: nothing more is written or awaited. Parked continuations fail with OwnerGone."""
-        self.writer.refuse(OwnerGone("the journal was aborted"))
-        self._parts.jobs.abandon()
+    def abort(self, reason: HutongError | None = None, then: Callable[[], None] = lambda: None) -> None:
+        """Stop here: nothing more is written or awaited. Parked continuations fail with `reason`, or OwnerGone.
+
+        With a reason the process goes on: reads in flight end as they would. `then` is called once nobody uses the
+        files any more.
+        """
+        error = reason or OwnerGone("the journal was aborted")
+        self.writer.refuse(error)
+        self._parts.jobs.abandon(may_reads_end=reason is not None)
         self._parts.stop()
-        self._parts.progress.refuse(OwnerGone("the journal was aborted"))
+        self._parts.progress.refuse(error)
         self._parts.jobs.when_idle(self._parts.release)
+        self._parts.jobs.when_idle(then)
 
     async def _settled(self, begin: Callable[[Continuation[None]], None]) -> bool:
         """Await something that calls back with None or an error. Returns whether it was None."""

@@ -51,6 +51,7 @@ from hutong.runtime.threads.offload import Offload
 
 if TYPE_CHECKING:
     from hutong.journal.replicate.replica_appends import ReplicaAppends
+    from hutong.journal.replicate.stream_reads import StreamReads
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ class JournalParts:
         )
         if host.refusal is not None:
             self.writer.follow(host.refusal)
+        self._resources = resources
         self._connect()
         self.replicator.start(self.cache, self.progress)
         self._restore_logs(recovered)
@@ -152,6 +154,13 @@ class JournalParts:
         from hutong.journal.replicate.replica_appends import ReplicaAppends  # late: a node alone never needs it
 
         return ReplicaAppends(self.writer, self.epochs, self.logs, self.log, self.forget_log)
+
+    @cached_property
+    def stream_reads(self) -> "StreamReads":
+        """The way out for chunks, to other replicas."""
+        from hutong.journal.replicate.stream_reads import StreamReads  # late, for the same reason
+
+        return StreamReads(self._resources, self.progress)
 
     def log(self, partition_id: int) -> PartitionLog:
         """The log with that id; an empty one on first use."""

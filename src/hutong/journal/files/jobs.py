@@ -28,6 +28,7 @@ class Jobs:
         self._is_working = False
         self._in_flight = 0
         self._is_abandoned = False
+        self._may_reads_end = True
         self._when_idle: list[Callable[[], None]] = []
 
     def __len__(self) -> int:
@@ -48,16 +49,16 @@ class Jobs:
 
     def submit_read(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
         """Submit a read from the disk."""
-        self._submit(self._read_offload, work, then)
+        self._submit(self._read_offload, work, then, is_read=True)
 
     def when_idle(self, callback: Callable[[], None]) -> None:
         """Call back once nothing is in flight, perhaps at once."""
         self._when_idle.append(callback)
         self._notify_if_idle()
 
-    def abandon(self) -> None:
-        """Drop the queue, and ignore the results of work in flight."""
-        self._is_abandoned = True
+    def abandon(self, *, may_reads_end: bool = False) -> None:
+        """Drop the queue, and ignore the results of work in flight, unless reads may end."""
+        self._is_abandoned, self._may_reads_end = True, may_reads_end
         self._in_flight -= len(self._queued)
         self._queued.clear()
 
@@ -77,18 +78,25 @@ class Jobs:
         except (LimitExceeded, RuntimeError) as refusal:
             ended(refusal)
 
-    def _submit(self, offload: Offload, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
+    def _submit(
+        self,
+        offload: Offload,
+        work: Callable[[], T],
+        then: Callable[[T | BaseException], None],
+        *,
+        is_read: bool = False,
+    ) -> None:
         self._in_flight += 1
         try:
-            offload.submit(work, lambda outcome: self._ended(then, outcome))
+            offload.submit(work, lambda outcome: self._ended(then, outcome, is_read=is_read))
         except BaseException:
             self._in_flight -= 1
             raise
 
-    def _ended(self, then: Callable[[Any], None], outcome: object) -> None:
+    def _ended(self, then: Callable[[Any], None], outcome: object, *, is_read: bool = False) -> None:
         self._in_flight -= 1
         try:
-            if not self._is_abandoned:
+            if not self._is_abandoned or (is_read and self._may_reads_end):
                 then(outcome)
         finally:
             self._notify_if_idle()

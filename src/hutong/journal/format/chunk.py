@@ -185,6 +185,13 @@ def header_bytes_at(buffer: Buffer, offset: int, position: int) -> int:
     raise CorruptData(f"the chunk header at position {position} is damaged")
 
 
+def chunk_bytes_at(buffer: Buffer, offset: int, position: int) -> int:
+    """The size of the chunk whose header begins at `offset`, unchecked apart from what `header_bytes_at` checks."""
+    if not header_bytes_at(buffer, offset, position):
+        raise CorruptData(f"no chunk begins at position {position}")
+    return cast(int, FIXED.unpack_from(buffer, offset)[5])
+
+
 def parse_header(buffer: Buffer, offset: int, position: int) -> Chunk:
     """The chunk whose whole header is at `offset`. Raises CorruptData."""
     header_bytes = header_bytes_at(buffer, offset, position)

@@ -91,6 +91,11 @@ class FollowerReplication:
             case JournalCut(end_position, now_ms):
                 return self._cut(end_position, now_ms)
 
+    @property
+    def is_joined(self) -> bool:
+        """True while the leader sends its chunks."""
+        return self._is_joined
+
     def next_tick_ms(self) -> int | None:
         return self._heartbeat_ms if self._is_joined else None
 

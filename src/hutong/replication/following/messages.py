@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from hutong.foundation.machine import Tick
+from hutong.wire.buffer import Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class ChunksArrived:
 
     epoch: int
     start_position: int
-    content: bytes | memoryview
+    content: Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class TakeChunks:
     """Append these chunks to the journal, with every check; then say `ReplicaGrew`. Disconnect where they fail."""
 
     start_position: int
-    content: bytes | memoryview
+    content: Buffer
 
 
 @dataclass(frozen=True, slots=True)

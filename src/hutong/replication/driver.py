@@ -1,0 +1,265 @@
+"""One replica of a partition group on one node: its journal, and the role that it has at present.
+
+    open ──> following ── leads by the newest state ──> leading
+               ^   ^                                      │ another leader, a higher epoch
+      CutAt:   │   └──────── abort, open again <──────────┘
+      abort, cut, open again
+
+Strategy: the newest state of the group decides (`apply`). A journal that must be cut, or that was led, is opened again
+by a task; there is one at a time. Messages that arrive meanwhile are dropped, for followers ask again. The state and
+the links are looked at anew once it is open. A leader that hears of a higher epoch steps aside at once: it can commit
+nothing any more. A journal that has failed has no role.
+
+Knows nothing of connections, of other groups, nor of how the cluster agrees.
+"""
+
+import asyncio
+from typing import Final
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, Refused, StorageError, StorageShortage
+from hutong.foundation.timers import TimerWheel
+from hutong.journal.files.disk import Disk
+from hutong.journal.journal import Journal
+from hutong.journal.replicate.truncation import truncate_journal
+from hutong.replication.following.driver import FollowingReplica
+from hutong.replication.group_state import NO_LEADER, PartitionGroupState
+from hutong.replication.journal_tie import JournalTie
+from hutong.replication.leading.driver import LeadingReplica
+from hutong.replication.links import ReplicaLinks
+from hutong.replication.replica_events import OpenJournal, ReplicaEvents
+from hutong.replication.replica_messages import AskedToJoin, ChunksAcknowledged, EpochRefused, ReplicaMessage
+from hutong.replication.replica_ports import ReplicaPorts
+from hutong.replication.settings import ReplicationSettings
+from hutong.runtime.threads.offload import Offload, run
+from hutong.wire.kafka.error_codes import ErrorCode
+
+NOT_LEADER: Final = Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "Another node leads this partition.")
+_DEFAULT_SETTINGS: Final = ReplicationSettings()
+
+
+class GroupReplica:
+    """One group on one node. `state` is the newest that was applied; `journal` may be about to be opened again."""
+
+    journal: Journal
+
+    def __init__(
+        self,
+        name: str,
+        node: int,
+        incarnation: int,
+        *,
+        open_journal: OpenJournal,
+        links: ReplicaLinks,
+        events: ReplicaEvents,
+        clock: Clock,
+        timers: TimerWheel,
+        offload: Offload,
+        disk: Disk,
+        settings: ReplicationSettings = _DEFAULT_SETTINGS,
+    ) -> None:
+        self.name = name
+        self.state: PartitionGroupState | None = None
+        self.failure: HutongError | None = None
+        self._node = node
+        self._incarnation = incarnation
+        self._open_journal = open_journal
+        self._ports = ReplicaPorts(links, events, clock, timers, settings)
+        self._offload = offload
+        self._disk = disk
+        self._tie = JournalTie()
+        self._role: LeadingReplica | FollowingReplica | None = None
+        self._fenced_epoch = -1  # this node leads in none up to this one
+        self._committed_position = 0
+        self._early: dict[int, AskedToJoin] = {}  # of followers that know of this node's epoch before it does
+        self._reopening: asyncio.Task[None] | None = None
+        self._is_open = False
+        self._is_closed = False
+
+    @property
+    def is_leading(self) -> bool:
+        """True from `events.led` on, for the present epoch."""
+        return isinstance(self._role, LeadingReplica) and self._role.is_leading
+
+    @property
+    def committed_position(self) -> int:
+        """As far as this node knows."""
+        role = self._role
+        return max(self._committed_position, role.machine.committed_position if role is not None else 0)
+
+    @property
+    def problem(self) -> str | None:
+        """The reason for which it last stopped listening to its leader, None if there was none."""
+        return self._role.problem if isinstance(self._role, FollowingReplica) else None
+
+    # -- what the owner says
+
+    async def open(self) -> None:
+        """Open the journal, and follow. Raises StorageError."""
+        await self._open()
+        self._settle()
+
+    def apply(self, state: PartitionGroupState) -> None:
+        """Note a state of the group. One that is not newer changes nothing."""
+        known = self.state
+        if known is None or (state.epoch, state.version) > (known.epoch, known.version):
+            self.state = state
+            self._settle()
+
+    def proposal_refused(self, version: int) -> None:
+        """Note that the cluster will never take the proposal for this version."""
+        if isinstance(self._role, LeadingReplica):
+            self._role.proposal_refused(version)
+
+    def link_opened(self, node: int, incarnation: int) -> None:
+        if isinstance(self._role, FollowingReplica):
+            self._role.link_opened(node)
+
+    def link_closed(self, node: int) -> None:
+        self._early.pop(node, None)
+        if self._role is not None:
+            self._role.link_closed(node)
+
+    def told(self, node: int, message: ReplicaMessage) -> None:
+        """Take a message of this group."""
+        role, epoch = self._role, self._known_epoch
+        if isinstance(message, EpochRefused):
+            if isinstance(role, LeadingReplica) and message.epoch > role.epoch:
+                self._step_down()
+        elif message.epoch < epoch:
+            self._ports.links.send(node, EpochRefused(self.name, epoch))
+        elif isinstance(message, AskedToJoin | ChunksAcknowledged):
+            if isinstance(role, LeadingReplica) and message.epoch == role.epoch:
+                role.told(node, message)
+            elif isinstance(message, AskedToJoin):
+                self._early[node] = message
+        elif isinstance(role, FollowingReplica) and message.epoch == epoch:
+            role.told(node, message)
+
+    async def close(self) -> None:
+        """Stop, and close the journal cleanly."""
+        self._is_closed = True
+        if self._reopening is not None:
+            await self._reopening
+        self._end_role()
+        if self._is_open:
+            self._is_open = False
+            await self.journal.close()
+
+    # -- roles
+
+    @property
+    def _known_epoch(self) -> int:
+        return self.state.epoch if self.state is not None else -1
+
+    def _settle(self) -> None:
+        """Take the role that the newest state says."""
+        state, role = self.state, self._role
+        if state is None or role is None or self._is_closed:  # it is being opened, or has failed
+            return
+        is_chosen = (state.leader, state.leader_incarnation) == (self._node, self._incarnation)
+        if is_chosen and state.epoch > self._fenced_epoch:
+            if isinstance(role, LeadingReplica) and role.epoch == state.epoch:
+                role.set_changed(state)
+            else:
+                self._lead(state)
+        elif isinstance(role, FollowingReplica):
+            is_replica = self._node in state.replicas and state.leader != self._node
+            role.follow(state, state.leader if is_replica else NO_LEADER)
+        else:
+            self._step_down()
+
+    def _lead(self, state: PartitionGroupState) -> None:
+        """Lead in this epoch. A node that has led before, and is chosen again, keeps its journal as it is."""
+        self._end_role()
+        if state.epoch <= self.journal.writer.leader_epoch:
+            self._fail(StorageError(f"{self.name} has chunks of epoch {self.journal.writer.leader_epoch} already"))
+            return
+        role = self._role = LeadingReplica(self._node, state, self.journal, self._tie, self._ports)
+        role.start()
+        early, self._early = self._early, {}
+        for node, asked in early.items():
+            self.told(node, asked)
+
+    def _end_role(self) -> None:
+        """End the role, with the journal open as it is."""
+        self._committed_position = self.committed_position
+        role, self._role = self._role, None
+        if role is None:
+            return
+        role.end()
+        if isinstance(role, LeadingReplica):
+            self._fenced_epoch = role.epoch
+            if role.is_leading:
+                self._ports.events.stepped_down(self.name)
+
+    def _step_down(self) -> None:
+        self._end_role()
+        self._reopen(None)
+
+    # -- the journal
+
+    def _reopen(self, cut_position: int | None) -> None:
+        """Close the journal, cut it if need be, and open it again."""
+        self._end_role()
+        self._is_open = False
+        released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # A flush in flight still writes to its file: nothing is cut before it has ended.
+        self.journal.abort(NOT_LEADER, lambda: released.set_result(None))
+        self._reopening = asyncio.get_running_loop().create_task(self._reopened(released, cut_position))
+
+    async def _reopened(self, released: "asyncio.Future[None]", cut_position: int | None) -> None:
+        await released
+        try:
+            while not await self._is_reopened(cut_position) and not self._is_closed:
+                await self._pause(self._ports.settings.reopen_again_ms)
+        except StorageError as error:
+            self._fail(error)
+        finally:
+            self._reopening = None
+        self._settle()
+
+    async def _is_reopened(self, cut_position: int | None) -> bool:
+        """Cut and open the journal. False for a shortage, which may be over later. Raises other StorageErrors."""
+        directory = self.journal.directory
+        try:
+            if cut_position is not None:
+                await run(self._offload, lambda: truncate_journal(self._disk, directory, cut_position))
+            await self._open()
+        except StorageShortage as shortage:
+            self.failure = shortage
+            return False
+        return True
+
+    async def _open(self) -> None:
+        tie = JournalTie()
+        self.journal = journal = await self._open_journal(self.name, tie, NOT_LEADER)
+        self._tie, self._is_open, self.failure = tie, True, None
+        # What was known to be committed is known still: none of it was cut.
+        committed_position = max(journal.progress.committed_position, min(self._committed_position, journal.position))
+        tie.progress.replicated(committed_position, committed_position)
+        journal.on_flushed(lambda: self._flushed(journal))
+        journal.on_failure(lambda error: self._journal_failed(journal, error))
+        self._role = FollowingReplica(
+            self.name, self._incarnation, journal, tie, self._ports, committed_position, self._reopen
+        )
+        self._ports.events.journal_opened(self.name, journal)
+
+    async def _pause(self, milliseconds: int) -> None:
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ports.timers.add(self._ports.clock.monotonic_ms() + milliseconds, lambda: over.set_result(None))
+        await over
+
+    def _flushed(self, journal: Journal) -> None:
+        if journal is self.journal and self._role is not None:
+            self._role.grew()
+
+    def _journal_failed(self, journal: Journal, error: StorageError) -> None:
+        if journal is self.journal and self._is_open:
+            self._fail(error)
+
+    def _fail(self, error: StorageError) -> None:
+        """Neither lead nor follow any more."""
+        self._end_role()
+        self.failure = error
+        self._ports.events.journal_failed(self.name, error)

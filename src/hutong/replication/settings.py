@@ -1,0 +1,21 @@
+"""Every bound of replication that is no part of a machine, by name."""
+
+from dataclasses import dataclass
+from typing import Final
+
+MEBIBYTE: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationSettings:
+    """Bounds of one replica of a partition group. Sizes in bytes, times in milliseconds."""
+
+    ship_bytes_max: int = 1 * MEBIBYTE  # of one message with chunks, or one larger chunk
+    shipped_bytes_max: int = 8 * MEBIBYTE  # sent to one follower, and not held by it yet
+    unstored_bytes_max: int = (
+        16 * MEBIBYTE
+    )  # sent to it, and not on its disk yet: less than at what its journal refuses
+    ask_again_ms: int = 300  # a follower that gets no answer: its leader may not know yet that it leads
+    ship_again_ms: int = 1_000  # after a read that has failed
+    propose_again_ms: int = 100  # after a proposal that was refused
+    reopen_again_ms: int = 1_000  # after a shortage of space, files or memory

@@ -1,0 +1,40 @@
+"""Replicas with journals, links and timers: nothing acknowledged is lost, and all have the same in the end."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from tests.unit.replication.replica_network import Network
+
+HISTORIES = 30
+STEPS = 3_000
+
+
+async def problems_of(seed: int) -> list[str]:
+    """Play one history."""
+    network = Network(seed)
+    for _ in range(STEPS):
+        await network.step()
+    await network.heal()
+    found = [*_problems(network)]
+    await network.end()
+    return found
+
+
+def _problems(network: Network) -> Iterator[str]:
+    contents = [node.read_all() for node in network.nodes.values()]
+    if any(content != contents[0] for content in contents):
+        yield "the replicas differ"
+    values = [value for _, value in contents[0]]
+    if len(set(values)) < len(values):
+        yield "a record is there twice"
+    if not set(network.acknowledged()) <= set(values):
+        yield "an acknowledged record is lost"
+    for node in network.nodes.values():
+        if node.errors:
+            yield f"node {node.number} has failed: {node.errors}"
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+def test_nothing_acknowledged_is_lost_whatever_happens(seed: int) -> None:
+    assert asyncio.run(problems_of(seed)) == []
