@@ -8,7 +8,7 @@ Knows nothing of frames, and does not connect again by itself.
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 
@@ -38,17 +38,19 @@ class Connector:
         clock: Clock,
         wheel: TimerWheel,
         limits: ReactorLimits | None = None,
+        peer_ids: Iterator[int] | None = None,
     ) -> None:
         """`framing` makes the framing of one connection from its frame limit in bytes.
 
         Of the limits, those on accepting mean nothing here, and `connections_max` counts the attempts as well.
+        `peer_ids` may be those of an acceptor with the same handler.
         """
         self.limits = limits or ReactorLimits()
         self.figures = ReactorFigures()
         self._loop = loop
         self._clock = clock
         self._wheel = wheel
-        self._peer_ids = count(1)
+        self._peer_ids = peer_ids or count(1)
         self._open = OpenConnections(clock, wheel)
         self._attempts: dict[ConnectionProtocol, asyncio.Task[None]] = {}
         self._memory = MemoryWatch(self.limits.memory_bytes_max, loop, clock, wheel)

@@ -1,0 +1,1 @@
+"""The handshake: both sides of a new connection prove that they belong to the cluster."""
