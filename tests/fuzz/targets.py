@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.fuzz import (
     bus_targets,
+    cluster_targets,
     content_targets,
     handler_targets,
     kafka_targets,
@@ -29,6 +30,7 @@ TARGETS: Final[dict[str, Target]] = {
         settings_targets,
         node_targets,
         pipeline_targets,
+        cluster_targets,
     )
     for target in module.TARGETS
 }

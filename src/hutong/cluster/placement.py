@@ -1,0 +1,206 @@
+"""Placement: which nodes replicate a group, and which of them leads it by preference.
+
+Strategy: the first replica is the preferred leader. Leaders are spread first, then replicas, each by the node that has
+the least for its weight. A rack that a group is not in yet comes before any other, however much its nodes have. Plans
+for groups that exist change as little as they can: a swap of preferred leaders moves no data, so leaders are evened out
+along chains of swaps, and a replica moves only where both nodes end nearer to each other.
+
+Knows nothing of sets, epochs or who is alive: it is given the nodes that may be used.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+Replicas = tuple[int, ...]
+
+EVEN_WEIGHT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementNode:
+    """A node that may have replicas. `weight` is its share of them: its disk space where that is known."""
+
+    node: int
+    rack: str | None = None
+    weight: int = EVEN_WEIGHT
+
+
+class Placement:
+    """The replicas of all groups, while a plan is being made: `groups` changes with each step."""
+
+    def __init__(self, groups: Mapping[str, Replicas], nodes: Iterable[PlacementNode]) -> None:
+        self.groups: dict[str, Replicas] = dict(groups)
+        self._nodes = {each.node: each for each in nodes}
+        self._leaders: Counter[int] = Counter()
+        self._replicas: Counter[int] = Counter()
+        for replicas in groups.values():
+            self._count(replicas, 1)
+
+    # ---- steps
+
+    def place(self, group: str, replica_count: int) -> Replicas | None:
+        """Give a new group its replicas, as many as there are nodes for; None without any."""
+        if not self._nodes:
+            return None
+        first = min(self._nodes, key=lambda node: (self._leader_load(node), self._replica_load(node), node))
+        followers: list[int] = []
+        for _ in range(min(replica_count, len(self._nodes)) - 1):
+            followers.append(self._next_replica((first, *followers)))
+        # Who takes over when the leader is gone differs from group to group.
+        seconds = Counter(each[1] for each in self.groups.values() if len(each) > 1)
+        followers.sort(key=lambda node: (seconds[node], node))
+        return self.put(group, (first, *followers))
+
+    def fill(self, group: str, replica_count: int, avoided: Collection[int] = ()) -> Replicas | None:
+        """Give a group one more replica, if it has too few and there is a node for it.
+
+        The new one is preferred as leader where that evens the leaders out.
+        """
+        replicas = self.groups[group]
+        if len(replicas) >= replica_count or not self._free_nodes(replicas, avoided):
+            return None
+        node = self._next_replica(replicas, avoided)
+        first = replicas[0]
+        is_better = first not in self._nodes or self._leader_load(node, 1) <= self._leader_load(first, -1)
+        return self.put(group, (node, *replicas) if is_better else (*replicas, node))
+
+    def replace(self, group: str, leaving: int, avoided: Collection[int] = ()) -> Replicas | None:
+        """Put another node in the place of one; None where there is no other."""
+        replicas = self.groups[group]
+        staying = tuple(node for node in replicas if node != leaving)
+        if not self._free_nodes(replicas, avoided):
+            return None
+        successor = self._next_replica(staying, {*avoided, leaving})
+        return self.put(group, tuple(successor if node == leaving else node for node in replicas))
+
+    def put(self, group: str, replicas: Replicas) -> Replicas:
+        """Note that a group has these replicas now."""
+        self._count(self.groups.get(group, ()), -1)
+        self._count(replicas, 1)
+        self.groups[group] = replicas
+        return replicas
+
+    def even_replicas(self) -> bool:
+        """Move one replica from a node that has too many. Returns False where that would improve nothing."""
+        busiest = sorted(self._nodes, key=lambda node: (-self._replica_load(node), node))
+        for giver in busiest:
+            for taker in reversed(busiest):
+                if self._replica_load(taker, 1) >= self._replica_load(giver):
+                    break
+                group = self._movable(giver, taker)
+                if group is not None:
+                    moved = self.groups[group]
+                    self.put(group, tuple(taker if node == giver else node for node in moved))
+                    return True
+        return False
+
+    def even_leaders(self) -> bool:
+        """Let one node lead fewer groups and another one more, perhaps by others between them."""
+        busiest = sorted(self._nodes, key=lambda node: (-self._leader_load(node), node))
+        for giver in busiest:
+            for taker in reversed(busiest):
+                if self._leader_load(taker, 1) >= self._leader_load(giver):
+                    break
+                chain = self._chain(giver, taker)
+                for group, node in chain:
+                    self.put(group, with_first(self.groups[group], node))
+                if chain:
+                    return True
+        return False
+
+    # ---- figures
+
+    def leaders(self, node: int) -> int:
+        return self._leaders[node]
+
+    def replicas(self, node: int) -> int:
+        return self._replicas[node]
+
+    # ---- inside
+
+    def _count(self, replicas: Replicas, change: int) -> None:
+        if replicas:
+            self._leaders[replicas[0]] += change
+        for node in replicas:
+            self._replicas[node] += change
+
+    def _leader_load(self, node: int, more: int = 0) -> float:
+        return (self._leaders[node] + more) / self._nodes[node].weight
+
+    def _replica_load(self, node: int, more: int = 0) -> float:
+        return (self._replicas[node] + more) / self._nodes[node].weight
+
+    def _free_nodes(self, replicas: Replicas, avoided: Collection[int]) -> list[int]:
+        return [node for node in self._nodes if node not in replicas and node not in avoided]
+
+    def _next_replica(self, replicas: Replicas, avoided: Collection[int] = ()) -> int:
+        racks = {self._rack(node) for node in replicas} - {None}
+        return min(
+            self._free_nodes(replicas, avoided),
+            key=lambda node: (self._rack(node) in racks, self._replica_load(node), node),
+        )
+
+    def _rack(self, node: int) -> str | None:
+        known = self._nodes.get(node)
+        return None if known is None else known.rack
+
+    def _movable(self, giver: int, taker: int) -> str | None:
+        """A group that may go from one node to the other, and is in no fewer racks then."""
+        for group, replicas in sorted(self.groups.items()):
+            if giver in replicas and taker not in replicas:
+                others = [self._rack(node) for node in replicas if node != giver]
+                if self._rack(taker) is None or self._rack(taker) not in others or self._rack(giver) in others:
+                    return group
+        return None
+
+    def _chain(self, giver: int, taker: int) -> list[tuple[str, int]]:
+        """The shortest chain of groups with their new first replicas, from one node to the other; empty: none."""
+        came_by: dict[int, tuple[int, str]] = {}
+        reached = [giver]
+        for node in reached:
+            for group, replicas in sorted(self.groups.items()):
+                if replicas[0] != node:
+                    continue
+                for other in replicas[1:]:
+                    if other != giver and other not in came_by and other in self._nodes:
+                        came_by[other] = (node, group)
+                        reached.append(other)
+        chain: list[tuple[str, int]] = []
+        node = taker
+        while node != giver and node in came_by:
+            before, group = came_by[node]
+            chain.append((group, node))
+            node = before
+        return chain
+
+
+def with_first(replicas: Replicas, node: int) -> Replicas:
+    """The same replicas, with one of them in the first place."""
+    return (node, *(each for each in replicas if each != node))
+
+
+def place_groups(
+    names: Iterable[str], existing: Mapping[str, Replicas], nodes: Sequence[PlacementNode], replica_count: int
+) -> dict[str, Replicas]:
+    """The replicas of new groups, by name; empty without a node."""
+    placement = Placement(existing, nodes)
+    placed = {name: placement.place(name, replica_count) for name in sorted(names)}
+    return {name: replicas for name, replicas in placed.items() if replicas is not None}
+
+
+def balance_plan(
+    existing: Mapping[str, Replicas], nodes: Sequence[PlacementNode], changes_max: int
+) -> dict[str, Replicas]:
+    """The new replicas of the groups that should change, so that nodes have as much as their weights say.
+
+    At most `changes_max` steps are planned, so a large imbalance takes several plans.
+    """
+    placement = Placement(existing, nodes)
+    steps = 0
+    while steps < changes_max and placement.even_replicas():
+        steps += 1
+    while steps < changes_max and placement.even_leaders():
+        steps += 1
+    return {name: replicas for name, replicas in placement.groups.items() if replicas != existing[name]}
