@@ -2,7 +2,7 @@
 
     never written     ──▶ this node founds it, alone
     its leader lives  ──▶ the leader takes out who is gone, takes its own proposals, and adds a replica
-    its leader is gone ─▶ the first live member stands at once, each further one a while later
+    its leader is gone ─▶ the first live member is a candidate at once, each further one a while later
                                     │
                                     ▼
                               WriteRegister ──▶ written: ApplyState    refused: read first    unknown: the same again
@@ -49,7 +49,7 @@ from hutong.foundation.machine import Tick
 from hutong.replication.group_state import PartitionGroupState
 
 METADATA_NAME: Final = "metadata"
-STAND_MS: Final = 500  # before the second candidate stands, and again before each further one
+STAND_MS: Final = 500  # between one candidate and the next
 RETRY_MS: Final = 1_000  # before a write of unknown outcome is repeated
 HOLD_MS_MAX: Final = 1_000  # for a proposal that names a life of a node that is not registered here yet
 REPLICAS_DEFAULT: Final = 3
@@ -240,7 +240,7 @@ class MetadataElection:
         return elected(state, self._node, self._incarnation, staying)
 
     def _stand_at_ms(self) -> int | None:
-        """The time at which this node stands for election, or None while it cannot, or somebody leads."""
+        """The time at which this node may be elected, or None while it cannot, or somebody leads."""
         if self._vacant_since_ms is None or self.state is None or self._live is None:
             return None
         # Who led before, in another life, has lost what it held in memory alone.
