@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hutong.broker.fetch.disk_reads import DiskReads
     from hutong.broker.fetch.read_actors import ReadActors
     from hutong.broker.fetch.session_table import FetchSessions
+    from hutong.broker.handling.cluster_view import ClusterView
     from hutong.broker.handling.node_facts import BrokerSettings, NodeIdentity, NodeStorage
     from hutong.broker.produce.congestion import Congestion
     from hutong.broker.produce.examinations import Examinations
@@ -48,6 +49,7 @@ class Broker:
 
     api_keys: tuple[int, ...]  # what dispatch can handle, so what ApiVersions may advertise
     identity: NodeIdentity
+    cluster: ClusterView
     settings: BrokerSettings
     clock: Clock
     topics: Topics

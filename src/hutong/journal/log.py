@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from hutong.foundation.errors import HutongError, OwnerGone, Refused, StorageError
 from hutong.foundation.regions import RegionCache
 from hutong.foundation.waiting.pending import Continuation
+from hutong.journal.append.leader_epochs import LeaderEpochs
 from hutong.journal.append.log_appends import LogAppends
 from hutong.journal.append.progress import Progress
 from hutong.journal.append.writer import Writer
@@ -32,8 +33,10 @@ from hutong.journal.settings import JournalSettings
 from hutong.wire.kafka.error_codes import ErrorCode
 
 T = TypeVar("T")
+EpochEnd = tuple[int, int]
+"""A leader epoch, and the offset behind its last batch."""
 
-__all__ = ["DiskRead", "LogStores", "PartitionLog", "Views"]
+__all__ = ["DiskRead", "EpochEnd", "LogStores", "PartitionLog", "Views"]
 
 DISK_READ_BYTES_MAX: Final = 2 * 1024 * 1024  # of one read from the disk, or one larger batch: about 1.5 ms of the loop
 _NOTHING: Final = Views([], 0)
@@ -42,9 +45,16 @@ _NOTHING: Final = Views([], 0)
 class LogStores:
     """The parts of a journal that all of its logs share."""
 
-    __slots__ = ("cache", "events", "progress", "reader", "segments", "settings", "writer")
+    __slots__ = ("cache", "epochs", "events", "progress", "reader", "segments", "settings", "writer")
 
-    def __init__(self, resources: JournalResources, progress: Progress, writer: Writer, reader: JournalReader) -> None:
+    def __init__(
+        self,
+        resources: JournalResources,
+        progress: Progress,
+        writer: Writer,
+        reader: JournalReader,
+        epochs: LeaderEpochs,
+    ) -> None:
         self.settings: JournalSettings = resources.settings
         self.cache: RegionCache = resources.cache
         self.segments: Segments = resources.segments
@@ -52,6 +62,7 @@ class LogStores:
         self.progress = progress
         self.writer = writer
         self.reader = reader
+        self.epochs = epochs
 
 
 class PartitionLog(LogAppends):
@@ -130,6 +141,31 @@ class PartitionLog(LogAppends):
     def offset_of_max_timestamp(self, then: Continuation[Found]) -> None:
         """`then` gets (timestamp, offset) of the record with the greatest timestamp (KIP-734), (-1, -1) if none."""
         self._when_searchable(lambda: self._search(then).greatest(), then)
+
+    def end_of_epoch(self, epoch: int, then: Continuation[EpochEnd]) -> None:
+        """`then` gets the greatest leader epoch not after `epoch`, and the offset where its batches end in this log.
+
+        The epoch is -1 where all that is known is later, and the offset is then the start of the log.
+        """
+        from hutong.journal.read.epoch_ends import find_end_of_epoch  # late: a node alone has one epoch
+
+        stores = self._stores
+        known, position = stores.epochs.end_of(epoch, stores.writer.position)
+        if known < 0 or known == stores.epochs.last:
+            then((known, self.start_offset if known < 0 else self.high_watermark))
+            return
+
+        def found(end_offset: int | HutongError) -> None:
+            if isinstance(end_offset, HutongError):
+                then(end_offset)
+            else:
+                then((known, max(self.start_offset, min(end_offset, self.high_watermark))))
+
+        def search() -> None:
+            spans, plan, end_offset = list(self.all_spans()), self._plan_search, self.high_watermark
+            find_end_of_epoch(known, position, spans, end_offset, stores.segments, plan, stores.reader, found)
+
+        self._when_searchable(search, found)
 
     def _search(self, then: Continuation[Found]) -> TimestampSearch:
         return TimestampSearch(
@@ -246,7 +282,7 @@ class PartitionLog(LogAppends):
             lambda walk: walk.read(offset, limit, max_bytes, at_least_one, settings.read_runs_max),
         )
 
-    def _when_searchable(self, search: Callable[[], None], then: Continuation[Found]) -> None:
+    def _when_searchable(self, search: Callable[[], None], then: Continuation[T]) -> None:
         """Flush first: searches read the files, and must find all that a reader can see."""
 
         def flushed(error: HutongError | None) -> None:

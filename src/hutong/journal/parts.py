@@ -102,7 +102,7 @@ class JournalParts:
         self.next_file = NextFile(resources, self.recycled)
         self.flusher = Flusher(resources, self.progress, self.writer, self.next_file)
         self.reader = JournalReader(resources)
-        self.stores = LogStores(resources, self.progress, self.writer, self.reader)
+        self.stores = LogStores(resources, self.progress, self.writer, self.reader, self.epochs)
         self.logs: dict[int, PartitionLog] = {}
         self.checkpointer = Checkpointer(resources, self.progress, self.writer, self.logs, self.epochs, known_position)
         self.cleaner = Cleaner(resources, self.logs, self.checkpointer, self.when_flushed, self.deletion_ms)

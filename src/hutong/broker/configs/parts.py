@@ -9,6 +9,7 @@ from hutong.broker.rights.authorization import RightsParts
 if TYPE_CHECKING:
     from hutong.broker.admin_state import AdminState
     from hutong.broker.dispatch.long_requests import LongRequests
+    from hutong.broker.handling.cluster_view import ClusterView
     from hutong.broker.handling.node_facts import NodeIdentity
     from hutong.broker.topics.catalogue import Topics
     from hutong.groups.configs import GroupConfigs
@@ -19,6 +20,7 @@ class AdminParts(RightsParts, Protocol):
 
     admin: AdminState
     api_keys: tuple[int, ...]
+    cluster: ClusterView
     group_configs: GroupConfigs
     identity: NodeIdentity
     long_requests: LongRequests

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hutong.broker.coordinators.producer_ids import ProducerIds
     from hutong.broker.coordinators.transaction_markers import TransactionMarkers
     from hutong.broker.fetch.read_actors import ReadActors
+    from hutong.broker.handling.cluster_view import ClusterView
     from hutong.broker.handling.node_facts import NodeIdentity
     from hutong.broker.topics.catalogue import Topics
     from hutong.foundation.clock import Clock
@@ -23,6 +24,7 @@ class GroupParts(RightsParts, Protocol):
     """The coordinators of groups, and topics for the names that requests give them."""
 
     clock: Clock
+    cluster: ClusterView
     consumer_groups: ConsumerGroupCoordinator
     groups: GroupCoordinator
     identity: NodeIdentity

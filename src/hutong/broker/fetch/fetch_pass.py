@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.responses import PendingInParts, error_code_of
 from hutong.broker.rights.authorization import may, may_in_cluster, refusal
-from hutong.broker.topics.partition import LEADER_EPOCH, check_leader_epoch
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, Refused
 from hutong.foundation.waiting.pending import Continuation, Pending
 from hutong.journal.append.transactions import aborted_between
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
 IDS_FROM_VERSION: Final = 13  # KIP-516
 READ_COMMITTED: Final = 1
 TIGHT_BYTES: Final = 64 * 1024  # of one answer, and at least one batch, while memory for answers is short
+_LED_ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 _NOT_THERE: Final = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
@@ -136,6 +136,8 @@ class FetchPass:
                 self._read(topic, asked, data)
             except Refused as refused:
                 _put_error(data, refused)
+                if refused.code in _LED_ELSEWHERE:
+                    self._put_leader(topic, data)
                 # Kafka's consumers name topics that were just deleted: other partitions may still have to wait.
                 if refused.code not in _NOT_THERE:
                     self.has_error = True
@@ -203,7 +205,7 @@ class FetchPass:
         partition = self._find(topic, asked)
         log = partition.log
         self.logs.append(log)
-        if asked.last_fetched_epoch >= 0 and _diverges(asked, log, data):
+        if asked.last_fetched_epoch >= 0 and _diverges(asked, partition, data):
             # KIP-595: the follower must truncate before it reads on, so it is answered at once.
             self.has_error = True
             return
@@ -261,12 +263,18 @@ class FetchPass:
         partition = known.partition(asked.partition) if known is not None else None
         if partition is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        # A failed journal serves nothing, not even from memory: its records may be gone after the next start.
-        if partition.offline is not None:
-            partition.check_online()
-        # KIP-320: a client with an older or newer epoch has metadata of another leader.
-        check_leader_epoch(asked.current_leader_epoch)
+        partition.check_served(asked.current_leader_epoch)
         return partition
+
+    def _put_leader(self, topic: FetchTopic, data: PartitionData) -> None:
+        """Say where the partition is led now (KIP-951)."""
+        from hutong.broker.handling.leaders import put_leader  # late: a node alone never needs it
+
+        topics = self._context.broker.topics
+        known = topics.by_id(topic.topic_id) or topics.get(topic.topic)
+        partition = known.partition(data.partition_index) if known is not None else None
+        if partition is not None:
+            put_leader(data, partition.standing, self.response, self._context)
 
     def _is_suspended(self, topic: str) -> bool:
         context = self._context
@@ -282,18 +290,21 @@ class FetchPass:
         self._context.broker.served_bytes_total += size
 
 
-def _diverges(asked: FetchPartition, log: PartitionLog, data: PartitionData) -> bool:
+def _diverges(asked: FetchPartition, partition: Partition, data: PartitionData) -> bool:
     """True if the reader's last epoch ended before its offset (KIP-595); then `data` has the end of that epoch."""
-    # There has been one leader only, so a later epoch cannot come from this node.
-    if asked.last_fetched_epoch > LEADER_EPOCH:
+    log, leader_epoch = partition.log, partition.standing.leader_epoch
+    # Nobody has led in a later epoch yet.
+    if asked.last_fetched_epoch > leader_epoch:
         raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, "The end of the last fetched epoch is not known.")
+    # Only followers send it. Consumers ask where an epoch ended (OffsetForLeaderEpoch), which may need the disk; here
+    # an earlier epoch counts as one that goes on to the end.
     end_offset = log.high_watermark
     # Behind the start the read answers OFFSET_OUT_OF_RANGE; up to the end nothing has diverged.
     if asked.fetch_offset < log.start_offset or asked.fetch_offset <= end_offset:
         return False
     data.high_watermark, data.last_stable_offset = end_offset, log.last_stable_offset
     data.log_start_offset = log.start_offset
-    data.diverging_epoch = EpochEndOffset(LEADER_EPOCH, end_offset)
+    data.diverging_epoch = EpochEndOffset(leader_epoch, end_offset)
     data.aborted_transactions = None
     data.records = []
     return True

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from hutong.broker.fetch.disk_reads import DiskReads
     from hutong.broker.fetch.read_actors import ReadActors
     from hutong.broker.fetch.session_table import FetchSessions
-    from hutong.broker.handling.node_facts import BrokerSettings
+    from hutong.broker.handling.cluster_view import ClusterView
+    from hutong.broker.handling.node_facts import BrokerSettings, NodeIdentity
     from hutong.broker.quotas.meter import Meter
     from hutong.broker.topics.catalogue import Topics
     from hutong.foundation.clock import Clock
@@ -23,9 +24,11 @@ class FetchParts(RightsParts, Protocol):
     """Topics to read, fetch sessions, waits and reads from disk."""
 
     clock: Clock
+    cluster: ClusterView
     disk_reads: DiskReads
     fetch_sessions: FetchSessions
     fetches: WaitTable[None]
+    identity: NodeIdentity
     long_requests: LongRequests
     memory: MemoryBudget[Any]
     meter: Meter

@@ -79,6 +79,7 @@ _WITHOUT_START: Final = frozenset(
         ErrorCode.INVALID_PRODUCER_ID_MAPPING,
         ErrorCode.TRANSACTION_ABORTABLE,
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
     }
 )
 
@@ -150,10 +151,12 @@ def _must_wait(request: ProduceRequest, context: RequestContext[ProduceParts]) -
     broker = context.broker
     for topic_data in request.topic_data:
         topic = _topic(broker.topics, topic_data, context.api_version)
-        # The first congested group is enough: the request is handled again from its start when that one has drained.
-        if topic is not None and topic.group in broker.congestion.groups:
-            broker.congestion.hold(topic.group, context.session)
-            return True
+        for data in topic_data.partition_data:
+            partition = topic.partition(data.index) if topic is not None else None
+            # The first congested group is enough: the request is handled again from its start when that has drained.
+            if partition is not None and partition.group in broker.congestion.groups:
+                broker.congestion.hold(partition.group, context.session)
+                return True
     return False
 
 
@@ -201,7 +204,8 @@ def _check_transaction(
         for data in topic_data.partition_data:
             partition = topic.partition(data.index) if topic is not None else None
             # Others are refused when they are appended, with an error of their own; they join no transaction.
-            if partition is not None and not partition.is_internal and partition.topic_name not in denied:
+            is_taken = partition is not None and not partition.is_internal and partition.standing.is_led_here
+            if partition is not None and is_taken and partition.topic_name not in denied:
                 asked.append(SubmittedBatch(partition, data.records))
     return broker.admissions.check_transaction(
         broker.transactions, transactional_id, context.api_version, asked, context.session
@@ -249,7 +253,7 @@ class _Appender:
         self._refusals = refusals
         self._acks = request.acks
         self._timeout_ms = timeout_for(request, context.broker.settings)
-        self._taken: dict[tuple[str, Qos], list[tuple[PartitionLog, PartitionProduceResponse]]] = {}
+        self._taken: dict[tuple[str, Qos], list[tuple[Partition, PartitionProduceResponse]]] = {}
 
     def append_topic(self, topic_data: TopicProduceData) -> list[PartitionProduceResponse]:
         """Append the topic's batches; what becomes of each is filled in now or once the response is complete."""
@@ -267,12 +271,12 @@ class _Appender:
             results.append(result)
             try:
                 partition = _find(topic, data.index, api_version)
-                assert topic is not None, "a partition was found in it"
-                self._append(topic.group, partition, data.records, outcome, result)
+                self._append(partition, data.records, outcome, result)
             except Refused as refused:
                 put_outcome(result, refused)
                 if topic is not None and (found := topic.partition(data.index)) is not None:
                     _put_start(result, found.log)
+                    self._put_leader(result, found)
         return results
 
     def acknowledge(self) -> None:
@@ -280,11 +284,10 @@ class _Appender:
         # One wait for each group and QoS: the last log's records are behind all others in the journal.
         for (_, qos), taken in self._taken.items():
             self._pending.expect_part()
-            taken[-1][0].when_safe(qos, partial(self._settle, taken), self._timeout_ms)
+            taken[-1][0].log.when_safe(qos, partial(self._settle, taken), self._timeout_ms)
 
     def _append(
         self,
-        group: str,
         partition: Partition,
         records: memoryview | None,
         outcome: Outcome | None,
@@ -312,7 +315,7 @@ class _Appender:
             _put_start(result, log)
         # With QoS RECEIVE or acks=0 the append itself was the acknowledgement.
         elif not appended.is_safe:
-            self._taken.setdefault((group, qos), []).append((log, result))
+            self._taken.setdefault((partition.group, qos), []).append((partition, result))
 
     def _checked(self, partition: Partition, records: memoryview | None) -> CheckedBatch:
         """A batch of a request whose batches are little. Raises Refused."""
@@ -326,20 +329,30 @@ class _Appender:
         assert records is not None, "null records are refused"
         return check_records(header, records, rules)
 
-    def _settle(self, taken: list[tuple[PartitionLog, PartitionProduceResponse]], error: HutongError | None) -> None:
+    def _settle(self, taken: list[tuple[Partition, PartitionProduceResponse]], error: HutongError | None) -> None:
         if error is not None:
             # A failed flush leaves open which of the batches became durable: all are refused.
-            for _, result in taken:
-                put_outcome(result, error)
+            for partition, result in taken:
+                put_outcome(result, why_unsafe(partition, error))
+                self._put_leader(result, partition)
         self._pending.settle_part()
+
+    def _put_leader(self, result: PartitionProduceResponse, partition: Partition) -> None:
+        """Say where the partition is led now, if that is why the batch is refused (KIP-951)."""
+        if result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            from hutong.broker.handling.leaders import put_leader  # late: a node alone never needs it
+
+            put_leader(result, partition.standing, self._pending.response, self._context)
 
 
 def qos_for(partition: Partition, acks: int) -> Qos:
     """The QoS that an append waits for. Raises Refused if there are too few replicas for acks=-1."""
     if acks == ACKS_ALL:
         # Kafka refuses such a batch before it appends it, so that a client may send it again elsewhere.
-        if partition.config.min_insync_replicas > 1:
-            raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS, "This node is the only replica of the partition.")
+        if partition.config.min_insync_replicas > len(partition.standing.in_sync):
+            count = len(partition.standing.in_sync)
+            message = "This node is the only replica of the partition." if count == 1 else f"{count} replicas in sync."
+            raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS, message)
         return Qos.ALL
     if acks == ACKS_LEADER:
         # As in Kafka acks=1 asks for the leader's own durability, which a topic may lower to memory (`hutong.qos`).
@@ -370,7 +383,18 @@ def _find(topic: Topic | None, index: int, api_version: int) -> Partition:
     # The node's start trusts every record of an internal topic.
     if partition.is_internal:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "Internal topics are written by the node alone.")
+    standing = partition.standing
+    if not standing.is_led_here:
+        standing.check_led_here()
     return partition
+
+
+def why_unsafe(partition: Partition, error: HutongError) -> HutongError:
+    """The reason that a batch is not acknowledged, as its producer should see it."""
+    # The node has stepped down meanwhile: the producer sends again to the next leader, as after any lost answer.
+    if not partition.standing.is_led_here and not isinstance(error, Expired):
+        return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Another node leads this partition: {error}")
+    return error
 
 
 def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongError) -> None:

@@ -16,7 +16,6 @@ from hutong.broker.fetch.fetch_pass import READ_COMMITTED
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.responses import PendingInParts, error_code_of
 from hutong.broker.rights.authorization import may, refusal
-from hutong.broker.topics.partition import LEADER_EPOCH, check_leader_epoch
 from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Continuation, Pending
@@ -31,6 +30,7 @@ from hutong.wire.kafka.apis.k02_list_offsets import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
+    from hutong.broker.topics.partition import Partition
     from hutong.journal.log import PartitionLog
 
 API_KEY = 2
@@ -63,10 +63,11 @@ def handle(
 
     def settle(entry: ListOffsetsPartitionResponse, outcome: Found | HutongError) -> None:
         if isinstance(outcome, HutongError):
-            entry.error_code = error_code_of(outcome)
+            entry.error_code, entry.leader_epoch = error_code_of(outcome), _NONE
         else:
             entry.timestamp, entry.offset = outcome
-            entry.leader_epoch = LEADER_EPOCH if entry.offset >= 0 else _NONE
+            if entry.offset < 0:
+                entry.leader_epoch = _NONE
         pending.settle_part()
 
     repeated = _repeated(request)
@@ -83,7 +84,10 @@ def handle(
                 # Kafka refuses it as well: one answer could not tell the two questions apart.
                 if (topic.name, asked.partition_index) in repeated:
                     raise Refused(ErrorCode.INVALID_REQUEST, "The partition is asked for twice.")
-                _look_up(topic.name, asked, is_committed, context, lambda found, entry=entry: settle(entry, found))  # type: ignore[misc]
+                partition = _find(topic.name, asked, context)
+                # Every record was there in this epoch, so a client that finds out where it ended goes not too far back.
+                entry.leader_epoch = partition.standing.leader_epoch
+                _look_up(partition.log, asked, is_committed, lambda found, entry=entry: settle(entry, found))  # type: ignore[misc]
             except Refused as refused:
                 settle(entry, refused)
     return pending.answer()
@@ -94,22 +98,19 @@ def _repeated(request: ListOffsetsRequest) -> set[tuple[str, int]]:
     return {asked for asked, count in counts.items() if count > 1}
 
 
-def _look_up(
-    name: str,
-    asked: ListOffsetsPartition,
-    is_committed: bool,
-    context: RequestContext[TopicParts],
-    then: Continuation[Found],
-) -> None:
+def _find(name: str, asked: ListOffsetsPartition, context: RequestContext[TopicParts]) -> Partition:
+    """The partition that is asked about. Raises Refused."""
     # A client that asks a newer question in an older version would misread the answer.
     if asked.timestamp < 0 and context.api_version < _FROM_VERSION.get(asked.timestamp, NEVER):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     partition = context.broker.topics.partition(name, asked.partition_index)
     if partition is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    partition.check_online()
-    check_leader_epoch(asked.current_leader_epoch)
-    log = partition.log
+    partition.check_served(asked.current_leader_epoch)
+    return partition
+
+
+def _look_up(log: PartitionLog, asked: ListOffsetsPartition, is_committed: bool, then: Continuation[Found]) -> None:
     end_offset = log.last_stable_offset if is_committed else log.high_watermark
     if asked.timestamp >= 0:
         # The log finds records up to the high watermark; a committed reader may not have got so far.

@@ -15,7 +15,7 @@ from hutong.broker.handling.holders import holder_of
 from hutong.broker.handling.responses import PendingInParts, error_code_of
 from hutong.broker.rights.authorization import cluster_operations, may, may_in_cluster, operations, permitted
 from hutong.broker.topics.catalogue import why_missing
-from hutong.broker.topics.partition import LEADER_EPOCH, NO_LEADER, Topic
+from hutong.broker.topics.partition import Topic
 from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Pending
@@ -76,11 +76,14 @@ def _refused(request: MetadataRequest) -> MetadataResponse:
 
 
 def _about_the_cluster(context: RequestContext[TopicParts], request: MetadataRequest) -> MetadataResponse:
-    identity, listener = context.broker.identity, context.listener
+    cluster = context.broker.cluster
     return MetadataResponse(
-        brokers=[MetadataResponseBroker(identity.node_id, listener.host, listener.port)],
-        cluster_id=identity.cluster_id,
-        controller_id=identity.node_id,
+        brokers=[
+            MetadataResponseBroker(node.node_id, node.host, node.port, node.rack)
+            for node in cluster.nodes(context.listener)
+        ],
+        cluster_id=context.broker.identity.cluster_id,
+        controller_id=cluster.controller_id,
         cluster_authorized_operations=cluster_operations(
             context, is_asked=request.include_cluster_authorized_operations
         ),
@@ -177,7 +180,7 @@ def _create(
 
 
 def describe(topic: Topic, context: RequestContext[TopicParts], *, with_operations: bool) -> MetadataResponseTopic:
-    """One topic with all its partitions, of which this node is leader and only replica."""
+    """One topic with all its partitions."""
     entry = MetadataResponseTopic()
     _fill(entry, topic, context, with_operations)
     return entry
@@ -186,7 +189,6 @@ def describe(topic: Topic, context: RequestContext[TopicParts], *, with_operatio
 def _fill(
     entry: MetadataResponseTopic, topic: Topic, context: RequestContext[TopicParts], with_operations: bool
 ) -> None:
-    node_id, is_offline = context.broker.identity.node_id, topic.is_offline
     entry.error_code = ErrorCode.NONE
     entry.name = topic.name
     entry.topic_id = topic.topic_id
@@ -195,14 +197,14 @@ def _fill(
         entry.topic_authorized_operations = operations(context, ResourceType.TOPIC, topic.name)
     entry.partitions = [
         MetadataResponsePartition(
-            # Kafka's code for a partition whose only replica is in a log directory that is offline.
-            error_code=ErrorCode.LEADER_NOT_AVAILABLE if is_offline else ErrorCode.NONE,
+            # Kafka's code also for a partition whose only replica is in a log directory that is offline.
+            error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader < 0 else ErrorCode.NONE,
             partition_index=partition.index,
-            leader_id=NO_LEADER if is_offline else node_id,
-            leader_epoch=LEADER_EPOCH,
-            replica_nodes=[node_id],
-            isr_nodes=[node_id],
-            offline_replicas=[node_id] if is_offline else [],
+            leader_id=partition.leader,
+            leader_epoch=partition.standing.leader_epoch,
+            replica_nodes=[*partition.standing.replicas],
+            isr_nodes=[*partition.standing.in_sync],
+            offline_replicas=partition.offline_replicas,
         )
         for partition in topic.partitions
     ]

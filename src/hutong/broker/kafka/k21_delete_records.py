@@ -60,7 +60,7 @@ def _delete(
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
     if partition.config.compacted and not partition.config.deletes:
         raise Refused(ErrorCode.POLICY_VIOLATION)
-    partition.check_online()
+    partition.check_served()
     log = partition.log
     offset = log.high_watermark if asked.offset == _HIGH_WATERMARK else asked.offset
     if not 0 <= offset <= log.high_watermark:
@@ -75,4 +75,4 @@ def _delete(
 
     log.delete_before(offset)
     pending.expect_part()
-    log.when_flushed(deleted)
+    log.when_committed(deleted)

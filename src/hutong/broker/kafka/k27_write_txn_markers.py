@@ -2,7 +2,8 @@
 
 This node's own coordinator needs no request for that; it is there for administrators who abort a transaction that hangs
 (`kafka-transactions abort`). Per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH,
-TRANSACTION_COORDINATOR_FENCED. The client needs ALTER of the cluster, or CLUSTER_ACTION as brokers have it.
+TRANSACTION_COORDINATOR_FENCED, NOT_LEADER_OR_FOLLOWER. The client needs ALTER of the cluster, or CLUSTER_ACTION as
+brokers have it.
 """
 
 from __future__ import annotations
@@ -66,6 +67,10 @@ def _write(
     # No producer has these, so the marker would end a transaction that cannot exist.
     if marker.producer_id < 0 or marker.producer_epoch < 0:
         result.error_code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        return
+    partition = context.broker.topics.partition(topic, result.partition_index)
+    if partition is not None and not partition.standing.is_led_here:
+        result.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return
     pending.expect_part()
     context.broker.transaction_markers.write_one(

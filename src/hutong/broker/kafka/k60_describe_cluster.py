@@ -22,7 +22,7 @@ _CONTROLLERS: Final = 2
 
 
 def handle(request: DescribeClusterRequest, context: RequestContext[TopicParts]) -> DescribeClusterResponse:
-    identity, listener = context.broker.identity, context.listener
+    cluster = context.broker.cluster
     if request.endpoint_type != _BROKERS:
         known = request.endpoint_type == _CONTROLLERS
         return DescribeClusterResponse(
@@ -31,9 +31,12 @@ def handle(request: DescribeClusterRequest, context: RequestContext[TopicParts])
             cluster_authorized_operations=OPERATIONS_NOT_ASKED,
         )
     return DescribeClusterResponse(
-        cluster_id=identity.cluster_id,
-        controller_id=identity.node_id,
-        brokers=[DescribeClusterBroker(identity.node_id, listener.host, listener.port)],
+        cluster_id=context.broker.identity.cluster_id,
+        controller_id=cluster.controller_id,
+        brokers=[
+            DescribeClusterBroker(node.node_id, node.host, node.port, node.rack)
+            for node in cluster.nodes(context.listener)
+        ],
         cluster_authorized_operations=cluster_operations(
             context, is_asked=request.include_cluster_authorized_operations
         ),

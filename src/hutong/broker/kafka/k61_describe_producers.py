@@ -48,6 +48,8 @@ def handle(request: DescribeProducersRequest, context: RequestContext[TopicParts
                 entry = PartitionResponse(index, denied.code, denied.message)
             elif partition is None:
                 entry = PartitionResponse(index, why_missing(asked.name), "This node has no such partition.")
+            elif not partition.standing.is_led_here:
+                entry = PartitionResponse(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, "Another node leads it.")
             elif partition.offline is not None:
                 entry = PartitionResponse(index, ErrorCode.KAFKA_STORAGE_ERROR, str(partition.offline))
             else:

@@ -1,8 +1,9 @@
 """DescribeTopicPartitions (key 75, version 0): topics with their partitions, page by page (KIP-966).
 
 Topics come in the order of their names; no names ask for all. A page ends after `response_partition_limit` partitions
-(bounded by ours), and its cursor names the partition to go on with. Eligible leader replicas are never needed by one
-node. Topics that the client may not DESCRIBE are left out where it asks for all, and refused where it names them.
+(bounded by ours), and its cursor names the partition to go on with. Eligible leader replicas (KIP-966) are those that
+left the set of those in sync while it was too small to commit. Topics that the client may not DESCRIBE are left out
+where it asks for all, and refused where it names them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may, operations
 from hutong.broker.topics.catalogue import why_missing
-from hutong.broker.topics.partition import LEADER_EPOCH, NO_LEADER
 from hutong.broker.topics.parts import TopicParts
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k75_describe_topic_partitions import (
@@ -79,21 +79,21 @@ def _refused(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitions
 def _page(
     topic: Topic, start: int, end: int, context: RequestContext[TopicParts]
 ) -> DescribeTopicPartitionsResponseTopic:
-    node_id, is_offline = context.broker.identity.node_id, topic.is_offline
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=[
             DescribeTopicPartitionsResponsePartition(
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE if is_offline else ErrorCode.NONE,
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader < 0 else ErrorCode.NONE,
                 partition_index=partition.index,
-                leader_id=NO_LEADER if is_offline else node_id,
-                leader_epoch=LEADER_EPOCH,
-                replica_nodes=[node_id],
-                isr_nodes=[node_id],
-                offline_replicas=[node_id] if is_offline else [],
-                eligible_leader_replicas=[],  # not null: Java's admin client takes these for lists wherever the API is
+                leader_id=partition.leader,
+                leader_epoch=partition.standing.leader_epoch,
+                replica_nodes=[*partition.standing.replicas],
+                isr_nodes=[*partition.standing.in_sync],
+                offline_replicas=partition.offline_replicas,
+                # Not null: Java's admin client takes these for lists wherever the API is.
+                eligible_leader_replicas=[*partition.standing.eligible],
                 last_known_elr=[],
             )
             for partition in topic.partitions[start:end]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may, refusal
 from hutong.broker.share.parts import ShareParts
-from hutong.broker.topics.partition import LEADER_EPOCH
+from hutong.broker.topics.group_standing import LEADER_EPOCH_ALONE
 from hutong.groups.share.records import PartitionKey
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k90_describe_share_group_offsets import (
@@ -91,7 +91,7 @@ def _all(group_id: str, context: RequestContext[ShareParts]) -> Iterable[tuple[s
 def _entry(
     group_id: str, topic: Topic | None, index: int, context: RequestContext[ShareParts]
 ) -> DescribeShareGroupOffsetsResponsePartition:
-    entry = DescribeShareGroupOffsetsResponsePartition(index, _NOT_BEGUN, LEADER_EPOCH)
+    entry = DescribeShareGroupOffsetsResponsePartition(index, _NOT_BEGUN, LEADER_EPOCH_ALONE)
     partition = topic.partition(index) if topic is not None else None
     if topic is None or partition is None:
         return entry

@@ -8,8 +8,8 @@ A request that does not match, or would be refused, goes to the dispatcher, whic
 `bench latency` measures it: it counts 64 deep on one connection, where requests arrive together.
 
 Knows Produce from version 9 with acknowledgement, one topic and one partition, and batches below 16 KiB: larger ones
-have other costs. A change of any topic ends all fast paths, by the catalogue's version, and so do a change of any ACL
-and the first quota of any client.
+have other costs. A change of any topic, or of the standing of any partition group, ends all fast paths, by the
+catalogue's version, and so do a change of any ACL and the first quota of any client.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import struct
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.kafka.k00_produce import ACKS_NONE, API_KEY, put_outcome, qos_for, timeout_for
+from hutong.broker.kafka.k00_produce import ACKS_NONE, API_KEY, put_outcome, qos_for, timeout_for, why_unsafe
 from hutong.broker.produce.record_checks import timestamp_bounds
 from hutong.broker.rights.authorization import may
 from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageError
@@ -239,7 +239,7 @@ class ProduceFastPath:
 
     def _refusal(self, correlation_id: int, error: HutongError) -> list[Buffer]:
         result = PartitionProduceResponse(self._partition.index)
-        put_outcome(result, error)
+        put_outcome(result, why_unsafe(self._partition, error))
         self._broker.request_errors.note(API_KEY, {result.error_code})
         response = ProduceResponse([TopicProduceResponse(self._topic.name, self._topic.topic_id, [result])])
         return encode_produce_response_frame(self._api_version, correlation_id, response)
@@ -316,7 +316,9 @@ def fast_path_for(
     partition = topic.partition(data.index) if topic is not None else None
     encode = single_frame_encoder(api_version, topic_data.name, topic_data.topic_id, data.index)
     length = 0 if data.records is None else len(data.records) + 1
-    if partition is None or partition.is_internal or encode is None or not 0 < length <= _TWO_BYTES_MAX:
+    if partition is None or partition.is_internal or not partition.standing.is_led_here:
+        return None
+    if encode is None or not 0 < length <= _TWO_BYTES_MAX:
         return None
     config = partition.config
     if config.compacted or config.log_append_time or config.timestamp_before_max_ms < _UNLIMITED_MS:

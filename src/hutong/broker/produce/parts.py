@@ -10,7 +10,8 @@ from hutong.broker.rights.authorization import RightsParts
 if TYPE_CHECKING:
     from hutong.broker.dispatch.request_errors import RequestErrors
     from hutong.broker.dispatch.request_times import RequestTimes
-    from hutong.broker.handling.node_facts import BrokerSettings
+    from hutong.broker.handling.cluster_view import ClusterView
+    from hutong.broker.handling.node_facts import BrokerSettings, NodeIdentity
     from hutong.broker.produce.admissions import Admissions
     from hutong.broker.produce.congestion import Congestion
     from hutong.broker.produce.examinations import Examinations
@@ -24,8 +25,10 @@ class ProduceParts(RightsParts, MeteredParts, Protocol):
 
     admissions: Admissions
     clock: Clock
+    cluster: ClusterView
     congestion: Congestion
     examinations: Examinations
+    identity: NodeIdentity
     request_errors: RequestErrors
     request_times: RequestTimes
     settings: BrokerSettings

@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypedDict
+from typing import TYPE_CHECKING, Final, Protocol
 
-from hutong.broker.topics.lifetimes import partition_group_for
-from hutong.broker.topics.partition import Partition, Topic
+from hutong.broker.topics.lifetimes import dealt_slots, group_of_slot, partition_group_for, slot_at
+from hutong.broker.topics.partition import Partition, Topic, TopicRecord, record_of
 from hutong.broker.topics.partition_budget import PartitionBudget
 from hutong.broker.topics.topic_config import check_overrides, effective
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
@@ -24,6 +24,7 @@ from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
+    from hutong.broker.topics.group_standing import GroupStanding
     from hutong.foundation.waiting.table import WaitTable
     from hutong.journal.journal import Journal
 
@@ -40,15 +41,6 @@ TRANSACTIONS_TOPIC: Final = "__transaction_state"
 INTERNAL_TOPICS: Final = frozenset((METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC))
 
 
-class TopicRecord(TypedDict):
-    """One topic as the log has it. `id` is hexadecimal, `partitions` are log ids in index order."""
-
-    id: str
-    group: str
-    partitions: list[int]
-    config: dict[str, str]
-
-
 class StateLog(Protocol):
     """The log of the catalogue's records: an internal compacted topic."""
 
@@ -63,10 +55,6 @@ class WideStateLog(StateLog, Protocol):
     def append_all(self, entries: Sequence[tuple[bytes, bytes | None]], then: Continuation[None]) -> None:
         """Append all: after a crash all of it is there or nothing."""
         ...
-
-
-def _record_of(topic: Topic, overrides: dict[str, str], log_ids: list[int]) -> TopicRecord:
-    return {"id": topic.topic_id.hex(), "group": topic.group, "partitions": log_ids, "config": overrides}
 
 
 def check_topic_name(name: str) -> None:
@@ -105,7 +93,10 @@ class _ChangesUnderWay:
 
 
 class Topics:
-    """All topics of this node, and the only way to change them."""
+    """All topics of this node, and the only way to change them.
+
+    `journals` and `standings` have an entry for each partition group. New partitions are dealt over `slots`.
+    """
 
     def __init__(
         self,
@@ -113,10 +104,14 @@ class Topics:
         defaults: Mapping[str, str],
         random_bytes: Callable[[int], bytes],
         creations: WaitTable[Topic],
+        standings: Mapping[str, GroupStanding],
+        slots: int = 1,
     ) -> None:
+        self.standings = standings
         self.defaults = dict(defaults)
         self.budget = PartitionBudget()
         self._journals = journals
+        self._slots = slots
         self._random_bytes = random_bytes
         self._creations = creations
         self._by_name: dict[str, Topic] = {}
@@ -124,6 +119,7 @@ class Topics:
         self._by_flat_name: dict[str, str] = {}  # names with `_` for `.`, which are one and the same in Kafka's metrics
         self._being_created: set[str] = set()
         self._under_way: dict[str, _ChangesUnderWay] = {}
+        self._greatest_log_id = 0  # of all topics that were ever seen here
         self._next_log_id = 1
         self._log_ids_end = 1  # ids below this are reserved by a record; never less than _next_log_id
         self._state: StateLog | None = None
@@ -212,15 +208,12 @@ class Topics:
         checked = self.check_creation(name, partition_count, overrides, holder)
         group = partition_group_for(effective(checked, self.defaults))
         # The record could be written all the same, but the topic could not take a single batch.
-        if (reason := self._journals[group].offline) is not None:
+        if (reason := self._journals[group].offline) is not None and self.standings[group].is_led_here:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"The partition group {group} is offline: {reason}")
         self._await_creation(name, then)
-        record: TopicRecord = {
-            "id": self._random_bytes(16).hex(),
-            "group": group,
-            "partitions": self._take_log_ids(partition_count),
-            "config": checked,
-        }
+        topic_id = self._random_bytes(16)
+        slots = dealt_slots(topic_id, 0, partition_count, self._slots)
+        record = record_of(topic_id, group, self._take_log_ids(partition_count), checked, slots)
         # Until the record is durable, so that two requests do not create it twice.
         self._being_created.add(name)
         # Before the record is durable: requests at the same time must not pass the bound together.
@@ -264,7 +257,8 @@ class Topics:
 
     def alter(self, topic: Topic, overrides: Mapping[str, str | None], then: Continuation[None]) -> None:
         """Replace the settings of a topic. Raises Refused(INVALID_CONFIG)."""
-        self._change(topic, check_overrides(overrides), self._newest(topic)["partitions"], then)
+        newest = self._newest(topic)
+        self._change(topic, check_overrides(overrides), newest["partitions"], newest.get("slots", ()), then)
 
     def set_defaults(self, defaults: Mapping[str, str]) -> None:
         """Set the defaults for topics without a setting of their own; they take effect at once."""
@@ -288,8 +282,10 @@ class Topics:
 
         # New partitions come behind the old ones, whose indexes clients hash keys to.
         newest = self._newest(topic)
-        log_ids = [*newest["partitions"], *self._take_log_ids(count - len(newest["partitions"]))]
-        self._change(topic, newest["config"], log_ids, grown)
+        before = len(newest["partitions"])
+        log_ids = [*newest["partitions"], *self._take_log_ids(count - before)]
+        slots = [*newest.get("slots", [0] * before), *dealt_slots(topic.topic_id, before, count, self._slots)]
+        self._change(topic, newest["config"], log_ids, slots, grown)
 
     def check_growth(self, topic: Topic, count: int) -> None:
         """Check that a topic may grow to `count` partitions. Raises Refused(INVALID_PARTITIONS)."""
@@ -305,6 +301,32 @@ class Topics:
         # It counts against the client that created the topic, not the one that grows it.
         if not self.budget.has_room(self.budget.holder(topic.name), count - now):
             raise Refused(ErrorCode.INVALID_PARTITIONS, self._no_room())
+
+    def rebind(self, group: str) -> None:
+        """Take the logs of a group from its journal anew, which is another object now. Ends all fast paths."""
+        journal = self._journals[group]
+        self.version += 1
+        for partition in self._of_group(group):
+            partition.rebind(journal.log(partition.log.partition_id))
+
+    def standing_changed(self, group: str) -> None:
+        """Notice a changed standing of a group: fast paths end, and waits for what is no longer led here end, too."""
+        self.version += 1
+        if not self.standings[group].is_led_here:
+            for partition in self._of_group(group):
+                partition.log.notify_watchers()
+
+    def _of_group(self, group: str) -> Iterable[Partition]:
+        for topic in list(self._by_name.values()):
+            for partition in topic.partitions:
+                if partition.group == group:
+                    yield partition
+
+    def orphans_of(self, group: str) -> list[int]:
+        """The logs of a group that no topic owns for certain: a greater id may be of a topic that is not known yet."""
+        owned = {partition.log.partition_id for partition in self._of_group(group)}
+        found = self._journals[group].log_ids()
+        return [log_id for log_id in found if log_id <= self._greatest_log_id and log_id not in owned]
 
     def orphaned_logs(self) -> Iterable[tuple[Journal, int]]:
         """Logs on disk that no topic owns: a deletion was recorded but its data outlived a crash."""
@@ -337,7 +359,7 @@ class Topics:
         """
         under_way = self._under_way.get(topic.name)
         if under_way is None:
-            return _record_of(topic, topic.overrides, topic.log_ids)
+            return record_of(topic.topic_id, topic.group, topic.log_ids, topic.overrides, topic.slots)
         # As in Kafka's controller, which applies a change before it is durable. Its record would bring the topic back.
         if under_way.newest is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {topic.name} is being deleted.")
@@ -348,9 +370,10 @@ class Topics:
         topic: Topic,
         overrides: dict[str, str],
         log_ids: list[int],
+        slots: Sequence[int],
         then: Continuation[None],
     ) -> None:
-        record = _record_of(topic, overrides, log_ids)
+        record = record_of(topic.topic_id, topic.group, log_ids, overrides, slots)
 
         def changed(error: HutongError | None) -> None:
             # It may have been deleted between the append and its outcome.
@@ -417,10 +440,13 @@ class Topics:
             self._by_id[topic_id] = topic
             self._by_flat_name.setdefault(name.replace(".", "_"), name)
         topic.overrides = overrides
-        journal = self._journals[group]
+        topic.slots = record.get("slots", ())
         # Partitions are only ever added.
         for index in range(len(topic.log_ids), len(log_ids)):
-            topic.partitions.append(Partition(name, index, journal.log(log_ids[index]), config, is_internal=False))
+            own, log_id = group_of_slot(group, slot_at(topic.slots, index)), log_ids[index]
+            log, standing = self._journals[own].log(log_id), self.standings[own]
+            topic.partitions.append(Partition(name, index, log, config, own, standing, is_internal=False))
+            self._greatest_log_id = max(self._greatest_log_id, log_id)
         topic.log_ids = log_ids
         self.budget.note(name, len(log_ids))
         self._configure(topic)
@@ -430,12 +456,7 @@ class Topics:
     def _configure(self, topic: Topic) -> None:
         topic.config = config = effective(topic.overrides, self.defaults)
         for partition in topic.partitions:
-            partition.config = config
-            partition.log.configure(
-                receive_qos=config.receive_qos,
-                log_append_time=config.log_append_time,
-                segment_bytes=config.segment_bytes,
-            )
+            partition.configure(config)
 
     def _forget(self, name: str) -> None:
         topic = self._by_name.pop(name, None)
@@ -446,8 +467,12 @@ class Topics:
         if self._by_flat_name.get(name.replace(".", "_")) == name:
             del self._by_flat_name[name.replace(".", "_")]
         self.budget.forget(name)
-        for log_id in topic.log_ids:
-            self._journals[topic.group].delete_log(log_id)
+        for partition in topic.partitions:
+            # Only a leader writes to the stream: followers learn of the deletion by it.
+            if partition.standing.is_led_here:
+                self._journals[partition.group].delete_log(partition.log.partition_id)
+            else:
+                partition.log.notify_watchers()
         self._announce(topic, exists=False)
 
     def _announce(self, topic: Topic, exists: bool) -> None:

@@ -8,6 +8,7 @@ Knows nothing of how the cluster agrees: `server/cluster` writes what it hears.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from hutong.foundation.errors import Refused
@@ -44,3 +45,8 @@ class GroupStanding:
             return
         code = ErrorCode.FENCED_LEADER_EPOCH if asked < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
         raise Refused(code)
+
+
+def standings_alone(groups: Iterable[str], node: int) -> dict[str, GroupStanding]:
+    """The standings of a node alone: it leads all groups."""
+    return {group: GroupStanding(node, is_led_here=True) for group in groups}

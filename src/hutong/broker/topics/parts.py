@@ -9,6 +9,7 @@ from hutong.broker.rights.authorization import RightsParts
 
 if TYPE_CHECKING:
     from hutong.broker.admin_state import AdminState
+    from hutong.broker.handling.cluster_view import ClusterView
     from hutong.broker.handling.node_facts import BrokerSettings, NodeIdentity, NodeStorage
     from hutong.broker.topics.catalogue import Topics
     from hutong.foundation.clock import Clock
@@ -19,6 +20,7 @@ class TopicParts(RightsParts, MeteredParts, Protocol):
 
     admin: AdminState
     clock: Clock
+    cluster: ClusterView
     identity: NodeIdentity
     settings: BrokerSettings
     storage: NodeStorage

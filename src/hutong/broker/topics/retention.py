@@ -98,7 +98,11 @@ class Retention(_PeriodicCheck):
         policies: dict[str, dict[int, RetentionPolicy]] = defaultdict(dict)
         for topic in self._topics.all():
             if not topic.is_internal:
-                policies[topic.group].update(dict.fromkeys(topic.log_ids, retention_policy(topic.config)))
+                policy = retention_policy(topic.config)
+                for group, log_ids in topic.groups():
+                    # Only a leader moves a start; followers learn of it by the stream.
+                    if self._topics.standings[group].is_led_here:
+                        policies[group].update(dict.fromkeys(log_ids, policy))
         for group, journal in self._journals.items():
             journal.enforce_retention(policies.get(group, {}))
 
@@ -135,8 +139,9 @@ class Compaction(_PeriodicCheck):
         names: dict[int, str] = {}
         for topic in self._topics.all():
             if topic.config.compacted and not topic.is_internal:
-                rolls[topic.group].update(dict.fromkeys(topic.log_ids, retention_policy(topic.config)))
-                policies[topic.group].update(dict.fromkeys(topic.log_ids, compaction_policy(topic.config)))
+                for group, log_ids in topic.groups():
+                    rolls[group].update(dict.fromkeys(log_ids, retention_policy(topic.config)))
+                    policies[group].update(dict.fromkeys(log_ids, compaction_policy(topic.config)))
                 names.update((log_id, f"{topic.name}-{index}") for index, log_id in enumerate(topic.log_ids))
         for group in policies:
             journal = self._journals[group]

@@ -63,7 +63,8 @@ class SegmentRoller:
         if exists and not topic.is_internal:
             roll_ms = retention_policy(topic.config).roll_ms
             if roll_ms >= 0:
-                self._check_in(max(CHECK_INTERVAL_MS, roll_ms - (self._journals[topic.group].active_age_ms or 0)))
+                ages_ms = (self._journals[group].active_age_ms or 0 for group, _ in topic.groups())
+                self._check_in(max(CHECK_INTERVAL_MS, roll_ms - max(ages_ms, default=0)))
 
     def _check(self) -> None:
         self._timer = None
@@ -96,6 +97,6 @@ class SegmentRoller:
             policy = retention_policy(topic.config)
             if topic.is_internal or policy.roll_ms < 0:
                 continue
-            self._policies.setdefault(topic.group, {}).update(dict.fromkeys(topic.log_ids, policy))
-            shortest_ms = self._shortest_ms.get(topic.group, policy.roll_ms)
-            self._shortest_ms[topic.group] = min(shortest_ms, policy.roll_ms)
+            for group, log_ids in topic.groups():
+                self._policies.setdefault(group, {}).update(dict.fromkeys(log_ids, policy))
+                self._shortest_ms[group] = min(self._shortest_ms.get(group, policy.roll_ms), policy.roll_ms)

@@ -113,6 +113,11 @@ class LogAppends(LogTail):
         """Call `then` with None once all that was done to the log so far is on disk, or with the reason it is not."""
         self._writer.when_flushed(then)
 
+    def when_committed(self, then: Continuation[None]) -> None:
+        """Call `then` with None once all that was done to the log so far is on the disks of all in-sync replicas."""
+        self._writer.seal_chunk()
+        self._writer.when_safe(Qos.ALL, then)
+
     def alter_settings(self, settings: JournalSettings) -> None:
         """Use another expiry of producers from now on."""
         self._settings = settings

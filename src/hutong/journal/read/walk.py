@@ -225,6 +225,15 @@ class Walk:
                 if run is not None:
                     yield run
 
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of the run that came last."""
+        return self._leader_epoch
+
+    def epoch_of(self, extent: Extent) -> int:
+        """The leader epoch in which an extent begins."""
+        return self._window.run_at(extent.first_position, self._partition_id)[1]
+
     def view(self, run: chunk.LogRun) -> memoryview:
         """The batches of a run, unchecked, until the next call."""
         return self._window.view(run.position, run.bytes)

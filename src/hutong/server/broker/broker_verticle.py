@@ -19,6 +19,7 @@ from hutong.broker.coordinators.producer_ids import ProducerIds
 from hutong.broker.coordinators.transaction_markers import TransactionMarkers
 from hutong.broker.dispatch.request_tracing import RequestTracer
 from hutong.broker.fetch.read_actors import ReadActors
+from hutong.broker.handling.cluster_view import AloneView
 from hutong.broker.handling.node_facts import NodeIdentity, NodeStorage
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.produce.congestion import Congestion
@@ -26,6 +27,7 @@ from hutong.broker.quotas.meter import Meter
 from hutong.broker.state.log_storage import LogStorage
 from hutong.broker.state.state_topic import StateTopic
 from hutong.broker.topics.catalogue import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
+from hutong.broker.topics.group_standing import standings_alone
 from hutong.broker.topics.lifetimes import METADATA_GROUP, OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
 from hutong.broker.topics.partition import Partition, Topic
 from hutong.broker.topics.topic_config import effective
@@ -35,7 +37,7 @@ from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.accept.gate import ConnectionGate
 from hutong.runtime.verticles import Verticle
 from hutong.server.broker.data.data_dir import DataFolder
-from hutong.server.broker.data.journals import NodeJournals
+from hutong.server.broker.data.journals import GROUPS, NodeJournals
 from hutong.server.broker.data.upkeep import Upkeep
 from hutong.server.broker.data.users import put_users
 from hutong.server.broker.environment import BrokerEnvironment
@@ -119,6 +121,7 @@ class BrokerVerticle(Verticle):
         broker = Broker(
             api_keys=tuple(HANDLERS),
             identity=NodeIdentity(settings.node.id, self._data_dir.cluster_id),
+            cluster=AloneView(settings.node.id),
             settings=translate.broker_settings(settings),
             clock=self._clock,
             topics=topics,
@@ -176,7 +179,11 @@ class BrokerVerticle(Verticle):
         wheel = self._environment.wheel
         creations: WaitTable[Topic] = WaitTable("topic_creations", wheel, _CREATIONS_MAX)
         topics = Topics(
-            self._sources.journals, translate.topic_defaults(self._settings), self._ports.random_bytes, creations
+            self._sources.journals,
+            translate.topic_defaults(self._settings),
+            self._ports.random_bytes,
+            creations,
+            standings_alone(GROUPS, self._settings.node.id),
         )
         producer_ids = ProducerIds(WaitTable("producer_ids", wheel, _PRODUCER_ID_WAITS_MAX))
         state = self._state_topic(METADATA_TOPIC, METADATA_GROUP, topics)
@@ -250,7 +257,7 @@ class BrokerVerticle(Verticle):
         log = self._sources.journals[group].log(STATE_LOG_ID)
         config = effective({"cleanup.policy": "compact"}, {})
         topic = Topic(name, name.encode().ljust(16, b"_")[:16], group, [STATE_LOG_ID], {}, config, is_internal=True)
-        topic.partitions.append(Partition(name, 0, log, config, is_internal=True))
+        topic.partitions.append(Partition(name, 0, log, config, group, topics.standings[group], is_internal=True))
         topics.add_internal(topic)
         return StateTopic(
             name,

@@ -20,6 +20,7 @@ from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.log_limit import LOG_INTERVAL_MS
 from hutong.broker.handling.node_facts import BrokerSettings
 from hutong.broker.handling.session import ClientSession
+from hutong.broker.topics.group_standing import GroupStanding
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.errors import CorruptData, Expired, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.waiting.pending import Pending
@@ -66,7 +67,9 @@ class Scene:
             return FairExecutor(machine, table, self.stage.clock, self.turns.append)
 
         self.reads = DiskReads(executor, self.stage.clock, lambda: self.is_contended)
-        self.partition = Partition("t", 0, self.stage.journal.log(1), None, False)  # type: ignore[arg-type]
+        standing = GroupStanding(0, is_led_here=True)
+        log = self.stage.journal.log(1)
+        self.partition = Partition("t", 0, log, None, "days", standing, is_internal=False)  # type: ignore[arg-type]
         self.outcomes: list[list[memoryview] | HutongError] = []
 
     def read(self, reader: ClientSession, offset: int = 0, rules: ActorRules = DEFAULT) -> None:

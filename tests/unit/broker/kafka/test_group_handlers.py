@@ -10,6 +10,7 @@ from tests.unit.groups.stage import SUBSCRIPTION, Stage
 
 from hutong.broker.fetch.actors import Actor
 from hutong.broker.fetch.read_actors import ReadActors
+from hutong.broker.handling.cluster_view import AloneView
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.kafka import (
     k08_offset_commit,
@@ -103,6 +104,7 @@ class Desk:
             topics=FakeTopics(),
             authorizer=everybody_may(),
             identity=SimpleNamespace(node_id=1),
+            cluster=AloneView(1),
             read_actors=ReadActors((self.stage.groups, self.stage.consumer_groups), GroupConfigs([])),
         )
         self._session = session_of(address="10.1.2.3")

@@ -11,6 +11,7 @@ import pytest
 from hutong.broker.state.log_storage import LogStorage
 from hutong.broker.state.state_topic import StateTopic
 from hutong.broker.topics.catalogue import METADATA_TOPIC, PARTITIONS_PER_TOPIC_MAX, Topics, check_topic_name
+from hutong.broker.topics.group_standing import standings_alone
 from hutong.broker.topics.lifetimes import DATA_GROUPS, METADATA_GROUP
 from hutong.broker.topics.partition import Topic
 from hutong.broker.topics.partition_budget import PartitionBudget
@@ -47,7 +48,8 @@ class Node:
                 timers=wheel,
                 settings=SETTINGS,
             )
-        self.topics = Topics(self.journals, {}, self._random.randbytes, WaitTable("creations", wheel, 100))
+        standings = standings_alone(self.journals, 0)
+        self.topics = Topics(self.journals, {}, self._random.randbytes, WaitTable("creations", wheel, 100), standings)
         state = StateTopic(METADATA_TOPIC, LogStorage(self.journals[METADATA_GROUP].log(0)), clock)
         await state.replay(self.topics.replay)
         state.on_late = self.topics.replay

@@ -7,6 +7,7 @@ from tests.unit.journal.keyed import keyed, put, read_records
 from tests.unit.journal.stage import Stage
 
 from hutong.broker.topics.catalogue import Topics
+from hutong.broker.topics.group_standing import standings_alone
 from hutong.broker.topics.partition import Topic
 from hutong.broker.topics.retention import Compaction, Retention, compaction_policy, retention_policy
 from hutong.broker.topics.segment_roller import CHECK_INTERVAL_MS, SegmentRoller
@@ -62,7 +63,7 @@ def test_what_a_compacted_topic_asks_for() -> None:
 def test_compacted_topics_are_cleaned_and_what_prevents_it_is_said_once() -> None:
     stage, said, interval_ms = Stage(), list[str](), 1_000
     waits: WaitTable[Topic] = WaitTable("topic_creations", stage.wheel, 1)
-    topics = Topics({"days": stage.journal}, {}, lambda count: bytes(count), waits)
+    topics = Topics({"days": stage.journal}, {}, bytes, waits, standings_alone(["days"], 0))
     for number, name in enumerate(("good", "bad", "plain"), 1):
         config = {} if name == "plain" else EAGER
         record = {"id": f"{number:032x}", "group": "days", "partitions": [number], "config": config}
@@ -117,7 +118,7 @@ def topic_record(config: dict[str, str]) -> bytes:
 
 def catalogue(stage: Stage, config: dict[str, str]) -> Topics:
     waits: WaitTable[Topic] = WaitTable("topic_creations", stage.wheel, 1)
-    topics = Topics({"days": stage.journal}, {}, lambda count: bytes(count), waits)
+    topics = Topics({"days": stage.journal}, {}, bytes, waits, standings_alone(["days"], 0))
     topics.replay(b"topic/t", topic_record(config))
     return topics
 

@@ -48,7 +48,8 @@ def survey_partitions(topics: Topics, limits: SurveyLimits, survey: Survey) -> I
         is_single = len(survey.topics) < limits.topics_max
         partitions = list(topic.partitions)
         survey.topic_count += 1
-        survey.partitions_of_group[topic.group] += len(partitions)
+        for group, log_ids in topic.groups():
+            survey.partitions_of_group[group] += len(log_ids)
         room = limits.partitions_max - len(survey.partitions)
         own = _Sum()
         records = taken = served = 0
