@@ -29,6 +29,7 @@ SEED_MAX: Final = (1 << 63) - 1
 SEEDS_MAX: Final = 10_000_000
 MINUTES_MAX: Final = 60.0
 JOBS_MAX: Final = 256
+NODES_MAX: Final = 9
 LINES_MAX: Final = 200_000
 LINES_OF_A_FAILURE: Final = 60
 _PROGRESS_SECONDS: Final = 1.0
@@ -40,7 +41,7 @@ def simulate(
     plan: Annotated[
         Path | None, typer.Option("--plan", metavar="FILE", help="A plan in a file, in the place of a seed's.")
     ] = None,
-    nodes: Annotated[int, typer.Option("--nodes", min=1, help="Nodes in each simulation.")] = 1,
+    nodes: Annotated[int, typer.Option("--nodes", min=1, max=NODES_MAX, help="Nodes in each simulation.")] = 1,
     minutes: Annotated[
         float, typer.Option("--minutes", help="Virtual time with faults; a quiet minute at most follows.")
     ] = 1.0,
@@ -63,9 +64,7 @@ def simulate(
     from hutong.testing.simulation.runner.plan_files import read_plan
     from hutong.testing.simulation.runner.seeds import SeedOptions
 
-    if nodes != 1:
-        raise UsageError("A simulation has one node so far: --nodes 1.")
-    options = SeedOptions(_checked_minutes(minutes), _kinds(faults))
+    options = SeedOptions(_checked_minutes(minutes), _kinds(faults), nodes)
     if plan is not None and seed is not None:
         raise UsageError("--plan and --seed name one simulation each: leave one of them out.")
     if plan is not None:
@@ -73,13 +72,13 @@ def simulate(
     if trace:
         if seed is None:
             raise UsageError("--trace shows one simulation: name it with --seed or --plan.")
-        return _replay(options.plan(seed), lines, _command(seed, minutes, faults))
+        return _replay(options.plan(seed), lines, _command(seed, nodes, minutes, faults))
     tried = range(seed, seed + 1) if seed is not None else _range(seeds)
     failed = _sweep(tried, options, min(jobs, len(tried)), keep_going=keep_going, as_json=as_json)
     for number, result in enumerate(failed):
         # Of many failures the first is looked at closely; the others have their seeds.
         if number == 0:
-            _explain(result, options, _command(result.seed, minutes, faults), save, minimise=minimise)
+            _explain(result, options, _command(result.seed, nodes, minutes, faults), save, minimise=minimise)
         else:
             remark(f"seed {result.seed} fails: {result.errors[0].splitlines()[0]}")
     return ExitCode.SOFTWARE if failed else 0
@@ -169,8 +168,8 @@ def _rates(done: int, count: int, virtual_us: int, took_s: float) -> str:
     )
 
 
-def _command(seed: int, minutes: float, faults: str) -> str:
-    return f"hutong simulate --seed {seed} --nodes 1 --minutes {minutes:g} --faults {faults}"
+def _command(seed: int, nodes: int, minutes: float, faults: str) -> str:
+    return f"hutong simulate --seed {seed} --nodes {nodes} --minutes {minutes:g} --faults {faults}"
 
 
 def _kinds(faults: str) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from functools import partial
 from random import Random
 from typing import Final
 
+from hutong.cluster.coordinator.memory import MemoryEnsemble
+from hutong.testing.simulation.cluster_faults import ClusterFaults
 from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import SimNode
 from hutong.testing.simulation.plan.faults import PlannedFault
@@ -27,8 +29,15 @@ _HOUR_US: Final = 3_600_000_000
 class FaultInjector:
     """Of one simulation. `begin` each fault at its time, then `heal` once."""
 
-    def __init__(self, world: World, network: SimNetwork, nodes: list[SimNode], clients: list[str]) -> None:
-        """`clients` are the names of the clients' hosts."""
+    def __init__(
+        self,
+        world: World,
+        network: SimNetwork,
+        nodes: list[SimNode],
+        clients: list[str],
+        ensemble: MemoryEnsemble | None = None,
+    ) -> None:
+        """`clients` are the names of the clients' hosts; several nodes have the coordinator `ensemble`."""
         self._world = world
         self._network = network
         self._nodes = nodes
@@ -51,6 +60,10 @@ class FaultInjector:
             "cold_cache": self._cold_cache,
             "clock_jump": self._clock_jump,
         }
+        self._cluster = None
+        if ensemble is not None:
+            self._cluster = ClusterFaults(world, network, nodes, ensemble, self._keep_up)
+            self._begin |= self._cluster.begin
 
     def begin(self, fault: PlannedFault) -> None:
         # A plan that was made shorter may still have it: the quiet time is quiet.
@@ -66,6 +79,8 @@ class FaultInjector:
         """Undo everything, and start every node that is down."""
         self._is_over = True
         self._world.note("fault", "all faults are over")
+        if self._cluster is not None:
+            self._cluster.heal()
         for node in self._nodes:
             node.disk.plan.heal()
             node.disk.failing_flushes = 0
@@ -116,8 +131,7 @@ class FaultInjector:
             self._world.after(RESTART_US, lambda: self._keep_up(node))
 
     def _pause(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
-        if node.host.process is not None:
-            node.host.process.stop_until(self._world.now_us + fault.lasts_us)
+        node.pause(fault.lasts_us)
 
     # -- links
 

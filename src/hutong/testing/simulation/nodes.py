@@ -11,6 +11,8 @@ from random import Random
 from typing import Any, Final
 
 from hutong.broker.state.state_topic import GARBAGE_FLOOR_BYTES, SLICE_BYTES
+from hutong.cluster.coordinator.memory import MemoryEnsemble
+from hutong.cluster.coordinator.memory_node import MemoryCoordinator
 from hutong.foundation.errors import HutongError
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.runtime import Runtime
@@ -21,7 +23,7 @@ from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Address, Settings
 from hutong.testing.disks.simulated import SimDisk
 from hutong.testing.simulation.hosts.folder import SimFolder
-from hutong.testing.simulation.hosts.host import SimHost
+from hutong.testing.simulation.hosts.host import SimHost, SimProcess
 from hutong.testing.simulation.hosts.offload import make_offloads
 from hutong.testing.simulation.node_checks import check_machines, recovery_problems
 from hutong.testing.simulation.services import KAFKA_PORT, NodeDesk
@@ -40,12 +42,16 @@ class SimNode:
         desk: NodeDesk | None = None,
         state_bounds: tuple[int, int] = (GARBAGE_FLOOR_BYTES, SLICE_BYTES),
         flush_us: int = 0,
+        number: int = 1,
+        ensemble: MemoryEnsemble | None = None,
     ) -> None:
         """`journal` has bounds of all journals by their names in `JournalSettings`; `desk` is a service to offer.
 
         `state_bounds` are those of garbage and of a slice in state topics; `flush_us` is what its disk always takes.
+        With an `ensemble` it is the node of this number in a cluster.
         """
         self.host = host
+        self.number = number
         self.disk = SimDisk()
         self.is_ready = False
         self.flush_delay_us = 0  # of each flush, on top of what it always takes: a slow disk
@@ -54,7 +60,7 @@ class SimNode:
         self._folder = SimFolder(Path("/data"), host.wall_ms)
         self._settings = dataclasses.replace(
             settings,
-            node=dataclasses.replace(settings.node, data_dir=self._folder.path),
+            node=dataclasses.replace(settings.node, data_dir=self._folder.path, id=number),
             kafka=dataclasses.replace(settings.kafka, listen=Address(host.address, KAFKA_PORT)),
             log=dataclasses.replace(settings.log, io_uring=False),  # it is this machine's kernel
         )
@@ -62,6 +68,8 @@ class SimNode:
         self._desk = desk
         self._state_bounds = state_bounds
         self._flush_us = flush_us
+        self._ensemble = ensemble
+        self._coordinator: MemoryCoordinator | None = None  # of the present process
         self._node: ComposedNode | None = None
         self._broker: BrokerPart | None = None
 
@@ -87,6 +95,9 @@ class SimNode:
         process = self.host.process
         self.host.kill(with_power=with_power)
         self._folder.close()
+        if self._coordinator is not None:
+            self._coordinator.vanish()
+            self._coordinator = None
         if process is not None:
             self._break_off(process.jobs_under_way)
         if with_power:
@@ -105,6 +116,16 @@ class SimNode:
             with contextlib.suppress(HutongError):
                 job()
         self.disk.changes_until_power_loss = None
+
+    def pause(self, lasts_us: int) -> None:
+        """Stop its process as SIGSTOP does, and continue it later. Meanwhile the coordinator does not hear it."""
+        process, ensemble = self.host.process, self._ensemble
+        if process is None:
+            return
+        process.stop_until(self.host.world.now_us + lasts_us)
+        if ensemble is not None:
+            ensemble.suspend(self.number)
+            self.host.world.after(lasts_us, lambda: ensemble.resume(self.number))
 
     def stop(self) -> None:
         """Begin a clean stop, as SIGTERM does; the process ends when it is done."""
@@ -156,6 +177,12 @@ class SimNode:
         self.host.world.note(process.name, "is ready")
         for problem in recovery_problems(self._broker.monitor.sources):
             process.failed(problem, None)
+
+    def _open_coordinator(self, process: SimProcess) -> MemoryCoordinator:
+        """Return the session of this process. What the coordinator says comes between two steps of the loop."""
+        assert self._ensemble is not None, "a node without an ensemble is alone"
+        self._coordinator = self._ensemble.connect(self.number, process.loop.call_soon)
+        return self._coordinator
 
     async def _stop(self) -> None:
         assert self._node is not None

@@ -32,6 +32,7 @@ from hutong.testing.simulation.plan.plan import PlannedNode
 
 KAFKA_PORT: Final = 9092
 RPC_PORT: Final = 9093
+PEER_PORT: Final = 9094
 BRIDGE_PORT: Final = 7000
 DESK: Final = "desk"
 _MEMORY: Final = MemorySettings(tidy_after=4, outcome_bytes_max=32 << 10)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
+from hutong.cluster.coordinator.memory import MemoryEnsemble
 from hutong.server.configuration import loader
 from hutong.server.configuration.settings import Settings
 from hutong.testing.simulation.checkers.bus_checker import check_bus
@@ -48,8 +49,8 @@ from hutong.testing.simulation.network.connections import RESEND_US_MAX
 from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import SimNode
 from hutong.testing.simulation.plan import clients as planned
-from hutong.testing.simulation.plan.plan import SimulationPlan
-from hutong.testing.simulation.services import BRIDGE_PORT, KAFKA_PORT, NodeDesk
+from hutong.testing.simulation.plan.plan import PlannedMachine, SimulationPlan
+from hutong.testing.simulation.services import BRIDGE_PORT, KAFKA_PORT, PEER_PORT, NodeDesk
 from hutong.testing.simulation.world import World
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -110,11 +111,8 @@ class Simulation:
         self.world = World(plan.seed, keeps_trace=keeps_trace)
         self._network = SimNetwork(self.world)
         self._history = SimulationHistory(self.world)
-        host = SimHost(self.world, self._network, "node-1", "127.1.0.1")
-        host.drift_ppm = plan.node.drift_ppm
-        desk = NodeDesk(self._history, plan.node) if plan.node.service_instances else None
-        state_bounds = (plan.node.state_garbage_bytes, plan.node.state_slice_bytes)
-        self._nodes = [SimNode(host, _settings(plan), dict(plan.node.journal), desk, state_bounds, plan.node.flush_us)]
+        self._ensemble = _ensemble(plan, self.world) if plan.others else None
+        self._nodes = [self._node_of(number, machine) for number, machine in enumerate(plan.machines, 1)]
         self.addresses = tuple((node.host.address, KAFKA_PORT) for node in self._nodes)  # that clients know
         names = [_CHECKER, *(client.name for client in plan.clients)]
         self._hosts = {name: self._host_of(number, name) for number, name in enumerate(names, 1)}
@@ -174,7 +172,7 @@ class Simulation:
         for client in plan.clients:
             self._start(client)
         victims = [client.name for client in plan.clients] or [_CHECKER]
-        faults = FaultInjector(world, self._network, self._nodes, victims)
+        faults = FaultInjector(world, self._network, self._nodes, victims, self._ensemble)
         for fault in plan.faults:
             world.at(begin_us + fault.at_us, lambda fault=fault: faults.begin(fault))  # type: ignore[misc]
         world.run(begin_us + plan.lasts_us)
@@ -226,21 +224,47 @@ class Simulation:
         self._clients.append(client)
         self._running[plan.name] = process.run(client.run)
 
+    def _node_of(self, number: int, machine: PlannedMachine) -> SimNode:
+        plan = self._plan
+        host = SimHost(self.world, self._network, f"node-{number}", f"127.1.0.{number}")
+        host.drift_ppm = machine.drift_ppm
+        return SimNode(
+            host,
+            _settings(plan, host.address, machine),
+            dict(plan.node.journal),
+            NodeDesk(self._history, plan.node) if plan.node.service_instances else None,
+            (plan.node.state_garbage_bytes, plan.node.state_slice_bytes),
+            machine.flush_us,
+            number,
+            self._ensemble,
+        )
+
     def _host_of(self, number: int, name: str) -> SimHost:
         host = SimHost(self.world, self._network, name, f"127.2.{number // 250}.{number % 250 + 1}")
         host.start()
         return host
 
 
-def _settings(plan: SimulationPlan) -> Settings:
+def _ensemble(plan: SimulationPlan, world: World) -> MemoryEnsemble:
+    """The coordinator of a cluster, in the world's time."""
+    session_ms = int(dict(plan.node.settings)["cluster.session_timeout_ms"])
+    return MemoryEnsemble(
+        lambda delay_ms, work: world.after(delay_ms * 1_000, work), world.random("ensemble"), session_ms=session_ms
+    )
+
+
+def _settings(plan: SimulationPlan, address: str, machine: PlannedMachine) -> Settings:
     flags: dict[str, str | tuple[str, ...]] = {
         **dict(plan.node.settings),
-        "kafka.listen": f"127.1.0.1:{KAFKA_PORT}",
+        **dict(machine.settings),
+        "kafka.listen": f"{address}:{KAFKA_PORT}",
         "node.data_dir": "/data",
     }
+    if plan.others:
+        flags |= {"cluster.coordinator": "memory", "cluster.listen": f"{address}:{PEER_PORT}"}
     if plan.node.service_instances:
         flags |= {
-            "tcp_bridge.listen": f"127.1.0.1:{BRIDGE_PORT}",
+            "tcp_bridge.listen": f"{address}:{BRIDGE_PORT}",
             "bridge.permit_in": (".*",),
             "bridge.permit_out": (".*",),
         }

@@ -96,6 +96,15 @@ class SimProcess:
         """As SIGSTOP and, at that time, SIGCONT."""
         self._stopped_until_us = max(self._stopped_until_us, at_us)
 
+    @property
+    def is_stopped(self) -> bool:
+        return self.world.now_us < self._stopped_until_us
+
+    def resume(self) -> None:
+        """SIGCONT now."""
+        self._stopped_until_us = self.world.now_us
+        self._arrange()
+
     def job_begins(self, job: Callable[[], Any], effect_us: int) -> None:
         """A worker begins a job, which takes effect in `effect_us`."""
         self.jobs_under_way.append(job)

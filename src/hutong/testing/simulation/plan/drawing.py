@@ -8,8 +8,8 @@ one part do not change all else that seeds stand for.
 from random import Random
 from typing import Final
 
-from hutong.testing.simulation.plan import draw_callers, draw_clients, draw_outages
-from hutong.testing.simulation.plan.faults import PlannedFault
+from hutong.testing.simulation.plan import draw_callers, draw_clients, draw_cluster, draw_outages
+from hutong.testing.simulation.plan.faults import CLUSTER_FAULTS, PlannedFault
 from hutong.testing.simulation.plan.plan import COMPACT, PlannedNode, PlannedTopic, SimulationPlan
 
 MINUTE_US: Final = 60_000_000
@@ -21,8 +21,15 @@ _MEBIBYTE: Final = 1 << 20
 _Settings = list[tuple[str, str]]
 
 
-def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPlan:
-    """The plan of a seed, with faults of these kinds at most."""
+def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...], nodes: int = 1) -> SimulationPlan:
+    """The plan of a seed, with faults of these kinds at most, for one node or a cluster."""
+    plan = _plan_of_a_node(seed, minutes, tuple(kind for kind in kinds if kind not in CLUSTER_FAULTS))
+    if nodes == 1:
+        return plan
+    return draw_cluster.with_cluster(Random(f"{seed}/plan/cluster"), plan, kinds, nodes)
+
+
+def _plan_of_a_node(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPlan:
 
     def stream(name: str) -> Random:
         return Random(f"{seed}/plan{name}")

@@ -7,7 +7,28 @@ NODE_FAULTS: Final = ("kill", "power", "stop", "pause")
 NETWORK_FAULTS: Final = ("cut", "cut_one_way", "slow_link", "reset")
 DISK_FAULTS: Final = ("slow_flush", "failing_flush", "failing_write", "failing_read", "full_disk", "cold_cache")
 CLOCK_FAULTS: Final = ("clock_jump",)
-FAMILIES: Final = {"node": NODE_FAULTS, "network": NETWORK_FAULTS, "disk": DISK_FAULTS, "clock": CLOCK_FAULTS}
+CLUSTER_FAULTS: Final = (
+    "kill_several",
+    "power_several",
+    "stop_several",
+    "pause_several",
+    "isolate",
+    "isolate_one_way",
+    "split",
+    "ring",
+    "slow_peers",
+    "cut_coordinator",
+    "coordinator_outage",
+    "lost_session",
+)
+"""Of several nodes, of what is between them, and of the coordinator: only where there are several."""
+FAMILIES: Final = {
+    "node": NODE_FAULTS,
+    "network": NETWORK_FAULTS,
+    "disk": DISK_FAULTS,
+    "clock": CLOCK_FAULTS,
+    "cluster": CLUSTER_FAULTS,
+}
 
 
 @dataclass(frozen=True, slots=True)

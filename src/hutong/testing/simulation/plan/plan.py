@@ -54,6 +54,15 @@ class PlannedNode:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedMachine:
+    """The machine of a node after the first, as far as it differs from the first one's."""
+
+    drift_ppm: int
+    flush_us: int
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SimulationPlan:
     """Everything that a simulation does not leave to chance while it runs."""
 
@@ -64,3 +73,14 @@ class SimulationPlan:
     clients: tuple[PlannedClient, ...]
     faults: tuple[PlannedFault, ...]
     share_groups: tuple[PlannedShareGroup, ...] = ()
+    others: tuple[PlannedMachine, ...] = ()  # than the first node's; with some of them it is a cluster
+
+    @property
+    def nodes(self) -> int:
+        """How many there are."""
+        return 1 + len(self.others)
+
+    @property
+    def machines(self) -> tuple[PlannedMachine, ...]:
+        """One for each node."""
+        return (PlannedMachine(self.node.drift_ppm, self.node.flush_us), *self.others)

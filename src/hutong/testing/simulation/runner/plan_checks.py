@@ -18,8 +18,9 @@ from hutong.testing.simulation.plan.clients import (
     PlannedTransactionalClient,
     PlannedTransactionalProducer,
 )
+from hutong.testing.simulation.plan.draw_cluster import NODES_MAX
 from hutong.testing.simulation.plan.drawing import MINUTE_US
-from hutong.testing.simulation.plan.faults import FAMILIES
+from hutong.testing.simulation.plan.faults import CLUSTER_FAULTS, FAMILIES
 from hutong.testing.simulation.plan.plan import SimulationPlan
 
 TIME_US_MAX: Final = 60 * MINUTE_US
@@ -78,10 +79,14 @@ def _problems(plan: SimulationPlan) -> Iterator[str]:
 
 
 def _problems_of_the_node(plan: SimulationPlan) -> Iterator[str]:
-    if abs(plan.node.drift_ppm) > DRIFT_PPM_MAX:
-        yield f"plan.node.drift_ppm is beyond {DRIFT_PPM_MAX}"
-    if not 0 <= plan.node.flush_us <= FLUSH_US_MAX:
-        yield f"plan.node.flush_us is not from 0 to {FLUSH_US_MAX}"
+    if plan.nodes > NODES_MAX:
+        yield f"the plan has more than {NODES_MAX} nodes"
+    for number, machine in enumerate(plan.machines):
+        where = f"plan.others[{number - 1}]" if number else "plan.node"
+        if abs(machine.drift_ppm) > DRIFT_PPM_MAX:
+            yield f"{where}.drift_ppm is beyond {DRIFT_PPM_MAX}"
+        if not 0 <= machine.flush_us <= FLUSH_US_MAX:
+            yield f"{where}.flush_us is not from 0 to {FLUSH_US_MAX}"
     if plan.node.state_garbage_bytes < 0 or plan.node.state_slice_bytes < 1:
         yield "plan.node has bounds of state topics that are too small"
     for name, value in plan.node.journal:
@@ -96,6 +101,8 @@ def _problems_of_topics_and_faults(plan: SimulationPlan) -> Iterator[str]:
     for fault in plan.faults:
         if fault.kind not in _KINDS:
             yield f"there is no fault {fault.kind}"
+        if fault.kind in CLUSTER_FAULTS and not plan.others:
+            yield f"a fault {fault.kind} needs several nodes"
         if not (0 <= fault.at_us <= TIME_US_MAX and 0 <= fault.lasts_us <= TIME_US_MAX):
             yield f"the time of a fault {fault.kind} is not from 0 to {TIME_US_MAX}"
 

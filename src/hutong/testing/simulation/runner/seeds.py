@@ -37,9 +37,10 @@ class SeedOptions(NamedTuple):
 
     minutes: float
     kinds: tuple[str, ...]
+    nodes: int = 1
 
     def plan(self, seed: int) -> SimulationPlan:
-        return draw_plan(seed, self.minutes, self.kinds)
+        return draw_plan(seed, self.minutes, self.kinds, self.nodes)
 
 
 def run_seeds(seeds: Sequence[int], options: SeedOptions, jobs: int) -> Iterator[SeedResult]:

@@ -25,6 +25,8 @@ def plan_lines(plan: SimulationPlan) -> Iterator[str]:
     yield "journals  " + "  ".join(f"{name}={value}" for name, value in plan.node.journal)
     yield f"machine   drift_ppm={plan.node.drift_ppm}  flush_us={plan.node.flush_us}"
     yield f"state     garbage={plan.node.state_garbage_bytes}  slice={plan.node.state_slice_bytes}"
+    for number, machine in enumerate(plan.others, 2):
+        yield f"node-{number}    drift_ppm={machine.drift_ppm}  flush_us={machine.flush_us}"
     for topic in plan.topics:
         yield f"topic     {topic}"
     for group in plan.share_groups:
