@@ -186,11 +186,11 @@ def _of_kind(kind: object, raw: object) -> object:
         return _texts(raw)
     if not isinstance(raw, str):
         raise ValueError(f"is {raw!r}; write it as text in quotes")
-    if kind is str:
-        return raw
     # An empty text unsets what a file sets: TOML and the environment have no word for "none".
-    if not raw and kind in (Address | None, Path | None):
+    if not raw and kind in (Address | None, Path | None, str | None):
         return None
+    if kind in (str, str | None):
+        return raw
     return _path(raw) if kind in (Path, Path | None) else parse_address(raw)
 
 

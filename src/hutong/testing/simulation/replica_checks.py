@@ -1,0 +1,121 @@
+"""The promises of replicas, from the insides of nodes: one leader in an epoch, and the same records everywhere.
+
+Strategy: leaders are looked at with every look at the insides. The logs of all nodes are read once everything is at
+rest, as their journals show them: what a node does not show is not committed as far as it knows. Each node removes old
+records by itself, and compacts by itself, so only what two nodes both have may be compared there.
+"""
+
+import asyncio
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import Final
+
+from hutong.broker.topics.lifetimes import COMPACTED_GROUP, STATE_GROUPS
+from hutong.foundation.waiting.pending import settle_future
+from hutong.journal.journal import Journal
+from hutong.journal.log import PartitionLog
+from hutong.journal.read.reader import DiskRead
+from hutong.replication.driver import GroupReplica
+from hutong.wire.kafka.batch.records import Record, iterate_batches, iterate_records
+
+_READ_BYTES: Final = 1 << 20
+LogKey = tuple[str, int]
+"""A partition group, and the number of a log in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogContent:
+    """The visible records of a log on one node: by offset, a check sum of each."""
+
+    start: int
+    end: int
+    records: Mapping[int, int]
+
+
+class LeaderWatch:
+    """Who was seen to lead which group in which epoch, in one simulation."""
+
+    def __init__(self) -> None:
+        self._leaders: dict[tuple[str, int], str] = {}
+
+    def look(self, process: str, replicas: Mapping[str, GroupReplica]) -> Iterator[str]:
+        """Note which groups a process leads; yields a sentence where another one leads in the same epoch."""
+        for group, replica in replicas.items():
+            if not replica.is_leading or replica.state is None:
+                continue
+            key = (group, replica.state.epoch)
+            first = self._leaders.setdefault(key, process)
+            if first != process:
+                yield f"{first} and {process} both lead the group {group} in epoch {key[1]}"
+
+
+async def read_logs(journals: Mapping[str, Journal]) -> dict[LogKey, LogContent]:
+    """All that a node shows. Runs on the node's loop."""
+    found = {}
+    for group, journal in journals.items():
+        for number in sorted(journal.log_ids()):
+            found[group, number] = await _content(journal.log(number))
+    return found
+
+
+def differences(contents: Mapping[str, Mapping[LogKey, LogContent]]) -> Iterator[str]:
+    """The logs that are not the same on two nodes, by their names."""
+    keys: dict[LogKey, None] = dict.fromkeys(key for logs in contents.values() for key in logs)
+    for key in keys:
+        for (one, first), (other, second) in combinations(_of(contents, key), 2):
+            problem = _difference(key, first, second)
+            if problem is not None:
+                yield f"{one} and {other} differ in log {key[1]} of the group {key[0]}: {problem}"
+                break
+
+
+def _of(contents: Mapping[str, Mapping[LogKey, LogContent]], key: LogKey) -> Iterable[tuple[str, LogContent]]:
+    return [(node, logs[key]) for node, logs in contents.items() if key in logs]
+
+
+def _difference(key: LogKey, one: LogContent, other: LogContent) -> str | None:
+    if one.end != other.end:
+        return f"one ends at {one.end}, the other at {other.end}"
+    both = one.records.keys() & other.records.keys()
+    changed = sorted(offset for offset in both if one.records[offset] != other.records[offset])
+    if changed:
+        return f"they have other records at {changed[0]}"
+    if _is_compacted(key[0]):
+        return None
+    start = max(one.start, other.start)
+    missing = sorted(offset for offset in one.records.keys() ^ other.records.keys() if offset >= start)
+    return f"only one has a record at {missing[0]}" if missing else None
+
+
+def _is_compacted(group: str) -> bool:
+    return group in STATE_GROUPS or group.split("-")[0] == COMPACTED_GROUP
+
+
+async def _content(log: PartitionLog) -> LogContent:
+    start, end, records, offset = log.start_offset, log.high_watermark, {}, log.start_offset
+    while offset < end:
+        views = await _views(log, offset)
+        if not views:
+            break
+        for view in views:
+            for header, batch in iterate_batches(view):
+                for record in iterate_records(batch):
+                    records[record.offset] = _sum_of(record)
+                offset = max(offset, header.last_offset + 1)
+    return LogContent(start, end, records)
+
+
+async def _views(log: PartitionLog, offset: int) -> "list[memoryview]":
+    found = log.read(offset, _READ_BYTES)
+    if not isinstance(found, DiskRead):
+        return list(found)
+    future: asyncio.Future[list[memoryview]] = asyncio.get_running_loop().create_future()
+    log.read_from_disk(found, partial(settle_future, future))
+    return await future
+
+
+def _sum_of(record: Record) -> int:
+    return zlib.crc32(repr((record.timestamp_ms, record.key, record.value, record.headers)).encode())
