@@ -4,6 +4,7 @@ Knows nothing of what the answers should be.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from hutong.testing.simulation.clients.admin import SimAdmin, look_at_topic
 from hutong.testing.simulation.clients.client import ClientContext, KafkaClient, SimClient
@@ -17,6 +18,10 @@ from hutong.testing.simulation.clients.times import SimTimeReader
 from hutong.testing.simulation.plan.clients import PlannedMember, PlannedProcessor, PlannedReader, PlannedShareMember
 from hutong.testing.simulation.plan.drawing import KEPT_FOR_GOOD_MS
 from hutong.testing.simulation.plan.plan import PlannedTopic, SimulationPlan
+from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from hutong.wire.kafka.apis.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+_LATEST: Final = -1
 
 
 class FinalQuestions:
@@ -29,6 +34,18 @@ class FinalQuestions:
         self._clients = clients
         self._context_for = context_for
         self._partitions = {topic.name: topic.partitions for topic in plan.topics}
+
+    async def reach_everything(self) -> None:
+        """Ask each leader of a partition and a coordinator of groups something, until all have answered."""
+        client = self._client("progress")
+        for topic in self._plan.topics:
+            for index in range(topic.partitions):
+                asked = ListOffsetsTopic(topic.name, [ListOffsetsPartition(index, -1, _LATEST)])
+                request = ListOffsetsRequest(-1, 0, [asked])
+                await client.ask_until_done(request, 7, lambda answer: not answer.topics[0].partitions[0].error_code)
+        group = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("progress", None, -1, [])])
+        await client.ask_until_done(group, 9, lambda answer: not answer.groups[0].error_code)
+        client.close()
 
     async def read_everything(self) -> None:
         """Read all partitions of the plan's topics, at both isolation levels."""

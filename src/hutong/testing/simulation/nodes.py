@@ -14,7 +14,9 @@ from hutong.broker.state.state_topic import GARBAGE_FLOOR_BYTES, SLICE_BYTES
 from hutong.cluster.coordinator.memory import MemoryEnsemble
 from hutong.cluster.coordinator.memory_node import MemoryCoordinator
 from hutong.foundation.errors import HutongError
+from hutong.journal.journal import Journal
 from hutong.journal.settings import JournalSettings
+from hutong.replication.driver import GroupReplica
 from hutong.runtime.runtime import Runtime
 from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.broker.system_ports import SystemPorts
@@ -82,6 +84,17 @@ class SimNode:
         """True once a journal of it takes no more records."""
         sources = None if self._broker is None else self._broker.monitor.sources
         return self.is_ready and sources is not None and any(each.failure for each in sources.journals.values())
+
+    @property
+    def journals(self) -> Mapping[str, Journal]:
+        """Those of the present process, by group."""
+        sources = None if self._broker is None else self._broker.monitor.sources
+        return {} if sources is None or not self.is_ready else sources.journals
+
+    @property
+    def replicas(self) -> Mapping[str, GroupReplica]:
+        """Those of the present process in a cluster, by group."""
+        return {}
 
     def start(self) -> None:
         """Start a fresh process; `is_ready` once it accepts clients."""

@@ -17,7 +17,7 @@ from hutong.broker.topics.lifetimes import COMPACTED_GROUP, STATE_GROUPS
 from hutong.foundation.waiting.pending import settle_future
 from hutong.journal.journal import Journal
 from hutong.journal.log import PartitionLog
-from hutong.journal.read.reader import DiskRead
+from hutong.journal.read.runs import Views
 from hutong.replication.driver import GroupReplica
 from hutong.wire.kafka.batch.records import Record, iterate_batches, iterate_records
 
@@ -36,7 +36,7 @@ class LogContent:
 
 
 class LeaderWatch:
-    """Who was seen to lead which group in which epoch, in one simulation."""
+    """The leaders that were seen in one simulation, by group and epoch."""
 
     def __init__(self) -> None:
         self._leaders: dict[tuple[str, int], str] = {}
@@ -108,10 +108,10 @@ async def _content(log: PartitionLog) -> LogContent:
     return LogContent(start, end, records)
 
 
-async def _views(log: PartitionLog, offset: int) -> "list[memoryview]":
+async def _views(log: PartitionLog, offset: int) -> list[memoryview]:
     found = log.read(offset, _READ_BYTES)
-    if not isinstance(found, DiskRead):
-        return list(found)
+    if isinstance(found, Views):
+        return found.buffers
     future: asyncio.Future[list[memoryview]] = asyncio.get_running_loop().create_future()
     log.read_from_disk(found, partial(settle_future, future))
     return await future

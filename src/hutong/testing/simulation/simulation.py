@@ -7,7 +7,7 @@ questions, and the checkers compare.
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -50,12 +50,17 @@ from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import SimNode
 from hutong.testing.simulation.plan import clients as planned
 from hutong.testing.simulation.plan.plan import PlannedMachine, SimulationPlan
+from hutong.testing.simulation.replica_checks import LeaderWatch, LogContent, LogKey, differences, read_logs
 from hutong.testing.simulation.services import BRIDGE_PORT, KAFKA_PORT, PEER_PORT, NodeDesk
 from hutong.testing.simulation.world import World
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from hutong.wire.kafka.error_codes import ErrorCode
 
 QUIET_S_MAX: Final = 60
+PROGRESS_S_MAX: Final = 20
+"""After all faults, until each partition and each group of a cluster is served again."""
+REST_S_MAX: Final = 20
+"""After the last question, until all replicas of a cluster have the same."""
 _SECOND_US: Final = 1_000_000
 _CHECKER: Final = "checker"
 CLIENTS: Final[dict[type[planned.PlannedClient], Callable[[ClientContext, Any], SimClient]]] = {
@@ -116,11 +121,13 @@ class Simulation:
         self.addresses = tuple((node.host.address, KAFKA_PORT) for node in self._nodes)  # that clients know
         names = [_CHECKER, *(client.name for client in plan.clients)]
         self._hosts = {name: self._host_of(number, name) for number, name in enumerate(names, 1)}
+        self._leaders = LeaderWatch()
+        self._problems: list[str] = []  # of replicas
         self._running: dict[str, asyncio.Task[Any]] = {}
         self._clients: list[SimClient] = []
 
     def run(self) -> SimulationOutcome:
-        errors = [*self._errors()]
+        errors = [*self._errors(), *self._problems]
         world = self.world
         for node in self._nodes:
             errors += [f"node failure: {sentence}" for sentence, _ in node.host.failures]
@@ -142,7 +149,7 @@ class Simulation:
         self._check_nodes()
         self._let_faults_happen()
         yield from self._failed_clients()
-        questions = FinalQuestions(self._plan, self._clients, self._checker)
+        questions = self._questions()
         share_s_max = FINISH_S_MAX * (1 + len(self._plan.share_groups))
         for ask, seconds_max, problem in (
             (questions.read_everything, QUIET_S_MAX, "the final read did not end"),
@@ -157,6 +164,8 @@ class Simulation:
                 return
         # What was sent while a host could not be reached is on its way again: an end of a connection, above all.
         self.world.run(self.world.now_us + RESEND_US_MAX)
+        if self._plan.others:
+            yield from self._replicas_differ()
         for check in CHECKS:
             yield from check(self._history)
 
@@ -164,6 +173,8 @@ class Simulation:
         """Look at the nodes' insides, now and every second until the end."""
         for node in self._nodes:
             node.check()
+            if node.host.process is not None:
+                self._problems += self._leaders.look(node.host.process.name, node.replicas)
         self.world.after(_SECOND_US, self._check_nodes)
 
     def _let_faults_happen(self) -> None:
@@ -180,7 +191,31 @@ class Simulation:
         faults.heal()
         for each in self._clients:
             each.stop()
+        if plan.others and not self._until(self._questions().reach_everything, PROGRESS_S_MAX):
+            self._problems.append(f"not everything is served {PROGRESS_S_MAX} s after all faults were over")
         world.run(world.now_us + QUIET_S_MAX * _SECOND_US, lambda: all(task.done() for task in self._running.values()))
+
+    def _questions(self) -> FinalQuestions:
+        return FinalQuestions(self._plan, self._clients, self._checker)
+
+    def _replicas_differ(self) -> Iterator[str]:
+        """Compare all replicas until they are the same, or for too long."""
+        found: list[str] = []
+        for _ in range(REST_S_MAX):
+            contents = {node.host.name: self._read_logs(node) for node in self._nodes}
+            found = [*differences(contents)]
+            if not found:
+                return
+            self.world.run(self.world.now_us + _SECOND_US)
+        yield from found
+
+    def _read_logs(self, node: SimNode) -> Mapping[LogKey, LogContent]:
+        process = node.host.process
+        if process is None:
+            return {}
+        task = process.run(lambda: read_logs(node.journals))
+        self.world.run(self.world.now_us + _SECOND_US, task.done)
+        return task.result() if task.done() else {}
 
     def _failed_clients(self) -> Iterator[str]:
         for name, task in self._running.items():

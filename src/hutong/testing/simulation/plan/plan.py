@@ -77,7 +77,7 @@ class SimulationPlan:
 
     @property
     def nodes(self) -> int:
-        """How many there are."""
+        """The number of nodes."""
         return 1 + len(self.others)
 
     @property

@@ -1,0 +1,107 @@
+"""Plans of several nodes, and their faults: what is drawn, which links are cut, and that all of it is mended."""
+
+from collections.abc import Callable
+from itertools import permutations
+from random import Random
+
+import pytest
+
+from hutong.cluster.coordinator.memory import MemoryEnsemble
+from hutong.server.configuration.settings import Settings
+from hutong.testing.simulation.cluster_faults import ClusterFaults
+from hutong.testing.simulation.hosts.host import SimHost
+from hutong.testing.simulation.network.network import SimNetwork
+from hutong.testing.simulation.nodes import SimNode
+from hutong.testing.simulation.plan.clients import PlannedProducer
+from hutong.testing.simulation.plan.drawing import draw_plan
+from hutong.testing.simulation.plan.faults import CLUSTER_FAULTS, PlannedFault, kinds_of
+from hutong.testing.simulation.replica_checks import LogContent, differences
+from hutong.testing.simulation.runner.plan_checks import check_plan
+from hutong.testing.simulation.world import World
+
+NODES = 5
+SECOND_US = 1_000_000
+
+
+class Cluster:
+    """Hosts of nodes that do not run: links alone matter."""
+
+    def __init__(self) -> None:
+        self.world = World(1)
+        self.network = SimNetwork(self.world)
+        later: Callable[[int, Callable[[], None]], object] = lambda ms, work: self.world.after(ms * 1_000, work)  # noqa: E731
+        ensemble = MemoryEnsemble(later, Random(1))
+        hosts = [SimHost(self.world, self.network, f"node-{n}", f"127.1.0.{n}") for n in range(1, NODES + 1)]
+        self.nodes = [SimNode(host, Settings(), number=n, ensemble=ensemble) for n, host in enumerate(hosts, 1)]
+        self.faults = ClusterFaults(self.world, self.network, self.nodes, ensemble, lambda node: None)
+
+    def begin(self, kind: str) -> None:
+        self.faults.begin[kind](PlannedFault(0, kind, SECOND_US, 1), Random(3), self.nodes[0])
+
+    def heard_by(self) -> list[int]:
+        """How many others each node hears, fewest first."""
+        addresses = [node.host.address for node in self.nodes]
+        heard = dict.fromkeys(addresses, 0)
+        for source, target in permutations(addresses, 2):
+            heard[target] += self.network.passes(source, target)
+        return sorted(heard.values())
+
+
+def test_a_plan_of_several_nodes_waits_for_all_replicas_and_has_no_share_groups() -> None:
+    kinds: set[str] = set()
+    for seed in range(60):
+        plan = draw_plan(seed, 0.2, kinds_of("all"), 3)
+        check_plan(plan)
+        assert plan.nodes == 3
+        assert not plan.share_groups
+        assert all(client.acks == -1 for client in plan.clients if isinstance(client, PlannedProducer))
+        kinds |= {fault.kind for fault in plan.faults}
+    assert kinds > set(CLUSTER_FAULTS)
+
+
+def test_one_node_has_no_faults_of_a_cluster() -> None:
+    for seed in range(60):
+        plan = draw_plan(seed, 0.2, kinds_of("all"))
+        assert plan == draw_plan(seed, 0.2, tuple(kind for kind in kinds_of("all") if kind not in CLUSTER_FAULTS))
+
+
+@pytest.mark.parametrize(
+    ("kind", "heard"),
+    [
+        ("isolate", [0, 3, 3, 3, 3]),
+        ("ring", [2] * NODES),
+        ("split", [0, 3, 3, 3, 3]),
+        ("isolate_one_way", [0, 4, 4, 4, 4]),
+    ],
+)
+def test_links_are_cut_and_mended(kind: str, heard: list[int]) -> None:
+    cluster = Cluster()
+    cluster.begin(kind)
+    assert cluster.heard_by() == heard
+    cluster.world.run(2 * SECOND_US)
+    assert cluster.heard_by() == [NODES - 1] * NODES
+
+
+def test_healing_mends_all_links() -> None:
+    cluster = Cluster()
+    for kind in ("isolate", "split", "ring", "cut_coordinator", "coordinator_outage"):
+        cluster.begin(kind)
+    cluster.faults.heal()
+    assert cluster.heard_by() == [NODES - 1] * NODES
+
+
+def test_replicas_that_differ_are_named() -> None:
+    whole = LogContent(0, 3, {0: 1, 1: 2, 2: 3})
+    key = ("days", 1)
+    for other, problem in (
+        (LogContent(0, 2, {0: 1, 1: 2}), "ends at"),
+        (LogContent(0, 3, {0: 1, 1: 9, 2: 3}), "other records at 1"),
+        (LogContent(0, 3, {0: 1, 2: 3}), "only one has a record at 1"),
+    ):
+        (sentence,) = differences({"node-1": {key: whole}, "node-2": {key: other}})
+        assert problem in sentence
+    trimmed = LogContent(2, 3, {2: 3})
+    assert not [*differences({"node-1": {key: whole}, "node-2": {key: trimmed}})]
+    compacted = ("compacted-1", 1)
+    cleaned = LogContent(0, 3, {0: 1, 2: 3})
+    assert not [*differences({"node-1": {compacted: whole}, "node-2": {compacted: cleaned}})]
