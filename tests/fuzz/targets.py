@@ -9,6 +9,7 @@ from tests.fuzz import (
     handler_targets,
     kafka_targets,
     node_targets,
+    peer_targets,
     pipeline_targets,
     security_targets,
     settings_targets,
@@ -31,6 +32,7 @@ TARGETS: Final[dict[str, Target]] = {
         node_targets,
         pipeline_targets,
         cluster_targets,
+        peer_targets,
     )
     for target in module.TARGETS
 }

@@ -10,7 +10,7 @@ from hutong.cluster.peers.handshake.messages import HandshakeRefused, RefusalRea
 
 _log = logging.getLogger("hutong.cluster.peers")
 
-_OURS: Final = {
+_SENTENCES: Final = {
     RefusalReason.PROTOCOL_VERSION: "it speaks another version of the protocol between nodes: {}. Run the same version "
     "of Hutong on all nodes",
     RefusalReason.CLUSTER: "it belongs to another cluster: {}. Check the addresses of the nodes, and where each keeps "
@@ -19,17 +19,26 @@ _OURS: Final = {
     RefusalReason.SAME_NUMBER: "it has this node's own number, {}. Give each node a number of its own (node.id)",
     RefusalReason.OTHER_NODE: "another node answers than the one that was dialled: {}. Check the addresses of the "
     "nodes, and their numbers (node.id)",
-    RefusalReason.OLDER_LIFE: "another process of the same node is linked. Stop one of the two, or give each a number "
-    "of its own (node.id)",
+    RefusalReason.OTHER_LIFE: "another process with its number is linked here. Stop one of the two, or give each a "
+    "number of its own (node.id)",
     RefusalReason.OTHER: "it refuses, for a reason that this version does not know. Run the same version of Hutong on "
     "all nodes",
 }
 
+_SENTENCES_OF_THEIRS: Final = {
+    RefusalReason.SAME_NUMBER: "it has this node's own number. Give each node a number of its own (node.id)",
+    RefusalReason.OTHER_LIFE: "another process with this node's number is linked there. Stop one of the two, or give "
+    "each a number of its own (node.id)",
+}
+"""Of refusals by the other side that would read wrongly from this one."""
+
 
 def sentence_of(error: HandshakeRefused) -> str:
     """The reason and the remedy, to follow "No link with ...: "."""
+    if error.is_theirs and error.reason in _SENTENCES_OF_THEIRS:
+        return _SENTENCES_OF_THEIRS[error.reason]
     detail = error.detail or "it refuses this node"
-    return _OURS[error.reason].format(detail)
+    return _SENTENCES[error.reason].format(detail)
 
 
 class FaultLog:

@@ -31,7 +31,7 @@ from hutong.cluster.peers.faults import FaultLog, sentence_of
 from hutong.cluster.peers.figures import PeerFigures
 from hutong.cluster.peers.greeting import Greeting, GreetingServices
 from hutong.cluster.peers.handshake.machine import DialledHandshake, DiallingHandshake
-from hutong.cluster.peers.handshake.messages import NONCE_BYTES, HandshakeRefused
+from hutong.cluster.peers.handshake.messages import NONCE_BYTES, HandshakeRefused, RefusalReason
 from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.limits import PeerLimits
 from hutong.cluster.peers.link import LinkEnd, LinkServices, PeerLink
@@ -222,7 +222,16 @@ class PeerNetwork:
     # For greetings.
 
     def check_partner(self, greeting: Greeting) -> None:
-        """See `GreetingOwner`."""
+        """See `GreetingOwner`. Of two processes with one number, the one that is registered keeps its link."""
+        partner = greeting.partner
+        known = self._known.get(partner.node)
+        if known is None or known.link is None or known.address is None:
+            return
+        linked, registered = known.link.partner.incarnation, known.address.incarnation
+        # A link that falls silent is one whose process may be gone, and this may be the next process.
+        is_alive = self._clock.monotonic_ms() - known.link.heard_ms <= 2 * self._limits.heartbeat_ms
+        if partner.incarnation != linked == registered and is_alive:
+            raise HandshakeRefused(RefusalReason.OTHER_LIFE)
 
     def greeted(self, greeting: Greeting) -> None:
         channel = self._endpoint.channel_of(greeting.peer)

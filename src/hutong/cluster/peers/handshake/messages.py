@@ -45,7 +45,7 @@ class RefusalReason(IntEnum):
     SECRET = 3
     SAME_NUMBER = 4
     OTHER_NODE = 5
-    OLDER_LIFE = 6
+    OTHER_LIFE = 6
 
 
 class HandshakeRefused(PeerError):
