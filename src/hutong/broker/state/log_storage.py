@@ -3,6 +3,9 @@
 Strategy: appends wait for ALL, since state that is acknowledged must survive; reads happen once, at start, from a
 journal that has just been recovered, so they may simply be awaited one by one.
 
+Where other nodes have the log, too, a follower reads what is committed, as it is committed. A log that was opened a
+moment ago may have more than that: its high watermark counts once all that was found on disk is committed.
+
 An append that fails for want of space is still in the journal's cache and is written once there is space. So its
 failure is reported, and so is the log's high watermark if it passes the record all the same.
 
@@ -24,16 +27,22 @@ from hutong.journal.read.reader import DiskRead
 from hutong.wire.kafka.batch.records import parse_batch_header
 
 if TYPE_CHECKING:
+    from hutong.journal.journal import Journal
     from hutong.journal.log import PartitionLog
 
-READ_BYTES: Final = 1024 * 1024
+READ_BYTES: Final = 256 * 1024
+TAIL_BYTES: Final = 64 * 1024  # applied in one turn of the loop
 
 
 class LogStorage:
-    """Implements `StateStorage` over one log."""
+    """Implements `FollowedStorage` over one log.
 
-    def __init__(self, log: PartitionLog) -> None:
+    `is_settled` is True once all that the journal had when it was opened is committed (see `settled`).
+    """
+
+    def __init__(self, log: PartitionLog, is_settled: Callable[[], bool] = lambda: True) -> None:
         self._log = log
+        self._is_settled = is_settled
         self._uncertain: deque[tuple[int, Callable[[], None]]] = deque()  # base offset, callback; in order
 
     @property
@@ -67,9 +76,28 @@ class LogStorage:
         if not self._uncertain:
             self._log.unwatch(self._advanced)
 
+    @property
+    def committed_offset(self) -> int:
+        return self._log.high_watermark if self._is_settled() else self._log.start_offset
+
+    def watch(self, callback: Callable[[], None]) -> None:
+        self._log.watch(callback)
+
+    def unwatch(self, callback: Callable[[], None]) -> None:
+        self._log.unwatch(callback)
+
+    def read_committed(self, offset: int, then: Continuation[Sequence[memoryview]]) -> None:
+        found = self._log.read(offset, TAIL_BYTES)
+        if isinstance(found, DiskRead):
+            self._log.read_from_disk(found, then)
+        else:
+            then(found.buffers)
+
     async def read(self, offset: int) -> Sequence[memoryview]:
         found = self._log.read(offset, READ_BYTES)
         if not isinstance(found, DiskRead):
+            # A node that runs already goes on meanwhile.
+            await asyncio.sleep(0)
             return found.buffers
         future: asyncio.Future[list[memoryview]] = asyncio.get_running_loop().create_future()
         self._log.read_from_disk(found, partial(settle_future, future))
@@ -77,3 +105,9 @@ class LogStorage:
 
     def trim_before(self, offset: int) -> None:
         self._log.delete_before(offset)
+
+
+def settled(journal: Journal) -> Callable[[], bool]:
+    """Tell whether all that a replica's journal had when it was opened is committed by now."""
+    opened_position, progress = journal.recovery.position, journal.progress
+    return lambda: progress.committed_position >= opened_position

@@ -16,6 +16,11 @@ before it takes anything new.
 
 Slices keep the loop free however large the map is, and share their flushes with everything else.
 
+Among several nodes one leads the topic, as above. The others *follow*: they append nothing, and apply each record when
+it is committed (`state_tail.py`). Who stops leading fails what is on its way; what of it is committed all the same
+comes by the tail, once. A follower that was behind a trim applies all that the log still has, and then removes every
+key that it has not met there: the snapshot had all that lived.
+
 Knows nothing of what keys and values mean, nor where the log is kept.
 """
 
@@ -25,17 +30,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
+from hutong.broker.state.applied_waits import AppliedWaits
+from hutong.broker.state.following import Following
+from hutong.broker.state.state_records import Apply, apply_record, records_in, size_of
+from hutong.broker.state.state_tail import TailPace, TailSource
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import CorruptData, HutongError, ProtocolError
-from hutong.foundation.waiting.pending import Continuation
-from hutong.wire.kafka.batch.records import Record, build_batch, iterate_batches, iterate_records
+from hutong.foundation.errors import CorruptData, HutongError
+from hutong.foundation.waiting.pending import Continuation, settle_future
+from hutong.wire.kafka.batch.records import Record, build_batch
 
 Entry: TypeAlias = tuple[bytes, bytes | None]
 
 GARBAGE_FLOOR_BYTES: Final = 1024 * 1024  # a log shorter than this is not worth compacting
 GARBAGE_RATIO: Final = 4
 SLICE_BYTES: Final = 256 * 1024
-_RECORD_OVERHEAD_BYTES: Final = 16
 
 
 class StateStorage(Protocol):
@@ -65,13 +73,18 @@ class StateStorage(Protocol):
         ...
 
 
+class FollowedStorage(StateStorage, TailSource, Protocol):
+    """One that can be followed, too."""
+
+
 class _Append:
     """One append on its way."""
 
-    __slots__ = ("base_offset", "entries", "then")
+    __slots__ = ("base_offset", "end_offset", "entries", "then")
 
     def __init__(self, base_offset: int, entries: Sequence[Entry], then: Continuation[None]) -> None:
         self.base_offset = base_offset
+        self.end_offset = base_offset + len(entries)
         self.entries = entries
         self.then = then
 
@@ -99,10 +112,14 @@ class StateTopic:
         *,
         garbage_floor_bytes: int = GARBAGE_FLOOR_BYTES,
         slice_bytes: int = SLICE_BYTES,
+        pace: TailPace | None = None,
     ) -> None:
+        """`pace` is for a topic that is to follow."""
         self.name = name
         self.snapshots_total = 0
-        self.on_late: Callable[[bytes, bytes | None], None] = lambda _key, _value: None  # after its append had failed
+        self.on_late: Apply = lambda _key, _value: None  # a record that is durable after its append had failed
+        self.on_record: Apply = lambda _key, _value: None  # a change that was found while following
+        self.on_failure: Callable[[CorruptData], None] = _raise  # a record that this node cannot read; it stops there
         self._storage = storage
         self._clock = clock
         self._garbage_floor_bytes = garbage_floor_bytes
@@ -113,6 +130,22 @@ class StateTopic:
         self._pending: dict[_Append, None] = {}  # in the order of appends
         self._pending_keys: Counter[bytes] = Counter()
         self._snapshot: _Snapshot | None = None
+        self._pace = pace
+        self._offset = 0  # everything before it is applied
+        self._refusal: HutongError | None = None  # of appends, while this node does not lead
+        self._following: Following | None = None
+        self._promotion: Continuation[None] | None = None  # waits until it leads
+        self._waits = AppliedWaits()
+
+    @property
+    def is_leading(self) -> bool:
+        """True while it takes appends."""
+        return self._refusal is None
+
+    @property
+    def applied_offset(self) -> int:
+        """Everything before it is applied, here and by whoever appended it."""
+        return self._offset
 
     @property
     def live(self) -> Mapping[bytes, bytes]:
@@ -129,18 +162,118 @@ class StateTopic:
         while offset < end_offset:
             runs = await self._storage.read(offset)
             read_from = offset
-            for record, size in self._records(runs):
+            for record, key in records_in(self.name, runs, offset):
                 offset = record.offset + 1
-                total_bytes += size
-                # A read gives whole batches, so the first one may begin before what was trimmed.
-                if record.offset >= start_offset:
-                    self._replay_one(record, apply)
-                    count += 1
+                total_bytes += size_of(key, record.value)
+                self._apply(key, record.value)
+                apply_record(self.name, record, key, apply)
+                count += 1
             # A read without progress would repeat for ever: the log says it has records that it cannot give.
             if offset == read_from:
                 raise CorruptData(f"{self.name} ends at offset {offset}, where {end_offset} was expected")
         self._garbage_bytes = max(0, total_bytes - self._live_bytes)
+        self._offset = max(self._offset, offset)
         return count
+
+    # -- roles
+
+    def step_down(self, refusal: HutongError) -> None:
+        """Lead no more: what is on its way fails with `refusal`, and so does every append from now on.
+
+        What of it is committed all the same arrives once the topic follows.
+        """
+        self._refusal = refusal
+        self._snapshot = None
+        pending, self._pending = self._pending, {}
+        self._pending_keys.clear()
+        for append in pending:
+            append.then(refusal)
+        promotion, self._promotion = self._promotion, None
+        if promotion is not None:
+            promotion(refusal)
+
+    def follow(self, storage: FollowedStorage, refusal: HutongError) -> None:
+        """Apply what is committed in this log, from where the map stands. Appends fail with `refusal`.
+
+        Called again with another log, or with the same one after it was opened anew, it goes on in that.
+        """
+        assert self._pace is not None, "a topic that follows has a pace"
+        self.step_down(refusal)
+        self._storage = storage
+        if self._following is None:
+            self._following = Following(
+                self.name,
+                self._live,
+                self._offset,
+                change=self._change,
+                advanced=self._advanced,
+                trimmed=self._trimmed,
+                failed=self._failed,
+                pace=self._pace,
+            )
+        self._following.use(storage)
+
+    async def lead(self) -> None:
+        """Apply all that the log has, which is committed, and accept appends from then on.
+
+        Raises the refusal of `follow` or `close` if one of them is called meanwhile.
+        """
+        import asyncio  # here: only coroutines need a loop
+
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.when_leading(lambda error: settle_future(future, error))
+        await future
+
+    def when_leading(self, then: Continuation[None]) -> None:
+        """`lead` with a continuation."""
+        if self._refusal is None:
+            then(None)
+            return
+        assert self._promotion is None, "it is about to lead already"
+        self._promotion = then
+
+        def applied(error: HutongError | None) -> None:
+            # Otherwise it was told to follow again, and the caller has been told.
+            if self._promotion is not then:
+                return
+            self._promotion = None
+            if error is None:
+                if self._following is not None:
+                    self._following.stop()
+                self._following = self._refusal = None
+            then(error)
+
+        self.when_applied(self._storage.end_offset, applied)
+
+    def close(self, error: HutongError) -> None:
+        """Apply nothing more, append nothing more; everything that waits fails."""
+        if self._following is not None:
+            self._following.stop()
+        self.step_down(error)
+        self._waits.fail_all(error)
+
+    def look(self) -> None:
+        """Look for records that are committed; for callers that hear of commits before the log's watchers do."""
+        if self._following is not None:
+            self._following.look()
+
+    def when_applied(self, offset: int, then: Continuation[None]) -> None:
+        """Call `then` once everything before `offset` is applied, perhaps at once."""
+        if self._offset >= offset:
+            then(None)
+        else:
+            self._waits.park(offset, then)
+
+    async def applied(self, offset: int | None = None) -> None:
+        """Wait until everything before `offset` is applied; by default all that the log has at this moment."""
+        import asyncio  # here: only coroutines need a loop
+
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        wanted = self._storage.end_offset if offset is None else offset
+        self.when_applied(wanted, lambda error: settle_future(future, error))
+        await future
+
+    # -- appends
 
     def append(self, key: bytes, value: bytes | None, then: Continuation[None]) -> None:
         """Set one key, or remove it with None; `then` gets None once that is durable, or the error."""
@@ -148,6 +281,9 @@ class StateTopic:
 
     def append_all(self, entries: Sequence[Entry], then: Continuation[None]) -> None:
         """Change several keys at once: after a crash all of it is there or nothing."""
+        if self._refusal is not None:
+            then(self._refusal)
+            return
         if not entries:
             then(None)
             return
@@ -160,42 +296,44 @@ class StateTopic:
         self._storage.append(batch, lambda error: self._appended(append, error), lambda: self._late(append))
 
     def check_invariants(self) -> None:
-        assert self._live_bytes == sum(_size(key, value) for key, value in self._live.items())
+        assert self._live_bytes == sum(size_of(key, value) for key, value in self._live.items())
         assert self._pending_keys == Counter(key for append in self._pending for key, _ in append.entries)
         assert all(self._pending_keys.values())
 
     # -- inside
 
-    def _records(self, runs: Sequence[memoryview]) -> Iterator[tuple[Record, int]]:
-        try:
-            for run in runs:
-                for header, batch in iterate_batches(run):
-                    # Nothing transactional is written here; the check costs nothing and keeps markers from being taken
-                    # for entries.
-                    if not header.is_control:
-                        for record in iterate_records(batch):
-                            yield record, _size(record.key or b"", record.value)
-        except ProtocolError as error:
-            raise CorruptData(f"{self.name}: {error}") from error
+    def _change(self, key: bytes, value: bytes | None) -> None:
+        """Apply what was found while following."""
+        self._apply(key, value)
+        self.on_record(key, value)
 
-    def _replay_one(self, record: Record, apply: Callable[[bytes, bytes | None], None]) -> None:
-        if record.key is None:
-            raise CorruptData(f"{self.name} has a record without a key at offset {record.offset}")
-        self._apply(record.key, record.value)
-        try:
-            apply(record.key, record.value)
-        # A record of another program or version: the node does not start on state that it half understands.
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptData(
-                f"{self.name} has a record at offset {record.offset} that cannot be read: {error!r}"
-            ) from error
+    def _advanced(self, offset: int, read_bytes: int) -> None:
+        """Note what a follower has applied. What it reads is garbage once it leads, apart from what lives."""
+        self._offset = offset
+        self._garbage_bytes += read_bytes
+        self._waits.advanced(offset)
+
+    def _trimmed(self) -> None:
+        self._garbage_bytes = 0
+
+    def _failed(self, error: CorruptData) -> None:
+        self._waits.fail_all(error)
+        self.on_failure(error)
 
     def _late(self, append: _Append) -> None:
+        # Another node has led since: what is in the log now comes by the tail.
+        if self._refusal is not None or append.end_offset <= self._offset:
+            return
+        self._offset = append.end_offset
         for key, value in append.entries:
             self._apply(key, value)
             self.on_late(key, value)
+        self._waits.advanced(self._offset)
 
     def _appended(self, append: _Append, error: HutongError | None) -> None:
+        # It was failed when this node stopped leading.
+        if append not in self._pending:
+            return
         del self._pending[append]
         self._pending_keys.subtract(key for key, _ in append.entries)
         for key, value in append.entries:
@@ -204,15 +342,19 @@ class StateTopic:
                 del self._pending_keys[key]
             if error is None:
                 self._apply(key, value)
+        if error is None:
+            self._offset = append.end_offset
         # The failed append may become durable later, before what the snapshot has written: trimming would lose it.
-        if error is not None and self._snapshot is not None:
+        elif self._snapshot is not None:
             self._snapshot.is_safe = False
         append.then(error)
+        self._waits.advanced(self._offset)
         if self._snapshot is not None and self._snapshot.awaited is append:
             self._end_snapshot(self._snapshot)
         # Not after a failure: what failed may become durable later, so the log refuses to be trimmed behind it. After a
         # success all that came before is durable.
-        if error is None and self._snapshot is None and self._garbage_bytes > self._garbage_allowed_bytes:
+        is_due = self._garbage_bytes > self._garbage_allowed_bytes
+        if error is None and self._snapshot is None and is_due and self._refusal is None:
             self._begin_snapshot()
 
     @property
@@ -222,10 +364,10 @@ class StateTopic:
     def _apply(self, key: bytes, value: bytes | None) -> None:
         before = self._live.pop(key, None)
         if before is not None:
-            self._live_bytes -= _size(key, before)
+            self._live_bytes -= size_of(key, before)
         if value is not None:
             self._live[key] = value
-            self._live_bytes += _size(key, value)
+            self._live_bytes += size_of(key, value)
 
     def _batch(self, entries: Sequence[Entry]) -> bytes:
         now_ms = self._clock.wall_ms()
@@ -244,7 +386,8 @@ class StateTopic:
     def _write_slice(self, snapshot: _Snapshot) -> None:
         entries = list(self._next_slice(snapshot))
         if entries:
-            self._storage.append(self._batch(entries), lambda error: self._slice_written(snapshot, error))
+            end_offset = self._storage.end_offset + len(entries)
+            self._storage.append(self._batch(entries), lambda error: self._slice_written(snapshot, end_offset, error))
         else:
             # Appends are durable in order: once the last one is, so are all that the slices left out.
             snapshot.awaited = next(reversed(self._pending), None)
@@ -258,11 +401,16 @@ class StateTopic:
             if value is None or key in self._pending_keys:
                 continue  # deleted since, or about to be newer: either is behind the trim position
             yield key, value
-            size += _size(key, value)
+            size += size_of(key, value)
             if size >= self._slice_bytes:
                 return
 
-    def _slice_written(self, snapshot: _Snapshot, error: HutongError | None) -> None:
+    def _slice_written(self, snapshot: _Snapshot, end_offset: int, error: HutongError | None) -> None:
+        if snapshot is not self._snapshot:
+            return  # this node has stopped leading since
+        if error is None:
+            self._offset = end_offset
+            self._waits.advanced(end_offset)
         if error is None and snapshot.is_safe:
             self._write_slice(snapshot)
         else:
@@ -275,5 +423,5 @@ class StateTopic:
             self._storage.trim_before(snapshot.trim_offset)
 
 
-def _size(key: bytes, value: bytes | None) -> int:
-    return _RECORD_OVERHEAD_BYTES + len(key) + len(value or b"")
+def _raise(error: CorruptData) -> None:
+    raise error
