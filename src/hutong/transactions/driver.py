@@ -8,9 +8,11 @@ Contains no decision about transactions (`machine.py`) and knows no partition lo
 given by constructor. Belongs to one loop.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
@@ -23,11 +25,13 @@ from hutong.foundation.waiting.table import Owner, WaitTable
 from hutong.transactions import messages
 from hutong.transactions.machine import ID_BYTES, PARTITION_BYTES, Transaction
 from hutong.transactions.messages import Event, Instruction, ProducerIdentity, TopicPartition, TransactionReply
-from hutong.transactions.ports import MarkerPort, ProducerIdPort
 from hutong.transactions.records import decode_key, decode_record, encode_key, encode_record
 from hutong.transactions.settings import TransactionSettings
 from hutong.transactions.states import TransactionState
 from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.transactions.ports import MarkerPort, ProducerIdPort
 
 Then: TypeAlias = Callable[[TransactionReply], None]
 Admitted: TypeAlias = Callable[[Mapping[TopicPartition, ErrorCode]], None]

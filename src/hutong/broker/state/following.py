@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from hutong.broker.state.state_records import Apply, apply_record, records_in, size_of
 from hutong.broker.state.state_tail import StateTail, TailPace, TailSource
+from hutong.broker.state.state_topic import Apply, apply_record, records_in, size_of
 from hutong.foundation.errors import CorruptData
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from hutong.broker.state.state_topic import StateStorage
 from hutong.foundation.errors import CorruptData, HutongError
 from hutong.foundation.waiting.pending import Continuation
 
@@ -52,6 +53,10 @@ class TailSource(Protocol):
     def read_committed(self, offset: int, then: Continuation[Sequence[memoryview]]) -> None:
         """Read whole batches from the one that holds `offset` up to the committed offset, perhaps at once."""
         ...
+
+
+class FollowedStorage(StateStorage, TailSource, Protocol):
+    """A log that a topic can follow, and lead afterwards."""
 
 
 class TailSink(Protocol):

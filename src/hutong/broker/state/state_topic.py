@@ -28,22 +28,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from hutong.broker.state.applied_waits import AppliedWaits
-from hutong.broker.state.following import Following
-from hutong.broker.state.state_records import Apply, apply_record, records_in, size_of
-from hutong.broker.state.state_tail import TailPace, TailSource
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import CorruptData, HutongError
+from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded, ProtocolError
 from hutong.foundation.waiting.pending import Continuation, settle_future
-from hutong.wire.kafka.batch.records import Record, build_batch
+from hutong.wire.kafka.batch.records import Record, build_batch, iterate_batches, iterate_records
 
+if TYPE_CHECKING:
+    from hutong.broker.state.following import Following
+    from hutong.broker.state.state_tail import FollowedStorage, TailPace
+
+Apply: TypeAlias = Callable[[bytes, "bytes | None"], None]
+"""Called with (key, value); None removes the key."""
 Entry: TypeAlias = tuple[bytes, bytes | None]
 
 GARBAGE_FLOOR_BYTES: Final = 1024 * 1024  # a log shorter than this is not worth compacting
 GARBAGE_RATIO: Final = 4
 SLICE_BYTES: Final = 256 * 1024
+APPLIED_WAITS_MAX: Final = 100_000
+_RECORD_OVERHEAD_BYTES: Final = 16
 
 
 class StateStorage(Protocol):
@@ -71,10 +75,6 @@ class StateStorage(Protocol):
     def trim_before(self, offset: int) -> None:
         """Delete all before `offset`; some of it may still be there after a crash."""
         ...
-
-
-class FollowedStorage(StateStorage, TailSource, Protocol):
-    """One that can be followed, too."""
 
 
 class _Append:
@@ -112,9 +112,7 @@ class StateTopic:
         *,
         garbage_floor_bytes: int = GARBAGE_FLOOR_BYTES,
         slice_bytes: int = SLICE_BYTES,
-        pace: TailPace | None = None,
     ) -> None:
-        """`pace` is for a topic that is to follow."""
         self.name = name
         self.snapshots_total = 0
         self.on_late: Apply = lambda _key, _value: None  # a record that is durable after its append had failed
@@ -130,12 +128,11 @@ class StateTopic:
         self._pending: dict[_Append, None] = {}  # in the order of appends
         self._pending_keys: Counter[bytes] = Counter()
         self._snapshot: _Snapshot | None = None
-        self._pace = pace
         self._offset = 0  # everything before it is applied
         self._refusal: HutongError | None = None  # of appends, while this node does not lead
         self._following: Following | None = None
         self._promotion: Continuation[None] | None = None  # waits until it leads
-        self._waits = AppliedWaits()
+        self._waits: list[tuple[int, Continuation[None]]] = []  # until that offset is applied; few at a time
 
     @property
     def is_leading(self) -> bool:
@@ -192,12 +189,13 @@ class StateTopic:
         if promotion is not None:
             promotion(refusal)
 
-    def follow(self, storage: FollowedStorage, refusal: HutongError) -> None:
+    def follow(self, storage: FollowedStorage, refusal: HutongError, pace: TailPace) -> None:
         """Apply what is committed in this log, from where the map stands. Appends fail with `refusal`.
 
         Called again with another log, or with the same one after it was opened anew, it goes on in that.
         """
-        assert self._pace is not None, "a topic that follows has a pace"
+        from hutong.broker.state.following import Following  # late: a node alone never needs it
+
         self.step_down(refusal)
         self._storage = storage
         if self._following is None:
@@ -209,7 +207,7 @@ class StateTopic:
                 advanced=self._advanced,
                 trimmed=self._trimmed,
                 failed=self._failed,
-                pace=self._pace,
+                pace=pace,
             )
         self._following.use(storage)
 
@@ -250,7 +248,7 @@ class StateTopic:
         if self._following is not None:
             self._following.stop()
         self.step_down(error)
-        self._waits.fail_all(error)
+        self._fail_waits(error)
 
     def look(self) -> None:
         """Look for records that are committed; for callers that hear of commits before the log's watchers do."""
@@ -258,11 +256,13 @@ class StateTopic:
             self._following.look()
 
     def when_applied(self, offset: int, then: Continuation[None]) -> None:
-        """Call `then` once everything before `offset` is applied, perhaps at once."""
+        """Call `then` once everything before `offset` is applied, perhaps at once; with LimitExceeded if many wait."""
         if self._offset >= offset:
             then(None)
+        elif len(self._waits) >= APPLIED_WAITS_MAX:
+            then(LimitExceeded("APPLIED_WAITS_MAX", APPLIED_WAITS_MAX))
         else:
-            self._waits.park(offset, then)
+            self._waits.append((offset, then))
 
     async def applied(self, offset: int | None = None) -> None:
         """Wait until everything before `offset` is applied; by default all that the log has at this moment."""
@@ -311,13 +311,26 @@ class StateTopic:
         """Note what a follower has applied. What it reads is garbage once it leads, apart from what lives."""
         self._offset = offset
         self._garbage_bytes += read_bytes
-        self._waits.advanced(offset)
+        self._resume_waits()
+
+    def _resume_waits(self) -> None:
+        if not self._waits:
+            return
+        due = [then for offset, then in self._waits if offset <= self._offset]
+        self._waits = [each for each in self._waits if each[0] > self._offset]
+        for then in due:
+            then(None)
+
+    def _fail_waits(self, error: HutongError) -> None:
+        waits, self._waits = self._waits, []
+        for _, then in waits:
+            then(error)
 
     def _trimmed(self) -> None:
         self._garbage_bytes = 0
 
     def _failed(self, error: CorruptData) -> None:
-        self._waits.fail_all(error)
+        self._fail_waits(error)
         self.on_failure(error)
 
     def _late(self, append: _Append) -> None:
@@ -328,7 +341,7 @@ class StateTopic:
         for key, value in append.entries:
             self._apply(key, value)
             self.on_late(key, value)
-        self._waits.advanced(self._offset)
+        self._resume_waits()
 
     def _appended(self, append: _Append, error: HutongError | None) -> None:
         # It was failed when this node stopped leading.
@@ -348,7 +361,7 @@ class StateTopic:
         elif self._snapshot is not None:
             self._snapshot.is_safe = False
         append.then(error)
-        self._waits.advanced(self._offset)
+        self._resume_waits()
         if self._snapshot is not None and self._snapshot.awaited is append:
             self._end_snapshot(self._snapshot)
         # Not after a failure: what failed may become durable later, so the log refuses to be trimmed behind it. After a
@@ -410,7 +423,7 @@ class StateTopic:
             return  # this node has stopped leading since
         if error is None:
             self._offset = end_offset
-            self._waits.advanced(end_offset)
+            self._resume_waits()
         if error is None and snapshot.is_safe:
             self._write_slice(snapshot)
         else:
@@ -425,3 +438,39 @@ class StateTopic:
 
 def _raise(error: CorruptData) -> None:
     raise error
+
+
+def size_of(key: bytes, value: bytes | None) -> int:
+    """The bytes that an entry takes up, about."""
+    return _RECORD_OVERHEAD_BYTES + len(key) + len(value or b"")
+
+
+def records_in(name: str, runs: Sequence[memoryview], from_offset: int) -> Iterator[tuple[Record, bytes]]:
+    """Each record from an offset on, with its key; a read gives whole batches, so they may begin before it.
+
+    Raises CorruptData where they cannot be read.
+    """
+    try:
+        for run in runs:
+            for header, batch in iterate_batches(run):
+                # Nothing transactional is written here; the check costs nothing and keeps markers from being taken for
+                # entries.
+                if header.is_control:
+                    continue
+                for record in iterate_records(batch):
+                    if record.offset < from_offset:
+                        continue
+                    if record.key is None:
+                        raise CorruptData(f"{name} has a record without a key at offset {record.offset}")
+                    yield record, record.key
+    except ProtocolError as error:
+        raise CorruptData(f"{name}: {error}") from error
+
+
+def apply_record(name: str, record: Record, key: bytes, apply: Apply) -> None:
+    """Hand a record on. Raises CorruptData where nobody can read it."""
+    try:
+        apply(key, record.value)
+    # A record of another program or version: the node does not go on with state that it half understands.
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptData(f"{name} has a record at offset {record.offset} that cannot be read: {error!r}") from error

@@ -151,8 +151,12 @@ class Topics:
     def start(self, state: StateLog) -> None:
         """From here on changes are recorded in `state`. Called once, after replay."""
         self._state = state
+        self.lead()
+
+    def lead(self) -> None:
+        """Take changes from now on. Every record is applied; what this node had begun when it led last has failed."""
         # Ids are reserved in blocks; the rest of a former block is skipped, so that no log of a lost topic is reused.
-        self._next_log_id = self._log_ids_end
+        self._next_log_id = max(self._next_log_id, self._log_ids_end)
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one record of the log; `value` is None where the topic was deleted."""

@@ -42,6 +42,7 @@ from hutong.server.broker.data.upkeep import Upkeep
 from hutong.server.broker.data.users import put_users
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.broker.group_coordinators import GroupCoordinators, group_configs, open_groups
+from hutong.server.broker.node_metadata import NodeMetadata
 from hutong.server.broker.request_queues import RequestQueues
 from hutong.server.broker.share_coordinators import ShareGroupParts, open_share_groups
 from hutong.server.broker.system_ports import SystemPorts
@@ -187,23 +188,19 @@ class BrokerVerticle(Verticle):
         )
         producer_ids = ProducerIds(WaitTable("producer_ids", wheel, _PRODUCER_ID_WAITS_MAX))
         state = self._state_topic(METADATA_TOPIC, METADATA_GROUP, topics)
-
+        self._metadata = metadata = NodeMetadata(state)
         self._group_configs = group_configs(self._settings)
-
-        def apply(key: bytes, value: bytes | None) -> None:
-            topics.replay(key, value)
-            producer_ids.replay(key, value)
-            self._group_configs.replay(key, value)
-            self._admin.replay(key, value)
-
+        # Each part looks for its own keys.
+        for part in (topics, producer_ids, self._group_configs, self._admin):
+            metadata.appliers.add(b"", part.replay)
+        metadata.on_lead.append(topics.lead)
         # Before the replay: a replayed setting takes effect by `on_change`, which reads these keys.
         configs = self._admin.node_configs
         configs.add(CLEANER_KEYS, translate.cleaner_configs(self._settings))
         configs.on_change.append(lambda: upkeep.configs_changed(configs, self._journals))
         configs.add(NODE_KEYS, translate.network_configs(self._settings), of_listeners=OF_LISTENERS)
         configs.on_change.append(lambda: topics.set_defaults(configs.topic_defaults()))
-        await state.replay(apply)
-        state.on_late = apply
+        await metadata.replay()
         topics.start(state)
         producer_ids.start(state)
         self._group_configs.start(state)

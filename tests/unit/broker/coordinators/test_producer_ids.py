@@ -84,3 +84,39 @@ def test_a_reservation_that_failed_is_made_again() -> None:
     ids.take(given.append)
     records.flush()
     assert given[1:] == [0]
+
+
+def test_a_refusal_within_the_call_is_told_at_once() -> None:
+    records, given = Records(), list[int | HutongError]()
+    ids = started(records)
+    refusal = DiskFull("no space")
+    ids.reserve = lambda then: then(refusal)
+    ids.take(given.append)
+    assert given == [refusal]
+
+
+def test_nodes_take_blocks_from_the_one_that_writes_the_records() -> None:
+    records, given = Records(), list[int | HutongError]()
+    controller, other = started(records), ProducerIds(WaitTable("producer-ids", TimerWheel(0), 1000))
+    other.reserve = controller.allocate_block
+    for number in range(2_500):
+        (controller if number % 3 else other).take(given.append)
+        records.flush()
+    assert len(given) == 2_500
+    assert len(set(given)) == 2_500
+
+
+def test_another_writer_goes_on_behind_all_that_it_has_applied() -> None:
+    records, given = Records(), list[int | HutongError]()
+    nodes = [started(records), started(records)]
+    for number in range(20):
+        leader = nodes[number % 2]
+        for _ in range(300):
+            leader.take(given.append)
+            before = len(records.durable)
+            # The last record of a leader may fail, and be found in the log by the next one.
+            records.flush(DiskFull("it leads no more") if number % 5 == 4 else None)
+            for record in records.durable[before:]:
+                nodes[1 - number % 2].replay(*record)
+    found = [each for each in given if isinstance(each, int)]
+    assert len(found) == len(set(found)) > 4_000

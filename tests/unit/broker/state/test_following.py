@@ -95,7 +95,7 @@ def test_a_node_that_is_to_lead_and_then_is_not_says_so() -> None:
     nodes.replicate(node)
     node.topic.when_leading(told.append)
     assert told == []
-    node.topic.follow(node.log, NOT_CONTROLLER)
+    node.topic.follow(node.log, NOT_CONTROLLER, node.pace)
     assert told == [NOT_CONTROLLER]
     nodes.settle()
     assert not node.topic.is_leading

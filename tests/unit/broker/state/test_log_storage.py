@@ -83,6 +83,6 @@ def test_what_a_journal_had_when_it_was_opened_counts_once_it_is_committed() -> 
 def following(stage: ReplicaStage) -> StateTopic:
     storage = LogStorage(stage.journal.log(0), settled(stage.journal))
     pace = TailPace(stage.turns.append, lambda _ms, call: stage.turns.append(call))
-    topic = StateTopic("__state", storage, ManualClock(), pace=pace)
-    topic.follow(storage, Refused(ErrorCode.NOT_CONTROLLER))
+    topic = StateTopic("__state", storage, ManualClock())
+    topic.follow(storage, Refused(ErrorCode.NOT_CONTROLLER), pace)
     return topic
