@@ -24,7 +24,7 @@ RETRY_MS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class TailPace:
-    """When a tail goes on: `soon` is a later turn of the loop, `later` gets the milliseconds to wait."""
+    """The times at which a tail goes on: `soon` is a later turn of the loop, `later` gets the milliseconds to wait."""
 
     soon: Callable[[Callable[[], None]], object]
     later: Callable[[int, Callable[[], None]], object]

@@ -141,7 +141,7 @@ class StateTopic:
 
     @property
     def applied_offset(self) -> int:
-        """Everything before it is applied, here and by whoever appended it."""
+        """Everything before it is applied, here and by those who appended it."""
         return self._offset
 
     @property

@@ -62,7 +62,7 @@ class NodeMetadata:
     def when_leading(self, then: Continuation[None]) -> None:
         """Apply all that the log has, which is committed, and write it from then on.
 
-        `then` gets the refusal if the node is told to follow meanwhile.
+        `then` gets the refusal if the node has to follow meanwhile.
         """
         self.topic.when_leading(partial(self._led, then))
 
