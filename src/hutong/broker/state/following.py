@@ -2,7 +2,7 @@
 
 Strategy: a record changes the map only where its value is news, so a leader's snapshot changes nothing here. Where the
 log was trimmed past what was applied, keys that died in between are in no record any more. Then all that the log had at
-the trim is applied, and every key that it did not name is removed. The applied offset stands still meanwhile.
+the trim is applied, and every key that it did not name is removed. The applied offset does not move meanwhile.
 
 Knows nothing of what keys and values mean.
 """

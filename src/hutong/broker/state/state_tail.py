@@ -2,7 +2,7 @@
 
 Strategy: it looks whenever the log has news, reads one bounded run of batches, hands it on, and looks again in a later
 turn of the loop. So a follower that is far behind never holds the loop, and one that is up to date applies a record in
-the turn after its commit. A log whose start has passed the tail was trimmed by its leader; the sink is told, because
+the turn after its commit. A log whose start has passed the tail was trimmed by its leader; the sink hears of it, because
 what it had before may be gone.
 
 Knows nothing of keys and values, nor of who leads.
@@ -112,7 +112,7 @@ class StateTail:
             self._start_offset = start_offset
             self.offset = max(self.offset, start_offset)
             self._sink.trimmed(start_offset, source.end_offset)
-        # The sink may have been told to lead, which stops this tail.
+        # The sink may lead by now, which stops this tail.
         if not self._is_over and self.offset < source.committed_offset:
             self._is_under_way = True
             source.read_committed(self.offset, self._read)

@@ -190,7 +190,7 @@ class StateTopic:
             promotion(refusal)
 
     def follow(self, storage: FollowedStorage, refusal: HutongError, pace: TailPace) -> None:
-        """Apply what is committed in this log, from where the map stands. Appends fail with `refusal`.
+        """Apply what is committed in this log, from the applied offset on. Appends fail with `refusal`.
 
         Called again with another log, or with the same one after it was opened anew, it goes on in that.
         """
@@ -231,7 +231,7 @@ class StateTopic:
         self._promotion = then
 
         def applied(error: HutongError | None) -> None:
-            # Otherwise it was told to follow again, and the caller has been told.
+            # Otherwise it has to follow again, and the caller has heard of that.
             if self._promotion is not then:
                 return
             self._promotion = None

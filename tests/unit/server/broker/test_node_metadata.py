@@ -7,6 +7,7 @@ from tests.unit.broker.state.replicated_logs import NOT_CONTROLLER, Replicas
 from hutong.broker.coordinators.producer_ids import ProducerIds
 from hutong.broker.state.durable_table import DurableTable
 from hutong.broker.topics.catalogue import LOG_ID_BLOCK, Topics
+from hutong.broker.topics.group_standing import standings_alone
 from hutong.broker.topics.partition import Topic
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
@@ -39,7 +40,9 @@ class Parts:
         logs: Any = Logs()
         wheel = TimerWheel(0)
         creations: WaitTable[Topic] = WaitTable("topic_creations", wheel, 100)
-        self.topics = Topics({"days": logs}, {}, lambda count: bytes([number]) * count, creations)
+        self.topics = Topics(
+            {"days": logs}, {}, lambda count: bytes([number]) * count, creations, standings_alone(["days"], number)
+        )
         self.producer_ids = ProducerIds(WaitTable("producer_ids", wheel, 100))
         self.table = DurableTable("table/", 100)
         self.metadata = NodeMetadata(self.node.topic)
