@@ -121,7 +121,7 @@ class JournalParts:
         self._resources = resources
         self._connect()
         self.replicator.start(self.cache, self.progress)
-        self._restore_logs(recovered)
+        self._restore_logs(recovered, is_replicated=host.replicator is not None)
 
     def _connect(self) -> None:
         """All reactions of one part to another's events."""
@@ -198,7 +198,8 @@ class JournalParts:
         for log in self.logs.values():
             log.check_invariants()
 
-    def _restore_logs(self, recovered: Recovered) -> None:
+    def _restore_logs(self, recovered: Recovered, *, is_replicated: bool) -> None:
+        uncertain = recovered.uncertain if is_replicated else None
         for partition_id, found in recovered.logs.items():
             log = PartitionLog(partition_id, self.stores, found.start_offset, found.end_offset, found.spans)
             log.clean_offset = found.clean_offset
@@ -206,6 +207,16 @@ class JournalParts:
             log.transactions = found.transactions
             log.extents = self.segments.active_index.extents.get(partition_id) if recovered.segments else None
             self.logs[partition_id] = log
+            # The end of a log may be what no other replica has, and be cut again: nobody reads it before it is known.
+            if uncertain is not None:
+                log.high_watermark = max(log.start_offset, found.committed_offset)
+            elif log.transactions is not None:
+                log.transactions.all_visible()  # every marker that was found is on disk
+        if uncertain is not None:
+            self.progress.chunks_recovered(
+                (end, [(self.logs[log_id], offset) for log_id, offset in ends.items() if log_id in self.logs])
+                for end, ends in uncertain.rows
+            )
 
     def _log_trimmed(self) -> None:
         """A segment may be dead now, or worth writing again."""

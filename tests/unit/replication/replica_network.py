@@ -247,6 +247,7 @@ class Network:
         self.proposals: deque[tuple[Node, int, int, ProposeSet]] = deque()
         self.appends: list[Append] = []
         self.values_total = 0
+        self.seen: dict[int, bytes] = {}  # by anybody who ever read, by its offset
         self.faults_share = self.random.choice((0.001, 0.005, 0.02))
         numbers = tuple(range(1, nodes + 1))
         in_sync = frozenset(numbers)
@@ -317,11 +318,19 @@ class Network:
             steps += [lambda: self.produce(node)] * 4
         if not is_calm and random.random() < self.faults_share:
             steps = [lambda: self.cut_links(node), lambda: node.lose_power(random) if node.is_up else None]
+        elif node.is_up and random.random() < 0.01:
+            steps = [lambda: self.consume(node)]
         if self.may_lead(node, is_calm=is_calm):
             steps.append(lambda: self.elect(node.number))
         random.choice(steps)()
         for _ in range(3):
             await asyncio.sleep(0)
+
+    def consume(self, node: Node) -> None:
+        """Read everything that a node shows: nothing of it may ever change."""
+        if node.replica._is_open:
+            for offset, value in node.read_all():
+                assert self.seen.setdefault(offset, value) == value, "two consumers have seen different records"
 
     def produce(self, node: Node) -> None:
         self.values_total += 1

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.replication.replica_network import Network
 
+from hutong.journal.recover import recovery
+
 HISTORIES = 30
 STEPS = 3_000
 
@@ -28,6 +30,8 @@ def _problems(network: Network) -> Iterator[str]:
     values = [value for _, value in contents[0]]
     if len(set(values)) < len(values):
         yield "a record is there twice"
+    if not network.seen.items() <= dict(contents[0]).items():
+        yield "a record that was read is lost"
     if not set(network.acknowledged()) <= set(values):
         yield "an acknowledged record is lost"
     for node in network.nodes.values():
@@ -38,3 +42,14 @@ def _problems(network: Network) -> Iterator[str]:
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_nothing_acknowledged_is_lost_whatever_happens(seed: int) -> None:
     assert asyncio.run(problems_of(seed)) == []
+
+
+def test_a_replica_that_shows_what_may_be_cut_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recovery, "UncertainChunks", lambda: None)
+    for seed in range(100):
+        try:
+            if asyncio.run(problems_of(seed)):
+                return
+        except AssertionError:
+            return
+    pytest.fail("the histories do not miss it")

@@ -13,7 +13,7 @@ Knows nothing of disks or replicas: it is called after the work was done.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.foundation.waiting.ordered import OrderedWaitTable
@@ -77,6 +77,11 @@ class Progress(JournalPart):
         # here; retention waits for their flush.
         if not log_ends or not all(log.receive_qos for log, _ in log_ends):
             self.awaited_position = end_position
+
+    def chunks_recovered(self, rows: Iterable[tuple[int, list[tuple[LogTail, int]]]]) -> None:
+        """Register chunks that were found on disk, and that other replicas may not have."""
+        now_us = self._clock.monotonic_us()
+        self._invisible.extend((end_position, now_us, log_ends) for end_position, log_ends in rows)
 
     def is_safe(self, qos: Qos, position: int) -> bool:
         """True if everything before `position` is safe at `qos`, above RECEIVE, so that there is nothing to park."""

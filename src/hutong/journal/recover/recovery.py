@@ -34,7 +34,7 @@ from hutong.journal.format.index import SegmentIndex, Summary, encode_index, par
 from hutong.journal.read.rebuild import load_index, rebuild_index
 from hutong.journal.read.walk import WINDOW_BYTES_MAX, SegmentWindow
 from hutong.journal.recover.checkpoint import CHECKPOINT_NAME, Checkpoint, parse_checkpoint
-from hutong.journal.recover.recovered import Recovered, RecoveredLog, RecoveryReport
+from hutong.journal.recover.recovered import Recovered, RecoveredLog, RecoveryReport, UncertainChunks
 from hutong.journal.recover.resync import search_behind
 from hutong.journal.recover.scan import ScannedChunk, scan_chunks
 from hutong.journal.settings import JournalSettings
@@ -61,6 +61,7 @@ class _Recovery:
         self._logs: dict[int, RecoveredLog] = {}
         self._leader_epoch = 0
         self._epochs = LeaderEpochs()
+        self._uncertain = UncertainChunks() if node is not None else None
 
     def run(self) -> Recovered:
         self._remove_leftovers()
@@ -95,7 +96,7 @@ class _Recovery:
         # An empty directory is a new journal: there is nothing to report.
         is_new = not segments and checkpoint is None
         report.was_clean = is_new or (checkpoint is not None and checkpoint.is_clean and not report.scanned_bytes)
-        return Recovered(position, self._leader_epoch, segments, self._logs, report, self._epochs)
+        return Recovered(position, self._leader_epoch, segments, self._logs, report, self._epochs, self._uncertain)
 
     def _remove_leftovers(self) -> None:
         for name in self._disk.list(self._directory):
@@ -174,7 +175,7 @@ class _Recovery:
         self._epochs = LeaderEpochs(checkpoint.epochs or [EpochStart(checkpoint.leader_epoch, 0)])
         for partition_id, state in checkpoint.logs.items():
             log = self._log(partition_id, state.start_offset)
-            log.end_offset = state.end_offset
+            log.end_offset = log.committed_offset = state.end_offset
             for producer_id, producer in state.producers.items():
                 log.producers.restore(producer_id, producer)  # so that a repetition after the start is recognised
             # Most logs never see a transaction, and save the object.
@@ -237,6 +238,8 @@ class _Recovery:
         try:
             for scanned in scan_chunks(window, position, end):
                 self._apply(index, scanned)
+                if self._uncertain is not None:
+                    self._uncertain.add(scanned)
                 position = scanned.header.end
         except CorruptData as error:
             problem = error
@@ -443,5 +446,4 @@ class _Recovery:
                 log.start_offset = max(log.start_offset, first)
             log.end_offset = max(log.end_offset, log.start_offset)
             if log.transactions is not None:
-                log.transactions.all_visible()  # every marker that was found is on disk
                 log.transactions.aborted.forget_before(log.start_offset)
