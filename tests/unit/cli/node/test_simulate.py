@@ -70,7 +70,6 @@ def test_all_failures_are_listed_with_keep_going(
         (["--seeds", "²"], "write 1..1000"),
         (["--seeds", "9" * 5_000], "a seed greater than"),
         (["--seeds", "0..99999999999"], "more than 10000000 of them"),
-        (["--nodes", "3"], "one node so far"),
         (["--minutes", "0"], "--minutes is more than 0"),
         (["--minutes", "nan"], "--minutes is more than 0"),
         (["--faults", "rain"], "there is no fault rain; there are node (kill,"),
