@@ -5,16 +5,18 @@ transactions. Seeds come in order, with faults of every kind; the first that bre
 that is not noticed in `SEEDS_MAX` seeds is a hole in the simulator.
 
 python -m tests.fault.simulation_ablations [NAME...]    prints for each how many seeds it took, and the promise
+python -m tests.fault.simulation_ablations --nodes 3    the same for the rules of a cluster
 """
 
+import argparse
 import logging
-import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import pytest
 from tests.fault import ablations as journal
 from tests.fault import call_ablations as memory
+from tests.fault import cluster_ablations as cluster
 from tests.fault import group_ablations as groups
 from tests.fault import rpc_ablations as calls
 from tests.fault.ablation_search import Patch
@@ -131,6 +133,9 @@ SAFEGUARDS: Final = (
     NodeSafeguard("state is answered once it is flushed", answers_state_before_the_flush),
 )
 
+CLUSTER_SAFEGUARDS: Final = tuple(NodeSafeguard(*each) for each in cluster.RULES)
+"""Those of replicas; the others hold in a cluster, too."""
+
 
 class Noticed(NamedTuple):
     """The number of seeds, and the first promise that was broken."""
@@ -139,27 +144,31 @@ class Noticed(NamedTuple):
     promise: str
 
 
-def seeds_until_noticed(leave_out: Patch, seeds_max: int = SEEDS_MAX) -> Noticed | None:
+def seeds_until_noticed(leave_out: Patch, seeds_max: int = SEEDS_MAX, nodes: int = 1) -> Noticed | None:
     """None where none of the seeds notices."""
     kinds = kinds_of("all")
     with pytest.MonkeyPatch.context() as patch:
         leave_out(patch)
         for seed in range(1, seeds_max + 1):
-            errors = Simulation(draw_plan(seed, MINUTES, kinds)).run().errors
+            errors = Simulation(draw_plan(seed, MINUTES, kinds, nodes)).run().errors
             if errors:
                 return Noticed(seed, errors[0])
     return None
 
 
-def main(names: Sequence[str]) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
     logging.disable(logging.CRITICAL)  # nodes complain, as they should
-    for safeguard in SAFEGUARDS:
-        if names and str(safeguard) not in names:
+    for safeguard in SAFEGUARDS if options.nodes == 1 else CLUSTER_SAFEGUARDS:
+        if options.names and str(safeguard) not in options.names:
             continue
-        found = seeds_until_noticed(safeguard.leave_out)
+        found = seeds_until_noticed(safeguard.leave_out, nodes=options.nodes)
         noticed = "not noticed" if found is None else f"after {found.seeds} seeds: {found.promise.splitlines()[0]}"
         print(f"{safeguard.sentence:60} {safeguard!s:45} {noticed}", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

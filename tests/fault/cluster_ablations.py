@@ -1,0 +1,123 @@
+"""Rules that keep the replicas of a cluster safe, each with a way to leave it out (the plan of in-sync sets).
+
+Strategy: the patches go to the machines and the rules of sets, so that every node of a simulation lacks the rule. The
+least number of members is no rule of these: it matters where a disk is lost, and no simulated fault loses one.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from tests.fault.ablation_search import Patch
+
+from hutong.cluster import set_rules
+from hutong.replication.driver import GroupReplica
+from hutong.replication.following.machine import FollowerReplication
+from hutong.replication.group_state import PartitionGroupState
+from hutong.replication.leading.follower_standing import FollowerStanding
+from hutong.replication.leading.machine import LeaderReplication
+from hutong.replication.replica_messages import ReplicaMessage
+
+
+def counts_members_that_are_known_alone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LeaderReplication, "maximal_set", property(lambda self: self._replicas.in_sync))
+
+
+def takes_members_before_they_have_everything(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LeaderReplication, "_has_what_was_promised", lambda *_: True)
+
+
+def counts_what_is_held_in_memory(patch: pytest.MonkeyPatch) -> None:
+    acknowledge = FollowerStanding.acknowledge
+
+    def credulous(self: FollowerStanding, held: int, _stored: int, end: int, now_ms: int) -> None:
+        acknowledge(self, held, held, end, now_ms)
+
+    patch.setattr(FollowerStanding, "acknowledge", credulous)
+
+
+def counts_what_a_follower_had_before_it_came_back(patch: pytest.MonkeyPatch) -> None:
+    follow = FollowerStanding.follow
+
+    def trusting(self: FollowerStanding, *where: int) -> None:
+        stored_position = self.stored_position
+        follow(self, *where)
+        self.stored_position = self.held_position = self.next_position = max(stored_position, self.next_position)
+
+    patch.setattr(FollowerStanding, "follow", trusting)
+
+
+def cuts_nothing(patch: pytest.MonkeyPatch) -> None:
+    def accepted(self: FollowerReplication, _epoch: int, _end: int) -> list[object]:
+        self._is_joined = True
+        return []
+
+    patch.setattr(FollowerReplication, "_diverged", accepted)
+
+
+def commits_what_an_earlier_leader_wrote_at_once(patch: pytest.MonkeyPatch) -> None:
+    begin = LeaderReplication.__init__
+
+    def hasty(self: LeaderReplication, *arguments: Any) -> None:
+        begin(self, *arguments)
+        self._own_position = -1
+
+    patch.setattr(LeaderReplication, "__init__", hasty)
+
+
+def takes_messages_of_any_epoch(patch: pytest.MonkeyPatch) -> None:
+    told = GroupReplica.told
+
+    def careless(self: GroupReplica, node: int, message: ReplicaMessage) -> None:
+        told(self, node, replace(message, epoch=max(message.epoch, self._known_epoch)))
+
+    patch.setattr(GroupReplica, "told", careless)
+
+
+def lets_any_replica_lead(patch: pytest.MonkeyPatch) -> None:
+    elected = set_rules.elected
+
+    def any_live(state: PartitionGroupState, live: Iterable[int], avoided: Iterable[int] = ()) -> list[int]:
+        return [node for node in reversed(state.replicas) if node in live]
+
+    def elect(state: PartitionGroupState, node: int, incarnation: int, live: Iterable[int]) -> PartitionGroupState:
+        known = state if node in state.in_sync else replace(state, in_sync=state.in_sync | {node})
+        return elected(known, node, incarnation, [*live])
+
+    _replace_everywhere(patch, "candidates", any_live)
+    _replace_everywhere(patch, "elected", elect)
+
+
+def takes_members_of_any_incarnation(patch: pytest.MonkeyPatch) -> None:
+    with_proposal = set_rules.with_proposal
+
+    def trusting(
+        state: PartitionGroupState, followers: Iterable[tuple[int, int]], live: Mapping[int, int], needed: int
+    ) -> PartitionGroupState | None:
+        wanted = [*followers]
+        return with_proposal(state, wanted, {**live, **dict(wanted)}, needed)
+
+    _replace_everywhere(patch, "with_proposal", trusting)
+
+
+def _replace_everywhere(patch: pytest.MonkeyPatch, name: str, function: Callable[..., object]) -> None:
+    """Replace a rule of sets also where it was imported by its name."""
+    original = getattr(set_rules, name)
+    for module in [*sys.modules.values()]:
+        if getattr(module, "__name__", "").startswith("hutong.cluster") and getattr(module, name, None) is original:
+            patch.setattr(module, name, function)
+
+
+RULES: Final[tuple[tuple[str, Patch], ...]] = (
+    ("a change of the set that is under way counts", counts_members_that_are_known_alone),
+    ("a new member has all that was promised without it", takes_members_before_they_have_everything),
+    ("a member counts with what it has on disk", counts_what_is_held_in_memory),
+    ("a follower that comes back begins with what it says", counts_what_a_follower_had_before_it_came_back),
+    ("a follower cuts what its leader does not have", cuts_nothing),
+    ("a leader commits older chunks with one of its own", commits_what_an_earlier_leader_wrote_at_once),
+    ("messages of an older leader change nothing", takes_messages_of_any_epoch),
+    ("a leader is a member of the set", lets_any_replica_lead),
+    ("a new member is registered in this life", takes_members_of_any_incarnation),
+)
