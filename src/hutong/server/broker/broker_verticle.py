@@ -8,7 +8,8 @@ mark. One close hook does that, also after a start that failed half way.
 Everything happens on the loop of the verticle's context. Decides nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from hutong.broker.admin_state import AdminState
@@ -19,7 +20,7 @@ from hutong.broker.coordinators.producer_ids import ProducerIds
 from hutong.broker.coordinators.transaction_markers import TransactionMarkers
 from hutong.broker.dispatch.request_tracing import RequestTracer
 from hutong.broker.fetch.read_actors import ReadActors
-from hutong.broker.handling.cluster_view import AloneView
+from hutong.broker.handling.cluster_view import AloneView, ClusterView
 from hutong.broker.handling.node_facts import NodeIdentity, NodeStorage
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.produce.congestion import Congestion
@@ -27,7 +28,7 @@ from hutong.broker.quotas.meter import Meter
 from hutong.broker.state.log_storage import LogStorage
 from hutong.broker.state.state_topic import StateTopic
 from hutong.broker.topics.catalogue import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
-from hutong.broker.topics.group_standing import standings_alone
+from hutong.broker.topics.group_standing import GroupStanding, standings_alone
 from hutong.broker.topics.lifetimes import METADATA_GROUP, OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
 from hutong.broker.topics.partition import Partition, Topic
 from hutong.broker.topics.topic_config import effective
@@ -57,6 +58,17 @@ from hutong.transactions.driver import TransactionCoordinator
 STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
 _CREATIONS_MAX: Final = 10_000
 _PRODUCER_ID_WAITS_MAX: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinators:
+    """The coordinators of one node, and those who write for them and read their members' shares."""
+
+    groups: GroupCoordinators
+    share: ShareGroupParts
+    transactions: TransactionCoordinator
+    markers: TransactionMarkers
+    read_actors: ReadActors
 
 
 class BrokerVerticle(Verticle):
@@ -97,18 +109,11 @@ class BrokerVerticle(Verticle):
 
     async def start(self) -> None:
         """Recover, replay, accept clients."""
-        home = self.context.home
-        self._environment = BrokerEnvironment(
-            self._settings, self.context.loop, home.wheel, self._clock, self._sources, self._ports
-        )
-        self._journals = NodeJournals(self._environment)
-        self._queues = RequestQueues(self._environment, self._journals.device)
-        self.context.add_close_hook(self._end)  # before anything is opened, so that a failed start closes it again
-        self._data_dir = self._ports.open_folder(self._settings.node.data_dir, self._ports.random_bytes)
-        self._upkeep = Upkeep(self._environment, self._data_dir)
-        self._deletion_ms = self._upkeep.deletion_clock.now_ms
-        await self._journals.open(self._data_dir, self._deletion_ms)
-        topics, producer_ids = await self._replay_catalogue(self._upkeep)
+        self._prepare(GROUPS)
+        await self._journals.open(self._folder, self._deletion_ms)
+        topics, producer_ids = self._make_metadata(standings_alone(GROUPS, self._settings.node.id))
+        await self._metadata.replay()
+        self._start_metadata(topics, producer_ids)
         # Before the listeners open: a user of the settings could otherwise be refused for a moment.
         await put_users(self._admin.scram, self._users, self._journals.offload)
         self._groups = await self._replay_groups(topics)
@@ -117,32 +122,61 @@ class BrokerVerticle(Verticle):
         # Transactions last: completing decided ones writes markers to topics and offsets, which must be there.
         markers = TransactionMarkers(topics, self._groups.offsets.transactional)
         self._transactions = await self._replay_transactions(topics, producer_ids, markers)
-        self._upkeep.start(topics, self._admin.node_configs)
+        self._work.start(topics, self._admin.node_configs)
+        coordinators = Coordinators(self._groups, self._share, self._transactions, markers, read_actors)
+        await self._listen(self._make_broker(AloneView(self._settings.node.id), topics, producer_ids, coordinators))
+
+    @property
+    def _folder(self) -> DataFolder:
+        assert self._data_dir is not None, "the folder is open"
+        return self._data_dir
+
+    @property
+    def _work(self) -> Upkeep:
+        assert self._upkeep is not None, "the folder is open"
+        return self._upkeep
+
+    def _prepare(self, groups: Sequence[str]) -> None:
+        """Make what needs no disk, and lock the folder. `groups` are the partition groups of this node."""
+        home = self.context.home
+        self._environment = BrokerEnvironment(
+            self._settings, self.context.loop, home.wheel, self._clock, self._sources, self._ports
+        )
+        self._journals = NodeJournals(self._environment, groups)
+        self._queues = RequestQueues(self._environment, self._journals.device)
+        self.context.add_close_hook(self._end)  # before anything is opened, so that a failed start closes it again
+        self._data_dir = self._ports.open_folder(self._settings.node.data_dir, self._ports.random_bytes)
+        self._upkeep = Upkeep(self._environment, self._data_dir)
+        self._deletion_ms = self._upkeep.deletion_clock.now_ms
+
+    def _make_broker(
+        self, view: ClusterView, topics: Topics, producer_ids: ProducerIds, coordinators: "Coordinators"
+    ) -> Broker:
         settings, queues = self._settings, self._queues
         broker = Broker(
             api_keys=tuple(HANDLERS),
-            identity=NodeIdentity(settings.node.id, self._data_dir.cluster_id),
-            cluster=AloneView(settings.node.id),
+            identity=NodeIdentity(settings.node.id, self._folder.cluster_id),
+            cluster=view,
             settings=translate.broker_settings(settings),
             clock=self._clock,
             topics=topics,
             producer_ids=producer_ids,
-            groups=self._groups.classic,
-            consumer_groups=self._groups.consumer,
+            groups=coordinators.groups.classic,
+            consumer_groups=coordinators.groups.consumer,
             group_configs=self._group_configs,
-            share_groups=self._share.groups,
-            share_sessions=self._share.sessions,
-            share_fetches=self._share.fetches,
-            transactions=self._transactions,
-            transaction_markers=markers,
+            share_groups=coordinators.share.groups,
+            share_sessions=coordinators.share.sessions,
+            share_fetches=coordinators.share.fetches,
+            transactions=coordinators.transactions,
+            transaction_markers=coordinators.markers,
             fetches=queues.fetches,
             fetch_sessions=queues.fetch_sessions,
             congestion=Congestion(self._sources.journals, queues.held_producers),
             examinations=queues.examinations,
             long_requests=queues.long_requests,
             disk_reads=queues.disk_reads,
-            read_actors=read_actors,
-            storage=_storage(self._data_dir, self._ports),
+            read_actors=coordinators.read_actors,
+            storage=_storage(self._folder, self._ports),
             admin=self._admin,
             request_times=translate.request_times(settings),
             meter=Meter(self._admin.quotas, self._clock, queues.throttled, translate.quota_window_ms(settings)),
@@ -150,7 +184,7 @@ class BrokerVerticle(Verticle):
             tracer=self.tracer,
         )
         self._sources.broker = broker
-        await self._listen(broker)
+        return broker
 
     async def _end(self) -> None:
         """Let open requests finish, then close everything in the opposite order of start."""
@@ -175,8 +209,8 @@ class BrokerVerticle(Verticle):
         if self._data_dir is not None:
             self._data_dir.close()
 
-    async def _replay_catalogue(self, upkeep: Upkeep) -> tuple[Topics, ProducerIds]:
-        """Replay the catalogue's log: topics, producer ids, and settings that were altered while a node ran."""
+    def _make_metadata(self, standings: Mapping[str, GroupStanding], slots: int = 1) -> tuple[Topics, ProducerIds]:
+        """Make all that lives by the metadata: topics, producer ids, and settings that are altered while nodes run."""
         wheel = self._environment.wheel
         creations: WaitTable[Topic] = WaitTable("topic_creations", wheel, _CREATIONS_MAX)
         topics = Topics(
@@ -184,7 +218,8 @@ class BrokerVerticle(Verticle):
             translate.topic_defaults(self._settings),
             self._ports.random_bytes,
             creations,
-            standings_alone(GROUPS, self._settings.node.id),
+            standings,
+            slots,
         )
         producer_ids = ProducerIds(WaitTable("producer_ids", wheel, _PRODUCER_ID_WAITS_MAX))
         state = self._state_topic(METADATA_TOPIC, METADATA_GROUP, topics)
@@ -197,15 +232,18 @@ class BrokerVerticle(Verticle):
         # Before the replay: a replayed setting takes effect by `on_change`, which reads these keys.
         configs = self._admin.node_configs
         configs.add(CLEANER_KEYS, translate.cleaner_configs(self._settings))
-        configs.on_change.append(lambda: upkeep.configs_changed(configs, self._journals))
+        configs.on_change.append(lambda: self._work.configs_changed(configs, self._journals))
         configs.add(NODE_KEYS, translate.network_configs(self._settings), of_listeners=OF_LISTENERS)
         configs.on_change.append(lambda: topics.set_defaults(configs.topic_defaults()))
-        await metadata.replay()
+        return topics, producer_ids
+
+    def _start_metadata(self, topics: Topics, producer_ids: ProducerIds) -> None:
+        """Record changes in the metadata from now on."""
+        state = self._metadata.topic
         topics.start(state)
         producer_ids.start(state)
         self._group_configs.start(state)
         self._admin.start(state)
-        return topics, producer_ids
 
     async def _replay_groups(self, topics: Topics) -> GroupCoordinators:
         """Replay groups of all kinds and their offsets; delete the logs of deleted topics."""
