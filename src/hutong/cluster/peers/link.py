@@ -19,7 +19,7 @@ from hutong.cluster.peers.figures import PeerFigures
 from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.limits import PeerLimits
 from hutong.cluster.peers.port import PeerMessage
-from hutong.cluster.peers.questions import answer_of, question_command
+from hutong.cluster.peers.questions import BODY_BYTES_MAX, answer_of, question_command, too_large
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError
 from hutong.foundation.timers import Timer, TimerWheel
@@ -131,7 +131,7 @@ class PeerLink:
         self._push(frame)
 
     def ask(self, question: PeerMessage, timeout_ms: int, then: Continuation[PeerMessage]) -> None:
-        """Ask; `then` is called in a later iteration of the loop. Raises ValueError for what cannot be asked."""
+        """Ask; `then` is called in a later iteration of the loop. Raises ValueError for what no question is."""
 
         def answered(outcome: Command | HutongError) -> None:
             if not isinstance(outcome, Command):
@@ -145,6 +145,10 @@ class PeerLink:
             then(answer)
 
         command = question_command(question)
+        # It may be a client's request that is passed on: its size is no fault of the caller.
+        if len(question.body) > BODY_BYTES_MAX:
+            self._around.call_soon(then, too_large(question))
+            return
         try:
             self._channel.invoke_then(command, timeout_ms, answered)
         except LimitExceeded as error:

@@ -35,7 +35,11 @@ class PeerListener(Protocol):
     def link_opened(self, node: int, incarnation: int) -> None: ...
 
     def link_closed(self, node: int, *, is_process_gone: bool) -> None:
-        """Note the end of a link, or that none can be made. The process is gone where its address refuses at once."""
+        """Note the end of a link, or that none can be made.
+
+        The end is reported at once, with False. True follows if the address refuses, once for each registration, also
+        where there never was a link: then the process is gone.
+        """
 
     def replica_told(self, node: int, message: ReplicaMessage) -> None: ...
 
@@ -50,7 +54,11 @@ class Peers(Protocol):
         ...
 
     def ask(self, node: int, question: PeerMessage, timeout_ms: int, then: Continuation[PeerMessage]) -> None:
-        """Ask over the link; `then` gets the answer, Refused, Expired, or OwnerGone where there is no link."""
+        """Ask over the link; `then` gets the answer, Refused, Expired, or OwnerGone where there is no link.
+
+        It is called in a later iteration of the loop. It gets LimitExceeded for one question too many. An error that
+        the other side's `then` was given is Refused here. Codes are 1 to 16383; bodies have 15 MiB at most.
+        """
         ...
 
     def register(self, code: int, asked: PeerAsked) -> None:

@@ -23,10 +23,12 @@ from hutong.remoting.channels.answers import (
     ReadyAnswer,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.rocketmq.command import Command
+from hutong.wire.rocketmq.command import FRAME_BYTES_MAX, HEADER_BYTES_MAX, Command
 
 QUESTION_CODE_MIN: Final = 1
 QUESTION_CODE_MAX: Final = 0x3FFF
+BODY_BYTES_MAX: Final = FRAME_BYTES_MAX - HEADER_BYTES_MAX - 4
+"""Of a question or an answer: 15 MiB."""
 _CODE_FIELD: Final = "code"
 _CODE_CHARACTERS_MAX: Final = 11
 
@@ -94,6 +96,12 @@ def answering(asked: PeerAsked, command: Command, link: QuestionOwner, questions
     return answer
 
 
+def too_large(message: PeerMessage) -> Refused:
+    """The refusal of a body that no frame has room for."""
+    text = f"{len(message.body)} bytes for another node; {BODY_BYTES_MAX} are allowed"
+    return Refused(ErrorCode.MESSAGE_TOO_LARGE, text)
+
+
 def question_command(question: PeerMessage) -> Command:
     """The command that asks. Raises ValueError for a code that is no question's."""
     check_question_code(question.code)
@@ -107,6 +115,8 @@ def question_of(command: Command) -> PeerMessage:
 
 def answer_command(outcome: PeerMessage | HutongError) -> Command:
     """The command that answers: a refusal for every error, which is Refused at the one who asked."""
+    if isinstance(outcome, PeerMessage) and len(outcome.body) > BODY_BYTES_MAX:
+        outcome = too_large(outcome)
     if isinstance(outcome, PeerMessage):
         return Command(PeerAnswerCode.ANSWERED, fields=dict(outcome.fields) or None, body=outcome.body)
     fields = {_CODE_FIELD: str(int(_code_of(outcome)))}

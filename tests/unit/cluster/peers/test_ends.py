@@ -9,7 +9,7 @@ from tests.unit.cluster.peers.scene import SECRET, PeerNode, peer_scene
 
 from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.port import PeerMessage
-from hutong.cluster.peers.questions import answer_of
+from hutong.cluster.peers.questions import BODY_BYTES_MAX, answer_of
 from hutong.foundation.errors import LimitExceeded, OwnerGone, Refused
 from hutong.foundation.waiting.pending import Continuation
 from hutong.replication.replica_messages import ChunksAcknowledged, ChunksShipped, CommitTold, ReplicaMessage
@@ -195,6 +195,19 @@ async def test_one_who_asks_too_much_is_refused() -> None:
         assert isinstance(refused, Refused)
         assert refused.code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
         await peer.close()
+
+
+async def test_what_no_frame_has_room_for_is_refused() -> None:
+    async with peer_scene() as scene:
+        one, two = await scene.linked(1, 2)
+        large = bytes(BODY_BYTES_MAX + 1)
+        two.network.register(7, lambda _, question, then: then(PeerMessage(0, {}, large[len(question.body) :])))
+        for size in (len(large), 0):
+            with pytest.raises(Refused) as refused:
+                await one.ask(2, PeerMessage(7, {}, large[:size]))
+            assert refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
+        assert len((await one.ask(2, PeerMessage(7, {}, b"!"))).body) == BODY_BYTES_MAX
+        assert len((await one.ask(2, PeerMessage(7, {"a": "b" * 1_000_000}, large[1:]))).body) == 1
 
 
 async def test_a_fault_of_the_one_who_is_asked_is_a_refusal() -> None:
