@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from tests.fuzz.target import Target
 
 from hutong.cluster import records
+from hutong.cluster.controller import commands, proposals
+from hutong.cluster.controller.messages import ProposalReply
 from hutong.cluster.image import ClusterImage
 from hutong.cluster.set_rules import founded, without_nodes
 from hutong.replication.group_state import PartitionGroupState
@@ -44,4 +46,28 @@ def record_lines() -> Iterator[bytes]:
     yield records.move_key("days")
 
 
-TARGETS = [Target("cluster-register", read_state, states), Target("cluster-record", read_record, record_lines)]
+def read_question(data: bytes) -> object:
+    """A command or a proposal that another node passes on, by its first byte."""
+    decode = (
+        commands.decode_command,
+        commands.decode_reply,
+        proposals.decode_proposal,
+        proposals.decode_proposal_reply,
+    )
+    return decode[data[0] % 4](data[1:]) if data else None
+
+
+def questions() -> Iterator[bytes]:
+    for command in (commands.MoveGroup("days", (1, 2)), commands.DrainNode(3), commands.BalanceGroups(is_dry_run=True)):
+        yield b"\x00" + commands.encode_command(command)
+    yield b"\x01" + commands.encode_reply(commands.CommandReply(groups={"days": (1, 2)}))
+    yield b"\x02" + proposals.encode_proposal(proposals.GroupProposal("days", 1, 7, ((2, 20), (3, 30))))
+    for state in (None, *_states()):
+        yield b"\x03" + proposals.encode_proposal_reply(ProposalReply(False, state))
+
+
+TARGETS = [
+    Target("cluster-register", read_state, states),
+    Target("cluster-record", read_record, record_lines),
+    Target("cluster-question", read_question, questions),
+]

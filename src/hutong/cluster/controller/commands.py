@@ -1,0 +1,145 @@
+"""What operators ask of the controller, and its replies, as values and as JSON: they reach it from other nodes.
+
+Strategy: one tagged union for commands, so that a node passes on what it does not look at.
+
+Knows nothing of how commands are carried out.
+"""
+
+from typing import Final
+
+import msgspec
+
+from hutong.foundation.errors import ProtocolError
+from hutong.wire.kafka.error_codes import ErrorCode
+
+COMMAND_BYTES_MAX: Final = 1024 * 1024
+REPLY_BYTES_MAX: Final = 16 * 1024 * 1024
+
+
+class MoveGroup(msgspec.Struct, frozen=True, tag=True):
+    """Let a group have these replicas; without any, cancel the move that is under way."""
+
+    group: str
+    replicas: tuple[int, ...]
+
+
+class DrainNode(msgspec.Struct, frozen=True, tag=True):
+    """Take leaderships away from a node at once, and then its replicas. Asked again, it tells the progress."""
+
+    node: int
+
+
+class UndrainNode(msgspec.Struct, frozen=True, tag=True):
+    """Let a node have replicas again."""
+
+    node: int
+
+
+class BalanceGroups(msgspec.Struct, frozen=True, tag=True):
+    """Even out leaders and replicas, or only tell the plan."""
+
+    is_dry_run: bool = False
+
+
+class ElectPreferred(msgspec.Struct, frozen=True, tag=True):
+    """Let preferred leaders lead now: of these groups, or of all."""
+
+    groups: tuple[str, ...] = ()
+
+
+class ElectUnclean(msgspec.Struct, frozen=True, tag=True):
+    """Let a replica lead that may lack what is committed, where no other can. What it lacks is lost."""
+
+    group: str
+    node: int
+
+
+class ForgetNode(msgspec.Struct, frozen=True, tag=True):
+    """Take a node that will never come back out of all groups."""
+
+    node: int
+
+
+class ShowStatus(msgspec.Struct, frozen=True, tag=True):
+    """Tell the state of nodes and groups."""
+
+
+ControllerCommand = (
+    MoveGroup | DrainNode | UndrainNode | BalanceGroups | ElectPreferred | ElectUnclean | ForgetNode | ShowStatus
+)
+
+
+class MemberStatus(msgspec.Struct, frozen=True):
+    """A node that is known. `moving_out` of its replicas are on their way to other nodes."""
+
+    node: int
+    is_live: bool
+    rack: str | None
+    is_drained: bool
+    led_groups: int
+    preferred_groups: int
+    replicas: int
+    replicas_behind: int
+    moving_out: int
+
+
+class GroupProgress(msgspec.Struct, frozen=True):
+    """A group. `target` are the replicas that it shall have, where it is on its way to others."""
+
+    name: str
+    epoch: int
+    version: int
+    leader: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    eligible: tuple[int, ...]
+    min_in_sync: int
+    target: tuple[int, ...] | None = None
+
+
+class ControllerStatus(msgspec.Struct, frozen=True):
+    """All but the group `metadata`, which the coordinator's register has."""
+
+    nodes: tuple[MemberStatus, ...]
+    groups: tuple[GroupProgress, ...]
+
+
+class CommandReply(msgspec.Struct, frozen=True):
+    """`groups` are those that the command changed or will change, with the replicas or the leader they shall have."""
+
+    error: int = ErrorCode.NONE
+    message: str = ""
+    groups: dict[str, tuple[int, ...]] = {}
+    status: ControllerStatus | None = None
+
+
+_commands: Final[msgspec.json.Decoder[ControllerCommand]] = msgspec.json.Decoder(ControllerCommand)
+_replies: Final = msgspec.json.Decoder(CommandReply)
+
+
+def encode_command(command: ControllerCommand) -> bytes:
+    return msgspec.json.encode(command)
+
+
+def decode_command(content: bytes) -> ControllerCommand:
+    """Raises ProtocolError."""
+    if len(content) > COMMAND_BYTES_MAX:
+        raise ProtocolError(f"a command of {len(content)} bytes")
+    try:
+        return _commands.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(f"a command is none: {error}") from None
+
+
+def encode_reply(reply: CommandReply) -> bytes:
+    return msgspec.json.encode(reply)
+
+
+def decode_reply(content: bytes) -> CommandReply:
+    """Raises ProtocolError."""
+    if len(content) > REPLY_BYTES_MAX:
+        raise ProtocolError(f"a reply of {len(content)} bytes")
+    try:
+        return _replies.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(f"a reply is none: {error}") from None

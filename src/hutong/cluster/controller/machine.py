@@ -1,0 +1,165 @@
+"""The controller: the node that leads the metadata decides for all groups but that one.
+
+    NodesChanged ─┐
+    SetProposed ──┼─▶ decide on the newest state ─▶ StoreDecisions ─▶ on disk everywhere ─▶ Answer
+    CommandAsked ─┤                 ▲
+    Tick ─────────┘                 └── repairs: sets, leaders, drains, moves, missing replicas, preferred leaders
+
+Strategy: after each event all repairs are run, so none of them needs to know what has happened. A decision takes effect
+here at once and becomes a record; whoever asked is answered when the record is stored. A node that cannot store a
+record does not lead the metadata any more: its machine is thrown away, and the next controller begins from the log.
+
+A proposal that names a life of a node which is not known here yet is held for a while: a leader that were refused at
+once would propose the same at once.
+
+Knows nothing of logs, connections or clocks.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from hutong.cluster.controller.commands import CommandReply
+from hutong.cluster.controller.decisions import ClusterDecisions
+from hutong.cluster.controller.messages import (
+    CommandAsked,
+    ControllerEvent,
+    ControllerInstruction,
+    LiveNode,
+    NodesChanged,
+    ProposalReply,
+    SetProposed,
+    StoreDecisions,
+)
+from hutong.cluster.controller.operations import carry_out, with_progress
+from hutong.cluster.controller.preferred import PREFERRED_WAIT_MS, PreferredLeaders
+from hutong.cluster.controller.repairs import (
+    advance_moves,
+    fill_replicas,
+    found_missing,
+    incarnations,
+    leave_drained,
+    note_nodes,
+    plan_drains,
+    repair_sets,
+)
+from hutong.cluster.image import ClusterImage
+from hutong.cluster.records import FoundingSettings
+from hutong.cluster.set_rules import problem_of, with_proposal
+from hutong.foundation.machine import Answer, Tick
+from hutong.wire.kafka.error_codes import ErrorCode
+
+HOLD_MS_MAX: Final = 1_000  # for a proposal that names a life of a node that is not known here yet
+_NOT_READY: Final = CommandReply(ErrorCode.NOT_CONTROLLER, "The controller does not know yet which nodes are alive.")
+
+
+class ControllerMachine:
+    """The decisions of one time as controller. Nothing is decided before the first `NodesChanged`."""
+
+    def __init__(
+        self,
+        image: ClusterImage,
+        settings: FoundingSettings,
+        names: Iterable[str],
+        *,
+        preferred_wait_ms: int = PREFERRED_WAIT_MS,
+    ) -> None:
+        """`image` is what the metadata says; `names` are the groups that there shall be."""
+        self.decisions = ClusterDecisions(image, settings)
+        self._names = tuple(names)
+        self._live: Mapping[int, LiveNode] | None = None
+        self._held: dict[str, list[SetProposed]] = {}  # proposals that are not answered, by group
+        self._preferred = PreferredLeaders(preferred_wait_ms)
+
+    def next_tick_ms(self) -> int | None:
+        due_ms = [held[0].now_ms + HOLD_MS_MAX for held in self._held.values()]
+        preferred_ms = self._preferred.next_tick_ms()
+        return min(due_ms if preferred_ms is None else [*due_ms, preferred_ms], default=None)
+
+    def check_invariants(self) -> None:
+        for name, state in self.decisions.groups.items():
+            assert state.name == name
+            assert problem_of(state) is None, problem_of(state)
+        assert all(self._held.values())
+
+    # ---- events
+
+    def handle(self, event: ControllerEvent) -> list[ControllerInstruction]:
+        match event:
+            case NodesChanged(live, now_ms):
+                restarted, self._live = self._restarted(live), dict(live)
+                return self._settle(now_ms, restarted)
+            case SetProposed(group=group, now_ms=now_ms):
+                self._held.setdefault(group, []).append(event)
+                return self._settle(now_ms)
+            case CommandAsked():
+                return self._asked(event)
+            case Tick(now_ms):
+                return self._settle(now_ms)
+
+    def _asked(self, event: CommandAsked) -> list[ControllerInstruction]:
+        if self._live is None:
+            return [Answer(event.ticket, _NOT_READY)]
+        reply = carry_out(self.decisions, event.command, self._live)
+        instructions = self._settle(event.now_ms)
+        # The repairs have begun to carry out what is wanted, and the reply tells of that.
+        return [*instructions, Answer(event.ticket, with_progress(self.decisions, event.command, reply, self._live))]
+
+    def _settle(self, now_ms: int, restarted: Collection[int] = ()) -> list[ControllerInstruction]:
+        """Repair everything, and return what is to be stored, with the answers that rest on it."""
+        if self._live is None:
+            return []
+        repair_sets(self.decisions, self._live, restarted)
+        answers = self._answer_proposals(self._live, now_ms)
+        self._repair(self._live, now_ms)
+        # The repairs may have overtaken proposals that were held on.
+        answers += self._answer_proposals(self._live, now_ms)
+        records = self.decisions.take_records()
+        return [StoreDecisions(records), *answers] if records else answers
+
+    def _restarted(self, live: Mapping[int, LiveNode]) -> set[int]:
+        """The nodes that live, but not the same life as before."""
+        before = self._live or {}
+        return {n for n, each in live.items() if n in before and before[n].incarnation != each.incarnation}
+
+    def _repair(self, live: Mapping[int, LiveNode], now_ms: int) -> None:
+        note_nodes(self.decisions, live)
+        found_missing(self.decisions, self._names, live)
+        leave_drained(self.decisions, live)
+        plan_drains(self.decisions, live)
+        advance_moves(self.decisions, live)
+        fill_replicas(self.decisions, live)
+        self._preferred.settle(self.decisions, live, now_ms)
+
+    # ---- proposals
+
+    def _answer_proposals(self, live: Mapping[int, LiveNode], now_ms: int) -> list[ControllerInstruction]:
+        answers: list[ControllerInstruction] = []
+        for group in list(self._held):
+            kept: list[SetProposed] = []
+            for proposal in self._held.pop(group):
+                reply = self._reply_to(proposal, live)
+                # What is refused must never be taken, so those of one group that say the same are refused together.
+                if reply is None and now_ms >= (kept or [proposal])[0].now_ms + HOLD_MS_MAX:
+                    reply = ProposalReply(False, self.decisions.groups[group])
+                if reply is None:
+                    kept.append(proposal)
+                else:
+                    answers.append(Answer(proposal.ticket, reply))
+            if kept:
+                self._held[group] = kept
+        return answers
+
+    def _reply_to(self, proposal: SetProposed, live: Mapping[int, LiveNode]) -> ProposalReply | None:
+        """Take or refuse a proposal; None: that cannot be said yet."""
+        state = self.decisions.groups.get(proposal.group)
+        if state is None:
+            return ProposalReply(False, None)
+        leader = (proposal.node, proposal.incarnation, proposal.epoch, proposal.version)
+        if leader != (state.leader, state.leader_incarnation, state.epoch, state.version):
+            return ProposalReply(False, state)
+        needed = self.decisions.needed(proposal.group, state.replicas)
+        changed = with_proposal(state, proposal.followers, incarnations(live), needed)
+        if changed is None:
+            return None
+        self.decisions.put_group(changed)
+        return ProposalReply(True, changed)

@@ -1,0 +1,69 @@
+"""The events of the controller, and its instructions. Times are monotonic milliseconds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hutong.cluster.controller.commands import CommandReply, ControllerCommand
+from hutong.cluster.placement import EVEN_WEIGHT
+from hutong.foundation.machine import Answer, Tick
+from hutong.foundation.machine_host import StateRecord
+from hutong.replication.group_state import PartitionGroupState
+
+
+@dataclass(frozen=True, slots=True)
+class LiveNode:
+    """One life of a node that is alive. `weight` is its share of replicas: its disk space where that is known."""
+
+    incarnation: int
+    rack: str | None = None
+    weight: int = EVEN_WEIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class NodesChanged:
+    """These nodes are alive now. All nodes that are not here are dead."""
+
+    live: Mapping[int, LiveNode]
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetProposed:
+    """One life of a node, which leads the group, proposes a set of (node, incarnation) besides itself."""
+
+    ticket: int
+    node: int
+    incarnation: int
+    group: str
+    epoch: int
+    version: int
+    followers: frozenset[tuple[int, int]]
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAsked:
+    """An operator asks for something."""
+
+    ticket: int
+    command: ControllerCommand
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDecisions:
+    """Append these records to the metadata. Answers that follow wait for it."""
+
+    records: tuple[StateRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalReply:
+    """A proposal that is not taken will never be. `state` is the present one; None: there is no such group."""
+
+    is_taken: bool
+    state: PartitionGroupState | None
+
+
+ControllerEvent = NodesChanged | SetProposed | CommandAsked | Tick
+ControllerInstruction = StoreDecisions | Answer[ProposalReply] | Answer[CommandReply]

@@ -1,0 +1,169 @@
+"""What operators want, as decisions of the controller, each with its reply.
+
+Strategy: a command records an intent, and the repairs that follow every event carry it out step by step. So a command
+that takes long survives the controller. A command that cannot be carried out changes nothing and says why.
+
+Knows nothing of who asks, nor of time.
+"""
+
+from hutong.cluster.controller.commands import (
+    BalanceGroups,
+    CommandReply,
+    ControllerCommand,
+    DrainNode,
+    ElectPreferred,
+    ElectUnclean,
+    ForgetNode,
+    MoveGroup,
+    ShowStatus,
+    UndrainNode,
+)
+from hutong.cluster.controller.decisions import ClusterDecisions
+from hutong.cluster.controller.preferred import preferred_leader, return_leadership
+from hutong.cluster.controller.repairs import LiveNodes, incarnations, usable_nodes, without_forgotten
+from hutong.cluster.controller.status import status_of
+from hutong.cluster.placement import Replicas, balance_plan
+from hutong.cluster.records import REPLICAS_MAX, PlannedMove
+from hutong.cluster.set_rules import candidates, elected_uncleanly, with_replicas
+from hutong.wire.kafka.error_codes import ErrorCode
+
+BALANCE_CHANGES_MAX = 100  # steps of one plan
+
+
+def carry_out(decisions: ClusterDecisions, command: ControllerCommand, live: LiveNodes) -> CommandReply:
+    match command:
+        case MoveGroup(group, replicas):
+            return _move(decisions, group, replicas, live)
+        case DrainNode(node):
+            return _drain(decisions, node)
+        case UndrainNode(node):
+            return _undrain(decisions, node)
+        case BalanceGroups(is_dry_run):
+            return _balance(decisions, live, is_dry_run=is_dry_run)
+        case ElectPreferred(groups):
+            return _elect_preferred(decisions, groups, live)
+        case ElectUnclean(group, node):
+            return _elect_uncleanly(decisions, group, node, live)
+        case ForgetNode(node):
+            return _forget(decisions, node, live)
+        case ShowStatus():
+            return CommandReply()
+
+
+def with_progress(
+    decisions: ClusterDecisions, command: ControllerCommand, reply: CommandReply, live: LiveNodes
+) -> CommandReply:
+    """The reply with the state that the command has led to, for commands that ask for it."""
+    if reply.error or not isinstance(command, DrainNode | ShowStatus):
+        return reply
+    groups = reply.groups
+    if isinstance(command, DrainNode):
+        states = [state for state in decisions.states() if command.node in state.replicas]
+        groups = {state.name: decisions.wanted_replicas(state.name) for state in states}
+    return CommandReply(groups=groups, status=status_of(decisions, live))
+
+
+def _refused(error: ErrorCode, message: str) -> CommandReply:
+    return CommandReply(error, message)
+
+
+def _no_group(group: str) -> CommandReply:
+    return _refused(ErrorCode.RESOURCE_NOT_FOUND, f"There is no group {group!r}, or it is not the controller's.")
+
+
+def _no_node(node: int) -> CommandReply:
+    return _refused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node {node} has ever been here.")
+
+
+def _move(decisions: ClusterDecisions, group: str, replicas: Replicas, live: LiveNodes) -> CommandReply:
+    state, move = decisions.groups.get(group), decisions.moves.get(group)
+    if state is None:
+        return _no_group(group)
+    if not replicas:
+        if move is None:
+            return _refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"The group {group} is not on its way.")
+        replicas = move.before
+    elif not set(replicas) <= live.keys() | set(state.replicas):
+        return _refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A new replica is on a node that is not alive.")
+    if len(set(replicas)) != len(replicas) or len(replicas) > REPLICAS_MAX:
+        return _refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The replicas must be distinct.")
+    decisions.put_move(group, PlannedMove(replicas, state.replicas if move is None else move.before))
+    return CommandReply(groups={group: replicas})
+
+
+def _drain(decisions: ClusterDecisions, node: int) -> CommandReply:
+    if node not in decisions.nodes:
+        return _no_node(node)
+    if node not in decisions.drained:
+        decisions.put_drained(node, is_drained=True)
+    return CommandReply()
+
+
+def _undrain(decisions: ClusterDecisions, node: int) -> CommandReply:
+    if node not in decisions.drained:
+        return _refused(ErrorCode.RESOURCE_NOT_FOUND, f"The node {node} is not drained.")
+    decisions.put_drained(node, is_drained=False)
+    return CommandReply()
+
+
+def _balance(decisions: ClusterDecisions, live: LiveNodes, *, is_dry_run: bool) -> CommandReply:
+    existing = {name: decisions.wanted_replicas(name) for name in decisions.groups}
+    plan = balance_plan(existing, usable_nodes(decisions, live), BALANCE_CHANGES_MAX)
+    for name, replicas in plan.items():
+        move = decisions.moves.get(name)
+        before = decisions.groups[name].replicas if move is None else move.before
+        if not is_dry_run:
+            decisions.put_move(name, PlannedMove(replicas, before))
+    return CommandReply(groups=plan)
+
+
+def _elect_preferred(decisions: ClusterDecisions, groups: tuple[str, ...], live: LiveNodes) -> CommandReply:
+    changed: dict[str, Replicas] = {}
+    for name in groups or sorted(decisions.groups):
+        state = decisions.groups.get(name)
+        if state is None:
+            return _no_group(name)
+        leader = return_leadership(decisions, state, live)
+        if leader is not None:
+            changed[name] = (leader,)
+        elif groups and preferred_leader(decisions, state) != state.leader:
+            # With names the caller wants to know which could not; without, all that can are enough.
+            message = f"The preferred leader of {name} is not alive or not in sync."
+            return CommandReply(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, message, changed)
+    return CommandReply(groups=changed)
+
+
+def _elect_uncleanly(decisions: ClusterDecisions, group: str, node: int, live: LiveNodes) -> CommandReply:
+    state = decisions.groups.get(group)
+    if state is None:
+        return _no_group(group)
+    if candidates(state, incarnations(live)):
+        return _refused(ErrorCode.ELECTION_NOT_NEEDED, f"A replica of {group} that has everything is alive.")
+    if node not in state.replicas or node not in live:
+        return _refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"Node {node} is no live replica of {group}.")
+    decisions.put_group(elected_uncleanly(state, node, live[node].incarnation))
+    return CommandReply(groups={group: (node,)})
+
+
+def _forget(decisions: ClusterDecisions, node: int, live: LiveNodes) -> CommandReply:
+    if node in live:
+        return _refused(ErrorCode.INVALID_REQUEST, f"The node {node} is alive: drain it, stop it, and then forget it.")
+    if node not in decisions.nodes:
+        return _no_node(node)
+    for state in decisions.states():
+        if state.in_sync == {node}:
+            message = f"Only node {node} has all of {state.name}: elect another leader uncleanly first."
+            return _refused(ErrorCode.INVALID_REQUEST, message)
+    changed: dict[str, Replicas] = {}
+    for name, move in list(decisions.moves.items()):
+        if node in move.target or node in move.before:
+            decisions.put_move(name, without_forgotten(move, node))
+    for state in decisions.states():
+        if node in state.replicas:
+            kept = tuple(each for each in state.replicas if each != node)
+            decisions.put_group(with_replicas(state, kept, decisions.needed(state.name, kept)))
+            changed[state.name] = kept
+    decisions.put_node(node, None)
+    if node in decisions.drained:
+        decisions.put_drained(node, is_drained=False)
+    return CommandReply(groups=changed)

@@ -1,0 +1,66 @@
+"""Preferred leadership: groups go back to the first of their replicas once it has been in sync for a while.
+
+Strategy: the wait lets a node that has just come back catch up with everything, and keeps a node that comes and goes
+from leading. A few groups at a time: each change of leaders costs its clients a refresh.
+
+Knows nothing of records: it names groups that should change hands.
+"""
+
+from typing import Final
+
+from hutong.cluster.controller.decisions import ClusterDecisions
+from hutong.cluster.controller.repairs import LiveNodes, incarnations
+from hutong.cluster.set_rules import elected, is_led
+from hutong.replication.group_state import PartitionGroupState
+
+PREFERRED_WAIT_MS: Final = 5_000
+RETURNS_AT_ONCE_MAX: Final = 2
+RETURN_INTERVAL_MS: Final = 1_000
+
+
+class PreferredLeaders:
+    """The groups that are not led as preferred, though they could be, and since when."""
+
+    def __init__(self, wait_ms: int) -> None:
+        self._wait_ms = wait_ms
+        self._since_ms: dict[str, int] = {}
+        self._next_ms = 0  # not before that time another one returns
+
+    def next_tick_ms(self) -> int | None:
+        if not self._since_ms:
+            return None
+        return max(min(self._since_ms.values()) + self._wait_ms, self._next_ms)
+
+    def settle(self, decisions: ClusterDecisions, live: LiveNodes, now_ms: int) -> None:
+        """Note who could lead, and let those return that have waited."""
+        wishes = {state.name for state in decisions.states() if wished_leader(decisions, state, live) is not None}
+        self._since_ms = {name: self._since_ms.get(name, now_ms) for name in sorted(wishes)}
+        due = [name for name, since_ms in self._since_ms.items() if now_ms >= since_ms + self._wait_ms]
+        if not due or now_ms < self._next_ms:
+            return
+        for name in due[:RETURNS_AT_ONCE_MAX]:
+            return_leadership(decisions, decisions.groups[name], live)
+            del self._since_ms[name]
+        self._next_ms = now_ms + RETURN_INTERVAL_MS
+
+
+def preferred_leader(decisions: ClusterDecisions, state: PartitionGroupState) -> int | None:
+    """The first replica that is not drained."""
+    return next((node for node in state.replicas if node not in decisions.drained), None)
+
+
+def wished_leader(decisions: ClusterDecisions, state: PartitionGroupState, live: LiveNodes) -> int | None:
+    """The node that should lead instead of the one that does, and can; None where nothing is to be changed."""
+    if state.name in decisions.moves or not is_led(state, incarnations(live)):
+        return None
+    node = preferred_leader(decisions, state)
+    return node if node != state.leader and node in live and node in state.in_sync else None
+
+
+def return_leadership(decisions: ClusterDecisions, state: PartitionGroupState, live: LiveNodes) -> int | None:
+    """Let the preferred leader lead. Returns it, or None where that is not possible or not needed."""
+    node = wished_leader(decisions, state, live)
+    if node is None:
+        return None
+    decisions.put_group(elected(state, node, live[node].incarnation, live))
+    return node

@@ -1,0 +1,44 @@
+"""The state of the cluster, as `hutong cluster status` shows it. Decides nothing."""
+
+from hutong.cluster.controller.commands import ControllerStatus, GroupProgress, MemberStatus
+from hutong.cluster.controller.decisions import ClusterDecisions
+from hutong.cluster.controller.repairs import LiveNodes
+from hutong.replication.group_state import PartitionGroupState
+
+
+def status_of(decisions: ClusterDecisions, live: LiveNodes) -> ControllerStatus:
+    return ControllerStatus(
+        tuple(_member(decisions, node, live) for node in sorted(decisions.nodes.keys() | live.keys())),
+        tuple(_progress(decisions, state) for state in decisions.states()),
+    )
+
+
+def _member(decisions: ClusterDecisions, node: int, live: LiveNodes) -> MemberStatus:
+    states = [state for state in decisions.states() if node in state.replicas]
+    known = decisions.nodes.get(node)
+    return MemberStatus(
+        node,
+        node in live,
+        known.rack if known is not None else live[node].rack,
+        node in decisions.drained,
+        led_groups=sum(state.leader == node for state in states),
+        preferred_groups=sum(state.replicas[0] == node for state in states),
+        replicas=len(states),
+        replicas_behind=sum(node not in state.in_sync for state in states),
+        moving_out=sum(node not in decisions.wanted_replicas(state.name) for state in states),
+    )
+
+
+def _progress(decisions: ClusterDecisions, state: PartitionGroupState) -> GroupProgress:
+    move = decisions.moves.get(state.name)
+    return GroupProgress(
+        state.name,
+        state.epoch,
+        state.version,
+        state.leader,
+        state.replicas,
+        tuple(sorted(state.in_sync)),
+        tuple(sorted(state.eligible)),
+        state.min_in_sync,
+        None if move is None else move.target,
+    )

@@ -1,0 +1,228 @@
+"""Histories of nodes that come and go, with leaders that commit and controllers that change.
+
+Every node has a log for each group, here a number: what is committed is stored by every member of the set. A leader
+knows the state that it was told last, which may be an older one.
+"""
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.cluster.controller.scene import Scene
+
+from hutong.cluster.controller.commands import (
+    BalanceGroups,
+    ControllerCommand,
+    DrainNode,
+    ElectPreferred,
+    ForgetNode,
+    MoveGroup,
+    UndrainNode,
+)
+from hutong.cluster.controller.messages import LiveNode, SetProposed
+from hutong.cluster.set_rules import is_led
+from hutong.replication.group_state import NO_LEADER, PartitionGroupState
+from hutong.wire.kafka.error_codes import ErrorCode
+
+NAMES = ("days", "hours", "offsets")
+NODES = (1, 2, 3, 4, 5)
+
+
+class History:
+    """A controller, nodes that follow what it decides, and leaders among them."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.scene = Scene(NAMES, preferred_wait_ms=500)
+        self.incarnations = iter(range(100, 1_000_000))
+        self.lives: dict[int, int] = {}
+        self.known: dict[tuple[int, str], PartitionGroupState] = {}  # by node and group, as it was told last
+        self.proposed: dict[tuple[int, str], tuple[int, frozenset[tuple[int, int]]]] = {}  # ticket, and who is in it
+        self.stored: dict[tuple[int, str], int] = {}
+        self.committed = dict.fromkeys(NAMES, 0)
+        self.before: dict[str, PartitionGroupState] = {}
+        for node in (1, 2, 3):
+            self.start(node)
+        self.look()
+
+    # ---- the controller
+
+    def look(self) -> None:
+        """Let the controller see who lives."""
+        self.scene.set_live({node: LiveNode(life) for node, life in self.lives.items()})
+        self.check()
+
+    def check(self) -> None:
+        for name, state in self.scene.image.groups.items():
+            before, self.before[name] = self.before.get(name), state
+            if before is None or state is before:
+                continue
+            assert (state.epoch, state.version) > (before.epoch, before.version)
+            assert state.in_sync <= before.in_sync | before.eligible | self.proposable(name)
+            if state.leader != NO_LEADER and state.epoch > before.epoch:
+                has_all = self.stored.get((state.leader, name), 0) == self.committed[name]
+                assert has_all, f"the leader of {name} lacks what is committed: {before} {state}"
+            if state.epoch == before.epoch and NO_LEADER not in (state.leader, before.leader):
+                assert (state.leader, state.leader_incarnation) == (before.leader, before.leader_incarnation)
+
+    def proposable(self, name: str) -> set[int]:
+        return {node for (_, group), (_, wanted) in self.proposed.items() if group == name for node, _ in wanted}
+
+    def command(self) -> ControllerCommand:
+        node, name = self.chance.choice(NODES), self.chance.choice(NAMES)
+        live = sorted(self.scene.live) or [1]
+        replicas = tuple(self.chance.sample(live, self.chance.randrange(1, min(len(live), 4) + 1)))
+        return self.chance.choice((
+            DrainNode(node), UndrainNode(node), UndrainNode(node), ForgetNode(node), MoveGroup(name, replicas),
+            MoveGroup(name, ()), BalanceGroups(), ElectPreferred(),
+        ))  # fmt: skip
+
+    # ---- nodes
+
+    def start(self, node: int) -> None:
+        self.lives.setdefault(node, next(self.incarnations))
+
+    def stop(self, node: int) -> None:
+        self.lives.pop(node, None)
+        for name in NAMES:
+            self.known.pop((node, name), None)
+            self.proposed.pop((node, name), None)
+
+    def hear(self, node: int) -> None:
+        """Let a node hear what the controller has decided."""
+        for name, state in self.scene.image.groups.items():
+            if node in self.lives and self.known.get((node, name)) != state:
+                self.known[node, name] = state
+                self.proposed.pop((node, name), None)
+            reply = self.scene.reply(self.proposed.get((node, name), (0, frozenset()))[0])
+            if reply is not None and not reply.is_taken:
+                del self.proposed[node, name]
+
+    def led(self, node: int, name: str) -> PartitionGroupState | None:
+        """The state in which the node leads, as far as it knows."""
+        state = self.known.get((node, name))
+        if state is None or (state.leader, state.leader_incarnation) != (node, self.lives.get(node)):
+            return None
+        return state
+
+    def follows(self, node: int, name: str, epoch: int) -> bool:
+        known = self.known.get((node, name))
+        return node in self.lives and (known is None or known.epoch <= epoch)
+
+    def propose(self, node: int, name: str, *, is_whole: bool = False) -> None:
+        state = self.led(node, name)
+        if state is None or (node, name) in self.proposed:
+            return
+        wanted = {
+            each
+            for each in state.replicas
+            if each != node and (is_whole or self.chance.random() < 0.7) and self.follows(each, name, state.epoch)
+        }
+        for each in wanted - state.in_sync:
+            self.stored[each, name] = max(self.stored.get((each, name), 0), self.stored.get((node, name), 0))
+        self.send(node, name, state, frozenset((each, self.lives[each]) for each in wanted))
+
+    def send(self, node: int, name: str, state: PartitionGroupState, followers: frozenset[tuple[int, int]]) -> None:
+        ticket = 1_000_000 + next(self.incarnations)
+        self.proposed[node, name] = (ticket, followers)
+        now_ms = self.scene.now_ms
+        self.scene.feed(
+            SetProposed(ticket, node, self.lives[node], name, state.epoch, state.version, followers, now_ms)
+        )
+        self.check()
+
+    def change_controller(self) -> None:
+        """Begin with another controller, and let leaders that got no answer ask it the same."""
+        self.scene.begin()
+        self.look()
+        for (node, name), (ticket, followers) in list(self.proposed.items()):
+            state = self.led(node, name)
+            if ticket not in self.scene.replies and state is not None:
+                self.send(node, name, state, followers)
+
+    def commit(self, node: int, name: str) -> None:
+        state = self.led(node, name)
+        if state is None or len(state.in_sync) < state.min_in_sync:
+            return
+        proposed = self.proposed.get((node, name), (0, frozenset()))[1]
+        members = state.in_sync | {each for each, _ in proposed}
+        if all(each == node or self.follows(each, name, state.epoch) for each in members):
+            assert self.stored.get((node, name), 0) == self.committed[name], "two leaders commit"
+            self.committed[name] += 1
+            self.stored |= {(each, name): self.committed[name] for each in members}
+
+    # ---- chance
+
+    def step(self) -> None:
+        self.scene.wait(self.chance.randrange(200))
+        self.check()
+        node, name = self.chance.choice(NODES), self.chance.choice(NAMES)
+        kind = self.chance.choice((
+            "start", "start", "stop", "look", "look", "hear", "hear", "hear", "propose", "propose",
+            "commit", "commit", "command", "controller",
+        ))  # fmt: skip
+        if kind == "start":
+            self.start(node)
+        elif kind == "stop":
+            self.stop(node)
+        elif kind == "look":
+            self.look()
+        elif kind == "hear":
+            self.hear(node)
+        elif kind == "propose":
+            self.propose(node, name)
+        elif kind == "commit":
+            self.commit(node, name)
+        elif kind == "command" and self.chance.random() < 0.3:
+            self.scene.ask(self.command())
+            self.check()
+        elif kind == "controller" and self.chance.random() < 0.3:
+            self.change_controller()
+
+    def calm_down(self) -> None:
+        for node in NODES:
+            self.start(node)
+        for _ in range(30):
+            self.look()
+            self.scene.wait(1_000)
+            for node in NODES:
+                self.hear(node)
+                for name in NAMES:
+                    self.propose(node, name, is_whole=True)
+                    self.hear(node)
+                    self.commit(node, name)
+
+
+@given(st.integers(0, 2**32))
+def test_no_history_loses_what_is_committed_and_every_group_recovers(seed: int) -> None:
+    history = History(seed)
+    for _ in range(200):
+        history.step()
+    for node in history.scene.image.drained.copy():
+        assert history.scene.ask(UndrainNode(node)).error == ErrorCode.NONE
+    history.calm_down()
+    lives = history.lives
+    for name, state in history.scene.image.groups.items():
+        assert is_led(state, lives)
+        assert state.in_sync == set(state.replicas)
+        assert state.leader == state.replicas[0]
+        assert len(state.replicas) >= 3
+        assert history.committed[name] > 0
+    assert history.scene.image.moves == {}
+
+
+def test_a_history_that_breaks_a_rule_is_found() -> None:
+    """An eligible node that lacks something would lead: the model notices."""
+    history = History(1)
+    for node in (1, 2, 3):
+        history.hear(node)
+    leader = history.scene.state("days").leader
+    history.commit(leader, "days")
+    other = next(node for node in (1, 2, 3) if node != leader)
+    history.stored[other, "days"] = 0
+    state = replace(history.scene.state("days"), epoch=5, version=99, leader=other)
+    history.scene.image.groups["days"] = state
+    with pytest.raises(AssertionError, match="lacks what is committed"):
+        history.check()
