@@ -12,13 +12,12 @@ that no controller has written is ever applied.
 Knows nothing of logs, nor of how decisions are made.
 """
 
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
 from hutong.cluster.set_rules import problem_of
 from hutong.foundation.errors import ProtocolError
-from hutong.foundation.machine_host import StateRecord
 from hutong.replication.group_state import PartitionGroupState
 
 GROUP_PREFIX: Final = b"group/"
@@ -32,6 +31,8 @@ NODE_MAX: Final = 2**31 - 1
 REPLICAS_MAX: Final = 64
 
 T = TypeVar("T")
+ClusterRecord: TypeAlias = tuple[bytes, bytes | None]
+"""Key and value of a record in the metadata log. None is a tombstone."""
 
 
 class FoundingSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +86,7 @@ def drained_key(node: int) -> bytes:
     return DRAINED_PREFIX + b"%d" % node
 
 
-def group_record(state: PartitionGroupState) -> StateRecord:
+def group_record(state: PartitionGroupState) -> ClusterRecord:
     return group_key(state.name), encode_group(state)
 
 

@@ -1,4 +1,4 @@
-"""What operators ask of the controller, and its replies, as values and as JSON: they reach it from other nodes.
+"""The commands of operators to the controller, and its replies, as values and as JSON: they reach it from other nodes.
 
 Strategy: one tagged union for commands, so that a node passes on what it does not look at.
 

@@ -11,6 +11,7 @@ from hutong.cluster.image import ClusterImage
 from hutong.cluster.placement import Placement, PlacementNode, Replicas
 from hutong.cluster.records import (
     SETTINGS_KEY,
+    ClusterRecord,
     FoundingSettings,
     KnownNode,
     PlannedMove,
@@ -23,7 +24,6 @@ from hutong.cluster.records import (
     node_key,
 )
 from hutong.cluster.set_rules import needed_in_sync
-from hutong.foundation.machine_host import StateRecord
 from hutong.replication.group_state import PartitionGroupState
 
 
@@ -104,7 +104,7 @@ class ClusterDecisions:
             self._image.moves[name] = move
         self._records[move_key(name)] = None if move is None else encode_move(move)
 
-    def take_records(self) -> tuple[StateRecord, ...]:
+    def take_records(self) -> tuple[ClusterRecord, ...]:
         """The records of all changes since the last call."""
         taken = tuple(self._records.items())
         self._records.clear()

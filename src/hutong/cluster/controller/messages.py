@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from hutong.cluster.controller.commands import CommandReply, ControllerCommand
 from hutong.cluster.placement import EVEN_WEIGHT
+from hutong.cluster.records import ClusterRecord
 from hutong.foundation.machine import Answer, Tick
-from hutong.foundation.machine_host import StateRecord
 from hutong.replication.group_state import PartitionGroupState
 
 
@@ -54,7 +54,7 @@ class CommandAsked:
 class StoreDecisions:
     """Append these records to the metadata. Answers that follow wait for it."""
 
-    records: tuple[StateRecord, ...]
+    records: tuple[ClusterRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What operators want, as decisions of the controller, each with its reply.
+"""The commands of operators, as decisions of the controller, each with its reply.
 
 Strategy: a command records an intent, and the repairs that follow every event carry it out step by step. So a command
 that takes long survives the controller. A command that cannot be carried out changes nothing and says why.
