@@ -1,6 +1,6 @@
 """The controller's driver: stores what its machine decides in the metadata, and answers when that is on disk.
 
-Strategy: made when this node leads the metadata and has applied all of it, and closed when it steps down. Whoever asks
+Strategy: made when this node leads the metadata and has applied all of it, and closed when it steps down. A caller
 gets an error where a decision could not be stored: then it is unknown whether it holds, and the next controller knows.
 
 Contains no decision (`machine.py`). Knows no connections. Belongs to one loop.

@@ -6,7 +6,7 @@
     Tick ─────────┘                 └── repairs: sets, leaders, drains, moves, missing replicas, preferred leaders
 
 Strategy: after each event all repairs are run, so none of them needs to know what has happened. A decision takes effect
-here at once and becomes a record; whoever asked is answered when the record is stored. A node that cannot store a
+here at once and becomes a record; a caller is answered when the record is stored. A node that cannot store a
 record does not lead the metadata any more: its machine is thrown away, and the next controller begins from the log.
 
 A proposal that names a life of a node which is not known here yet is held for a while: a leader that were refused at
