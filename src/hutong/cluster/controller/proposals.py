@@ -12,6 +12,7 @@ from hutong.cluster.records import REPLICAS_MAX, decode_group, encode_group
 from hutong.foundation.errors import ProtocolError
 
 PROPOSAL_BYTES_MAX: Final = 64 * 1024
+_NULL: Final = b"null"
 
 T = TypeVar("T")
 
@@ -27,7 +28,7 @@ class GroupProposal(msgspec.Struct, frozen=True):
 
 class _ReplyValue(msgspec.Struct, frozen=True):
     is_taken: bool
-    state: msgspec.Raw | None = None
+    state: msgspec.Raw  # null where there is no such group
 
 
 def encode_proposal(proposal: GroupProposal) -> bytes:
@@ -43,14 +44,15 @@ def decode_proposal(content: bytes) -> GroupProposal:
 
 
 def encode_proposal_reply(reply: ProposalReply) -> bytes:
-    state = None if reply.state is None else msgspec.Raw(encode_group(reply.state))
-    return msgspec.json.encode(_ReplyValue(reply.is_taken, state))
+    state = _NULL if reply.state is None else encode_group(reply.state)
+    return msgspec.json.encode(_ReplyValue(reply.is_taken, msgspec.Raw(state)))
 
 
 def decode_proposal_reply(content: bytes) -> ProposalReply:
     """Raises ProtocolError."""
     value = _decode(content, _ReplyValue)
-    return ProposalReply(value.is_taken, None if value.state is None else decode_group(bytes(value.state)))
+    state = bytes(value.state)
+    return ProposalReply(value.is_taken, None if state == _NULL else decode_group(state))
 
 
 def _decode(content: bytes, kind: type[T]) -> T:

@@ -1,0 +1,144 @@
+"""Placement: replicas are distinct, racks and leaders are spread, plans are small and come to rest."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hutong.cluster.placement import Placement, PlacementNode, balance_plan, place_groups
+
+CHANGES_MAX = 1_000
+counts = st.integers(1, 24)
+
+
+@st.composite
+def clusters(draw: st.DrawFn, *, has_racks: bool = True) -> list[PlacementNode]:
+    numbers = draw(st.lists(st.integers(0, 30), min_size=1, max_size=8, unique=True))
+    racks = st.sampled_from([None, "a", "b", "c"]) if has_racks else st.none()
+    return [PlacementNode(number, draw(racks)) for number in numbers]
+
+
+def names(count: int) -> list[str]:
+    return [f"days-{number}" for number in range(count)]
+
+
+def leaders(placed: dict[str, tuple[int, ...]], nodes: list[PlacementNode]) -> list[int]:
+    counted = Counter(replicas[0] for replicas in placed.values())
+    return [counted[each.node] for each in nodes]
+
+
+def replicas_of(placed: dict[str, tuple[int, ...]], nodes: list[PlacementNode]) -> list[int]:
+    counted = Counter(node for replicas in placed.values() for node in replicas)
+    return [counted[each.node] for each in nodes]
+
+
+def planned(existing: dict[str, tuple[int, ...]], nodes: list[PlacementNode]) -> dict[str, tuple[int, ...]]:
+    return existing | balance_plan(existing, nodes, CHANGES_MAX)
+
+
+def test_three_nodes_share_leaders_and_who_takes_over() -> None:
+    placed = place_groups(names(6), {}, [PlacementNode(each) for each in (1, 2, 3)], 3)
+    assert Counter(replicas[0] for replicas in placed.values()) == {1: 2, 2: 2, 3: 2}
+    assert len({replicas[:2] for replicas in placed.values()}) == 6
+
+
+def test_without_a_node_nothing_is_placed() -> None:
+    assert place_groups(["days"], {}, [], 3) == {}
+
+
+@given(clusters(), counts, st.integers(1, 4))
+def test_replicas_are_distinct_and_in_as_many_racks_as_there_are(
+    nodes: list[PlacementNode], count: int, replica_count: int
+) -> None:
+    placed = place_groups(names(count), {}, nodes, replica_count)
+    assert len(placed) == count
+    racks = {each.node: each.rack or f"own-{each.node}" for each in nodes}
+    for replicas in placed.values():
+        assert len(set(replicas)) == len(replicas) == min(replica_count, len(nodes))
+        assert len({racks[node] for node in replicas}) == min(len(replicas), len(set(racks.values())))
+    spread = leaders(placed, nodes)
+    assert max(spread) - min(spread) <= 1
+
+
+@given(clusters(), counts)
+def test_groups_that_come_later_are_placed_as_if_they_had_come_at_once(nodes: list[PlacementNode], count: int) -> None:
+    first = place_groups(names(count), {}, nodes, 3)
+    more = place_groups([f"more-{number}" for number in range(count)], first, nodes, 3)
+    spread = leaders(first | more, nodes)
+    assert max(spread) - min(spread) <= 1
+
+
+@given(clusters(), clusters(), counts, st.integers(1, 4))
+def test_a_plan_comes_to_rest_and_keeps_racks_apart(
+    before: list[PlacementNode], after: list[PlacementNode], count: int, replica_count: int
+) -> None:
+    existing = place_groups(names(count), {}, before, replica_count)
+    balanced = planned(existing, after)
+    assert balance_plan(balanced, after, CHANGES_MAX) == {}
+    racks = {each.node: each.rack or f"own-{each.node}" for each in after}
+    for name, replicas in balanced.items():
+        assert len(set(replicas)) == len(replicas) == len(existing[name])
+        known = {racks[node] for node in existing[name] if node in racks}
+        assert len({racks.get(node, str(node)) for node in replicas}) >= len(known)
+
+
+@given(clusters(has_racks=False), st.integers(1, 3), counts, st.integers(1, 3))
+def test_an_empty_node_gets_its_share_and_others_give_no_more(
+    nodes: list[PlacementNode], new_count: int, count: int, replica_count: int
+) -> None:
+    existing = place_groups(names(count), {}, nodes, replica_count)
+    everybody = [*nodes, *(PlacementNode(100 + number) for number in range(new_count))]
+    balanced = planned(existing, everybody)
+    spread = replicas_of(balanced, everybody)
+    assert max(spread) - min(spread) <= 1
+    # Each replica that moved went to a node that had too few.
+    moved = sum(len(set(balanced[name]) - set(existing[name])) for name in existing)
+    share = -(-sum(spread) // len(everybody))
+    before = replicas_of(existing, everybody)
+    assert moved <= sum(max(0, share - each) for each in before)
+
+
+@given(counts)
+def test_leaders_are_evened_out_without_a_move(count: int) -> None:
+    nodes = [PlacementNode(each) for each in (1, 2, 3)]
+    balanced = planned(dict.fromkeys(names(count), (1, 2, 3)), nodes)
+    spread = leaders(balanced, nodes)
+    assert max(spread) - min(spread) <= 1
+    assert all(set(replicas) == {1, 2, 3} for replicas in balanced.values())
+
+
+def test_leaders_are_evened_out_along_a_chain() -> None:
+    existing: dict[str, tuple[int, ...]] = {"a": (1, 2), "b": (1, 2), "c": (2, 3), "d": (2, 3), "e": (3, 2)}
+    nodes = [PlacementNode(each) for each in (1, 2, 3)]
+    assert sorted(leaders(planned(existing, nodes), nodes)) == [1, 2, 2]
+    unreachable: dict[str, tuple[int, ...]] = {"a": (1, 2), "b": (1, 2), "c": (1, 2), "d": (2, 3)}
+    assert max(leaders(planned(unreachable, nodes), nodes)) <= 2
+
+
+def test_a_larger_disk_gets_more() -> None:
+    nodes = [PlacementNode(1, weight=3_000), PlacementNode(2, weight=1_000), PlacementNode(3, weight=1_000)]
+    placed = place_groups(names(10), {}, nodes, 1)
+    assert replicas_of(placed, nodes) == [6, 2, 2]
+
+
+def test_a_plan_has_a_bound() -> None:
+    existing = dict.fromkeys(names(20), (1,))
+    nodes = [PlacementNode(1), PlacementNode(2)]
+    assert len(balance_plan(existing, nodes, 3)) == 3
+
+
+def test_a_node_is_replaced_by_one_of_a_rack_that_the_group_is_not_in() -> None:
+    nodes = [PlacementNode(1, "a"), PlacementNode(2, "b"), PlacementNode(4, "a"), PlacementNode(5, "c")]
+    placement = Placement({"days": (3, 1, 2)}, nodes)
+    assert placement.replace("days", 3) == (5, 1, 2)
+    assert placement.replace("days", 1, avoided={4}) is None
+    assert placement.replace("days", 5) == (4, 1, 2)
+
+
+def test_filling_evens_out_who_is_preferred() -> None:
+    placement = Placement(dict.fromkeys(names(6), (1,)), [PlacementNode(1), PlacementNode(2)])
+    for name in names(6):
+        placement.fill(name, 2)
+    assert placement.leaders(1) == placement.leaders(2) == 3
+    assert placement.replicas(2) == 6
+    assert placement.fill("days-0", 2) is None
