@@ -136,22 +136,23 @@ class Placement:
         return [node for node in self._nodes if node not in replicas and node not in avoided]
 
     def _next_replica(self, replicas: Replicas, avoided: Collection[int] = ()) -> int:
-        racks = {self._rack(node) for node in replicas} - {None}
+        racks = {self._rack(node) for node in replicas}
         return min(
             self._free_nodes(replicas, avoided),
             key=lambda node: (self._rack(node) in racks, self._replica_load(node), node),
         )
 
-    def _rack(self, node: int) -> str | None:
+    def _rack(self, node: int) -> str | int:
+        """The rack of a node; one without a rack, or that is not known, is its own."""
         known = self._nodes.get(node)
-        return None if known is None else known.rack
+        return node if known is None or known.rack is None else known.rack
 
     def _movable(self, giver: int, taker: int) -> str | None:
         """A group that may go from one node to the other, and is in no fewer racks then."""
         for group, replicas in sorted(self.groups.items()):
             if giver in replicas and taker not in replicas:
                 others = [self._rack(node) for node in replicas if node != giver]
-                if self._rack(taker) is None or self._rack(taker) not in others or self._rack(giver) in others:
+                if self._rack(taker) not in others or self._rack(giver) in others:
                     return group
         return None
 
