@@ -66,6 +66,8 @@ class BrokerApi:
     `elements_max` bounds the elements of all lists in a request together. `division` is None where a request is handled
     as a whole.
 
+    Among several nodes a request that `is_forwarded` is handled by the controller, whichever node it reaches.
+
     Clients of a long poll ask to be kept waiting, so that wait does not make a request slow. Requests that are traced
     get a span if the node has a tracer.
     """
@@ -78,6 +80,7 @@ class BrokerApi:
     division: Division | None
     is_long_poll: bool
     is_traced: bool
+    is_forwarded: bool
 
     @property
     def handler(self) -> Handler:
@@ -99,6 +102,10 @@ class BrokerApi:
 
 _TOPIC, _GROUP, _CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 _TRANSACTION = ResourceType.TRANSACTIONAL_ID
+_CHANGING_METADATA: Final = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 49, 51, 55, 57, 64))
+"""APIs that change what all nodes have in common, and those that only the controller can answer."""
+SHARE_API_KEYS: Final = frozenset((76, 77, 78, 79, 90, 91, 92))
+"""APIs of share groups, which several nodes do not serve yet."""
 _NO_TOKENS: Final = "is refused to everybody: there are no delegation tokens"
 
 
@@ -120,7 +127,10 @@ def _api(
     is_long_poll: bool = False,
     is_traced: bool = False,
 ) -> BrokerApi:
-    return BrokerApi(key, needs, is_open, frame_bytes_max, elements_max, division, is_long_poll, is_traced)
+    is_forwarded = key in _CHANGING_METADATA
+    return BrokerApi(
+        key, needs, is_open, frame_bytes_max, elements_max, division, is_long_poll, is_traced, is_forwarded
+    )
 
 
 def _list(key: int, *needs: Need, division: Division) -> BrokerApi:

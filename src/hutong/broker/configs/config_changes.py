@@ -58,7 +58,7 @@ def alter_single(
         overrides = _changed(topics.overrides_of(_topic(name, broker)), changes, KEYS.get, topics.defaults)
     elif kind == BROKER:
         configs = broker.admin.node_configs
-        configs.check_name(name)
+        configs.check_name(name, may_be_other=True)
         # APPEND and SUBTRACT begin at what holds now, which for a node's list is the topics' default.
         now = {KEYS[key].node_name: value for key, value in broker.topics.defaults.items()}
         overrides = _changed(configs.of(name), changes, configs.key, now)
@@ -91,7 +91,7 @@ def alter_whole(
             raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for {key[:100]}")
         overrides[key] = value
     if kind == BROKER:
-        broker.admin.node_configs.check_name(name)
+        broker.admin.node_configs.check_name(name, may_be_other=True)
     _put(*_keeper_of(kind, name, broker), overrides, validate_only, then)
 
 

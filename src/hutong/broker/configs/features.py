@@ -52,12 +52,18 @@ class Features:
     """The finalized levels of this cluster. `epoch` rises with every change, so that clients can tell old from new."""
 
     def __init__(self) -> None:
+        self.supported = dict(SUPPORTED)
         self._table = DurableTable("feature/", len(SUPPORTED))
         self._table.on_change.append(self._changed)
         self._levels = {feature.name: feature.level_default for feature in SUPPORTED.values()}
         self._epoch_given = 1  # of the newest change on its way
         self.epoch = 1
         self.replay = self._table.replay
+
+    def leave_out(self, name: str) -> None:
+        """Serve a feature at level 0 only. Called before the replay."""
+        self.supported[name] = Feature(name, 0, 0, 0)
+        self._levels[name] = 0
 
     def start(self, state: StateLog) -> None:
         """From here on changes are recorded in `state`. Called once, after replay."""
@@ -78,5 +84,5 @@ class Features:
 
     def _changed(self, name: str, entry: dict[str, int] | None) -> None:
         if entry is not None and name in SUPPORTED:
-            self._levels[name] = entry["level"]
+            self._levels[name] = min(entry["level"], self.supported[name].level_max)
             self.epoch = max(self.epoch, entry["epoch"])

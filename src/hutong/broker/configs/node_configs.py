@@ -30,6 +30,7 @@ SOURCE_STATIC: Final = 4
 SOURCE_DEFAULT: Final = 5
 LISTENER_PREFIX: Final = "listener.name."
 OVERRIDES_MAX: Final = 256
+NODES_MAX: Final = 1_000
 CLUSTER: Final = ""
 """The name under which the settings of all nodes are kept; a node's own are kept under its id."""
 
@@ -61,8 +62,9 @@ class NodeConfigs:
         self._keys: dict[str, ConfigKey] = dict(CHANGEABLE)
         self._of_listeners: set[str] = set()
         self._checks: list[Callable[[Mapping[str, str]], None]] = []
-        self._table = DurableTable("node-config/", entries_max=2)
+        self._table = DurableTable("node-config/", entries_max=1 + NODES_MAX)
         self._table.on_change.append(lambda _name, _value: self._changed())
+        self.other_nodes: Callable[[], Iterable[int]] = lambda: ()  # whose settings may be changed here, too
         self.static: Mapping[str, str] = {}  # every setting with a Kafka name, as the node was started
         self.unset: frozenset[str] = frozenset()  # those of them that are as built in
         self.on_change: list[Callable[[], None]] = []
@@ -113,12 +115,17 @@ class NodeConfigs:
         value, source = self.layers_of(listener_prefix(listener) + name)[0]
         return None if source == SOURCE_DEFAULT else value
 
-    def check_name(self, name: str) -> None:
-        """Check that a resource is this node: its id, or empty for all nodes. Raises Refused(INVALID_REQUEST)."""
+    def check_name(self, name: str, *, may_be_other: bool = False) -> None:
+        """Check that a resource is this node: its id, or empty for all nodes. Raises Refused(INVALID_REQUEST).
+
+        With `may_be_other` it may also be another node of the cluster.
+        """
         if name in (CLUSTER, self._node_name):
             return
         if not name.lstrip("-").isdecimal():
             raise Refused(ErrorCode.INVALID_REQUEST, "The id of a node is a number.")
+        if may_be_other and name in map(str, self.other_nodes()):
+            return
         raise Refused(ErrorCode.INVALID_REQUEST, f"This is node {self._node_name}, not {name[:100]}.")
 
     def of(self, name: str) -> dict[str, str]:

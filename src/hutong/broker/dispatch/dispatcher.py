@@ -64,6 +64,7 @@ class Route:
     frame_bytes_max: int
     times: ApiTimes
     errors_in: ErrorReader
+    is_forwarded: bool = False  # where another node is the controller
 
 
 class Dispatch:
@@ -143,6 +144,8 @@ class Dispatch:
         # Before it is decoded: a byte of a request can become an object many times its size.
         if len(frame) > route.frame_bytes_max:
             raise ProtocolError(f"a request of {len(frame)} bytes with API key {api_key}")
+        if route.is_forwarded and (forwarded := self._forwarded(frame, offset, route, header, peer, began_us)):
+            return forwarded
         context = RequestContext(api_version, header.client_id, peer.session, self._broker)
         # A frame this short cannot name so many elements that handling them would hold the loop.
         if len(frame) <= MANY_FROM_BYTES:
@@ -183,6 +186,29 @@ class Dispatch:
             return self._pending(answer, route, header, peer, len(frame), began_us)
         encoded = None if answer is None else self._encoded(answer, route, header)
         return self._note_times(encoded, answer, route, header, peer, len(frame), self._now_us() - began_us)
+
+    def _forwarded(
+        self, frame: Buffer, offset: int, route: Route, header: RequestHeader, peer: Peer, began_us: int
+    ) -> PendingResponse | None:
+        """Have the controller answer; None where that is this node, or the request is for this node alone."""
+        from hutong.broker.dispatch.forwarding import forward, is_for_this_node  # late: a node alone never needs it
+
+        cluster, session, times, now_us = self._broker.cluster, peer.session, route.times, self._now_us
+        decode, encode = partial(route.decode, frame, offset), partial(route.encode, header.correlation_id)
+        if cluster.is_controller or is_for_this_node(header.api_key, frame, decode):
+            return None
+        self.requests_total[header.api_key] += 1
+        session.times = times
+        parked_bytes = BROKER_APIS[header.api_key].parked_bytes(len(frame))
+        pending = forward(frame, header.api_key, session, cluster, decode, encode, parked_bytes)
+
+        def taken() -> None:
+            remote_us = now_us() - began_us
+            times.remote.record(remote_us)
+            times.total.record(peer.queued_ms * 1000 + remote_us)
+
+        pending.taken = taken
+        return pending
 
     def _long(
         self,
@@ -364,7 +390,7 @@ class Dispatch:
     def _add_route(self, api_key: int, api_version: int) -> Route:
         handle = HANDLERS.get(api_key)
         # The connection ends, as with Kafka: a client learns the APIs from ApiVersions first (KIP-35).
-        if handle is None:
+        if handle is None or api_key not in self._broker.api_keys:
             raise ProtocolError(f"API key {api_key} is not supported")
         api, times, errors = BROKER_APIS[api_key], self._times.of(api_key), errors_in(api_key)
         if api_version not in APIS[api_key].versions:
@@ -382,8 +408,14 @@ class Dispatch:
         # Wrapped once for the route, so that a node without a tracer pays nothing.
         if self._tracer is not None and api.is_traced:
             handle = traced(api_key, handle, self._tracer)
+        is_alone = self._broker.cluster.is_alone
+        if not is_alone:
+            from hutong.broker.dispatch.coordinated import coordinated  # late: a node alone never needs it
+
+            handle = coordinated(api_key, handle, self._broker)
         decode = codecs.request_decoder(api_key, api_version, api.elements_max)
-        route = Route(decode, handle, encode, api.frame_bytes_max, times, errors)
+        is_forwarded = api.is_forwarded and not is_alone
+        route = Route(decode, handle, encode, api.frame_bytes_max, times, errors, is_forwarded)
         self._routes[api_key << 16 | api_version] = route
         return route
 

@@ -66,11 +66,23 @@ class ClusterView(Protocol):
         ...
 
     def forward(self, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
-        """Have the controller handle a request of this session; `then` gets the frame of its response, or an error."""
+        """Have the controller handle a request of this session; `then` gets the frame of its response, with its size.
+
+        While there is no controller it may wait for one, then `then` gets Refused(NOT_CONTROLLER). Any other error says
+        that nobody knows whether it was handled.
+        """
         ...
 
     def ask_node(self, node: int, frame: bytes, then: Continuation[bytes]) -> None:
         """Have another node handle a Kafka request of this node itself; `then` gets the frame of its response."""
+        ...
+
+    def elect(self, group: str, *, is_unclean: bool, then: Continuation[None]) -> None:
+        """Let the preferred replica lead a partition group, or any that is left. Called on the controller."""
+        ...
+
+    def forget_node(self, node: int, then: Continuation[None]) -> None:
+        """Take a node that is gone out of the cluster. Called on the controller. `then` gets Refused for a live one."""
         ...
 
 
@@ -94,3 +106,9 @@ class AloneView:
 
     def ask_node(self, node: int, frame: bytes, then: Continuation[bytes]) -> None:
         raise AssertionError("a node alone asks nobody")
+
+    def elect(self, group: str, *, is_unclean: bool, then: Continuation[None]) -> None:
+        raise AssertionError("a node alone leads all groups")
+
+    def forget_node(self, node: int, then: Continuation[None]) -> None:
+        raise AssertionError("a node alone forgets nobody")

@@ -44,6 +44,7 @@ def put_leader(
     if address is None or standing.leader == context.broker.identity.node_id:
         return
     result.current_leader = LeaderIdAndEpoch(standing.leader, standing.leader_epoch)
+    # A request of many partitions names each leader once.
     if all(known.node_id != address.node_id for known in answer.node_endpoints):
         answer.node_endpoints.append(NodeEndpoint(address.node_id, address.host, address.port, address.rack))
 

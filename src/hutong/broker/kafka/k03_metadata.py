@@ -2,7 +2,8 @@
 
 A null list of topics asks for all (in version 0 an empty one does); from 12 topics may be named by id (KIP-516; the
 field is there from 10, and refused); from 4 the client says whether a missing topic may be created. A topic that is
-created here is answered whole once it is durable: clients need not come back for it. A client that asks gets the
+created here is answered whole once it is durable: clients need not come back for it. One that another node creates is
+answered LEADER_NOT_AVAILABLE until this one knows it. A client that asks gets the
 operations that it may do with topics and the cluster (KIP-430). Topics that it may not DESCRIBE are left out where it
 asks for all, and refused where it names them, there or not; to create one it needs CREATE, of the topic or of the
 cluster.
@@ -164,6 +165,9 @@ def _create(
             entry.error_code = ErrorCode.LEADER_NOT_AVAILABLE if is_busy else code
         pending.settle_part()
 
+    if not broker.cluster.is_controller and missing:
+        _create_remotely(missing, context, pending, with_operations=with_operations)
+        return pending.answer()
     for entry in missing:
         pending.expect_part()
         try:
@@ -177,6 +181,30 @@ def _create(
         except Refused as refused:
             settle(entry, refused)
     return pending.answer()
+
+
+def _create_remotely(
+    missing: list[MetadataResponseTopic],
+    context: RequestContext[TopicParts],
+    pending: PendingInParts[MetadataResponse],
+    *,
+    with_operations: bool,
+) -> None:
+    """Have the controller create the topics. This node knows them once it has applied what the controller wrote."""
+    from hutong.broker.topics.remote_creation import create_remotely  # late: a node alone never needs it
+
+    def created(codes: dict[str, int]) -> None:
+        for entry in missing:
+            name = entry.name or ""
+            topic = context.broker.topics.get(name)
+            if topic is None:
+                entry.error_code = codes[name]
+            else:
+                _fill(entry, topic, context, with_operations)
+        pending.settle_part()
+
+    pending.expect_part()
+    create_remotely([entry.name or "" for entry in missing], context, created)
 
 
 def describe(topic: Topic, context: RequestContext[TopicParts], *, with_operations: bool) -> MetadataResponseTopic:

@@ -11,7 +11,6 @@ feature is left out for them (KAFKA-17011); finalized features are listed all th
 from collections.abc import Iterable
 from typing import Final
 
-from hutong.broker.configs.features import SUPPORTED
 from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
 from hutong.wire.kafka.apis.k18_api_versions import (
@@ -39,7 +38,7 @@ def handle(request: ApiVersionsRequest, context: RequestContext[AdminParts]) -> 
         api_keys=advertised(context.broker.api_keys),
         supported_features=[
             SupportedFeatureKey(feature.name, feature.level_min, feature.level_max)
-            for feature in SUPPORTED.values()
+            for feature in features.supported.values()
             if feature.level_min > 0 or context.api_version >= _ZERO_LEVELS_FROM_VERSION
         ],
         finalized_features_epoch=features.epoch,

@@ -1,7 +1,8 @@
 """CreateTopics (key 19, versions 2-7): create topics with their settings (KIP-4).
 
 A partition count or replication factor of -1 takes the node's default (KIP-464). Manual assignments are accepted
-where they name this node alone. From 5 the answer carries the resulting settings (KIP-525), from 7 the topic's id. A
+where they name this node alone. Among several nodes they are refused, and a replication factor may be up to the number
+of nodes, but the cluster decides. From 5 the answer carries the resulting settings (KIP-525), from 7 the topic's id. A
 topic that is named twice in one request is refused. `validate_only` decides and changes nothing.
 
 The client needs CREATE, of the cluster or the topic; without DESCRIBE_CONFIGS of the topic it does not see
@@ -18,10 +19,11 @@ from hutong.broker.handling.holders import holder_of
 from hutong.broker.handling.responses import PendingInParts, put_error
 from hutong.broker.quotas.meter import mutations_of
 from hutong.broker.rights.authorization import may, may_in_cluster
+from hutong.broker.topics.lifetimes import partition_group_for
 from hutong.broker.topics.partition import Topic
 from hutong.broker.topics.parts import TopicParts
-from hutong.broker.topics.replicas import check_replicas
-from hutong.broker.topics.topic_config import KEYS
+from hutong.broker.topics.replicas import check_assignment, check_replication_factor
+from hutong.broker.topics.topic_config import KEYS, effective
 from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
@@ -60,7 +62,7 @@ def handle(
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             if not (may_create_all or may(context, Operation.CREATE, ResourceType.TOPIC, asked.name)):
                 raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
-            count = _partition_count(asked, broker)
+            count = _partition_count(asked, context)
             overrides = {config.name: config.value for config in asked.configs}
             if None in overrides.values():
                 raise Refused(ErrorCode.INVALID_CONFIG, "A setting of a new topic has a value.")
@@ -88,7 +90,7 @@ def handle(
     return pending.answer()
 
 
-def _partition_count(asked: CreatableTopic, broker: TopicParts) -> int:
+def _partition_count(asked: CreatableTopic, context: RequestContext[TopicParts]) -> int:
     """The number of partitions asked for. Raises Refused with Kafka's codes."""
     if asked.assignments:
         # Assignments give both numbers, and two answers to one question might differ.
@@ -97,19 +99,16 @@ def _partition_count(asked: CreatableTopic, broker: TopicParts) -> int:
         if sorted(item.partition_index for item in asked.assignments) != list(range(len(asked.assignments))):
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Partitions are numbered from 0 without gaps.")
         for item in asked.assignments:
-            check_replicas(item.broker_ids, broker.identity.node_id)
+            check_assignment(item.broker_ids, context)
         return len(asked.assignments)
-    if asked.replication_factor not in (-1, 1):
-        raise Refused(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"Replication factor {asked.replication_factor} is not possible: there is 1 node.",
-        )
-    return broker.settings.default_partitions if asked.num_partitions == -1 else asked.num_partitions
+    check_replication_factor(asked.replication_factor, context)
+    return context.broker.settings.default_partitions if asked.num_partitions == -1 else asked.num_partitions
 
 
 def _describe_result(result: CreatableTopicResult, count: int, overrides: dict[str, str], broker: TopicParts) -> None:
     result.num_partitions = count
-    result.replication_factor = 1
+    group = partition_group_for(effective(overrides, broker.topics.defaults))
+    result.replication_factor = len(broker.topics.standings[group].replicas)
     result.configs = []
     for name, key in KEYS.items():
         value, source = broker.admin.node_configs.layers(key)[0]

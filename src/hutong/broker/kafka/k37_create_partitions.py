@@ -13,7 +13,7 @@ from hutong.broker.handling.responses import PendingInParts, put_error
 from hutong.broker.quotas.meter import mutations_of
 from hutong.broker.rights.authorization import may
 from hutong.broker.topics.parts import TopicParts
-from hutong.broker.topics.replicas import check_replicas
+from hutong.broker.topics.replicas import check_assignment
 from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
@@ -81,4 +81,4 @@ def _check(asked: CreatePartitionsTopic, now: int, context: RequestContext[Topic
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{asked.count - now} new partitions need as many assignments."
         )
     for assignment in asked.assignments:
-        check_replicas(assignment.broker_ids, context.broker.identity.node_id)
+        check_assignment(assignment.broker_ids, context)

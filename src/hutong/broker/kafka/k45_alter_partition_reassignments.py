@@ -1,6 +1,7 @@
 """AlterPartitionReassignments (key 45, versions 0-1): who holds a partition's replicas (KIP-455, KIP-860).
 
-This node is the only one: a reassignment to it is done at once, any other is refused, and there is none to cancel.
+A partition goes with its partition group, which has other partitions too. So a reassignment to the replicas that it has
+is done at once, any other is refused, and there is none to cancel.
 The client needs ALTER of the cluster.
 """
 
@@ -60,11 +61,18 @@ def _denied(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassi
 def _reassign(topic: str, asked: ReassignablePartition, broker: TopicParts) -> ReassignablePartitionResponse:
     result = ReassignablePartitionResponse(asked.partition_index, error_message=None)
     try:
-        if broker.topics.partition(topic, asked.partition_index) is None:
+        partition = broker.topics.partition(topic, asked.partition_index)
+        if partition is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such partition.")
         if asked.replicas is None:
             raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "There is no reassignment to cancel.")
-        check_replicas(asked.replicas, broker.identity.node_id)
+        if broker.cluster.is_alone:
+            check_replicas(asked.replicas, broker.identity.node_id)
+        elif set(asked.replicas) != set(partition.standing.replicas):
+            raise Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"The partition goes with its partition group {partition.group}, which the cluster places.",
+            )
     except Refused as refused:
         put_error(result, refused)
     return result

@@ -1,6 +1,6 @@
 """ListPartitionReassignments (key 46, version 0): what is being moved (KIP-455).
 
-On one node a reassignment is done at once, so none goes on. The client needs DESCRIBE of the cluster.
+Partitions go with their partition groups, so none is ever moved alone. The client needs DESCRIBE of the cluster.
 """
 
 from hutong.broker.handling.context import RequestContext

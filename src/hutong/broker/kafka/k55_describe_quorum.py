@@ -1,7 +1,8 @@
-"""DescribeQuorum (key 55, versions 0-2): who keeps the metadata: this node alone (KIP-595, KIP-836, KIP-853).
+"""DescribeQuorum (key 55, versions 0-2): who keeps the metadata (KIP-595, KIP-836, KIP-853).
 
 The metadata that Kafka calls `__cluster_metadata` is the internal topic `__hutong_metadata` here, with
-its offsets. The node's own listener is shown as that of its controller. The client needs DESCRIBE of the cluster.
+its offsets. Those in sync have all that is committed, so they are shown at the high watermark; of others no offset is
+known. The listener of the client's name is shown as that of the controllers. The client needs DESCRIBE of the cluster.
 """
 
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may_in_cluster, refusal
 from hutong.broker.topics.catalogue import METADATA_TOPIC
+from hutong.broker.topics.lifetimes import METADATA_GROUP
 from hutong.broker.topics.parts import TopicParts
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k55_describe_quorum import (
@@ -24,7 +26,8 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 55
 QUORUM_TOPIC: Final = "__cluster_metadata"
-_EPOCH: Final = 1
+_EPOCH_ALONE: Final = 1
+_UNKNOWN: Final = -1
 
 
 def handle(request: DescribeQuorumRequest, context: RequestContext[TopicParts]) -> DescribeQuorumResponse:
@@ -44,21 +47,27 @@ def handle(request: DescribeQuorumRequest, context: RequestContext[TopicParts]) 
 
 
 def _quorum(broker: TopicParts) -> PartitionData:
-    log = broker.topics.partition(METADATA_TOPIC, 0)
-    end_offset = log.log.high_watermark if log is not None else 0
+    partition, standing = broker.topics.partition(METADATA_TOPIC, 0), broker.topics.standings[METADATA_GROUP]
+    end_offset = partition.log.high_watermark if partition is not None else 0
     now_ms = broker.clock.wall_ms()
-    voter = ReplicaState(
-        replica_id=broker.identity.node_id,
-        log_end_offset=end_offset,
-        last_fetch_timestamp=now_ms,
-        last_caught_up_timestamp=now_ms,
-    )
+    voters = []
+    for node in standing.replicas:
+        is_in_sync = node in standing.in_sync
+        seen_ms = now_ms if is_in_sync else _UNKNOWN
+        voters.append(
+            ReplicaState(
+                replica_id=node,
+                log_end_offset=end_offset if is_in_sync else _UNKNOWN,
+                last_fetch_timestamp=seen_ms,
+                last_caught_up_timestamp=seen_ms,
+            )
+        )
     return PartitionData(
         partition_index=0,
-        leader_id=broker.identity.node_id,
-        leader_epoch=_EPOCH,
+        leader_id=standing.leader,
+        leader_epoch=_EPOCH_ALONE if broker.cluster.is_alone else standing.leader_epoch,
         high_watermark=end_offset,
-        current_voters=[voter],
+        current_voters=voters,
     )
 
 
@@ -67,5 +76,5 @@ def _unknown(index: int) -> PartitionData:
 
 
 def _nodes(context: RequestContext[TopicParts]) -> list[Node]:
-    listener = context.listener
-    return [Node(context.broker.identity.node_id, [Listener("CONTROLLER", listener.host, listener.port)])]
+    nodes = context.broker.cluster.nodes(context.listener)
+    return [Node(node.node_id, [Listener("CONTROLLER", node.host, node.port)]) for node in nodes]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hutong.broker.configs.features import METADATA_VERSION, SUPPORTED, Features
+from hutong.broker.configs.features import METADATA_VERSION, Features
 from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.responses import PendingInParts, put_error
@@ -71,7 +71,7 @@ def _kind(update: FeatureUpdateKey, api_version: int) -> int:
 def _check(update: FeatureUpdateKey, kind: int, features: Features) -> None:
     """Check the change of one feature. Raises Refused(INVALID_UPDATE_VERSION)."""
     name, level = update.feature, update.max_version_level
-    feature = SUPPORTED.get(name)
+    feature = features.supported.get(name)
     if feature is None:
         raise _invalid(f"This node knows no feature {name[:100]}.")
     if kind not in (_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE):

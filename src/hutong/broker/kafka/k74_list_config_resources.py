@@ -32,18 +32,19 @@ def handle(request: ListConfigResourcesRequest, context: RequestContext[AdminPar
         kinds = dict.fromkeys(request.resource_types) or (GROUP, METRICS, LOGGER, BROKER, TOPIC)
     response = ListConfigResourcesResponse()
     for kind in kinds:
-        names = _names(kind, context.broker)
+        names = _names(kind, context)
         if names is None:
             return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         response.config_resources += [ConfigResource(name, kind) for name in names]
     return response
 
 
-def _names(kind: int, broker: AdminParts) -> Iterable[str] | None:
+def _names(kind: int, context: RequestContext[AdminParts]) -> Iterable[str] | None:
+    broker = context.broker
     if kind == TOPIC:
         return [topic.name for topic in broker.topics.all()]
     if kind in (BROKER, LOGGER):
-        return [str(broker.identity.node_id)]
+        return [str(node.node_id) for node in broker.cluster.nodes(context.listener)]
     if kind == METRICS:
         return broker.admin.metrics_configs.names()
     return sorted(broker.group_configs) if kind == GROUP else None

@@ -316,6 +316,7 @@ class Topics:
     def standing_changed(self, group: str) -> None:
         """Notice a changed standing of a group: fast paths end, and waits for what is no longer led here end, too."""
         self.version += 1
+        # Readers that wait are answered NOT_LEADER_OR_FOLLOWER by the pass that this begins.
         if not self.standings[group].is_led_here:
             for partition in self._of_group(group):
                 partition.log.notify_watchers()
