@@ -5,16 +5,18 @@
 
 import asyncio
 import contextlib
+import ssl
 from typing import Final
 
 _CHUNK: Final = 65_536
 
 
 class CuttableLine:
-    """Forwards connections on a free port to `port`, both on the loopback interface."""
+    """Forwards connections on a free port to `port`, both on the loopback interface. It can take TLS off them."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
         self._target = port
+        self._tls = tls
         self.port = 0
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
@@ -25,7 +27,7 @@ class CuttableLine:
         """Begin, or go on after a cut, on the same port."""
         self._is_open.set()
         if self._server is None:
-            self._server = await asyncio.start_server(self._forward, "127.0.0.1", self.port)
+            self._server = await asyncio.start_server(self._forward, "127.0.0.1", self.port, ssl=self._tls)
             self.port = self._server.sockets[0].getsockname()[1]
 
     async def cut(self) -> None:

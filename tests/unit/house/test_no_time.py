@@ -36,6 +36,7 @@ SLEEPERS = {
     "support/frame_chaos.py": "delays on the line",
     "support/rpc_ledger.py": "effects that take their time",
     "support/waiting.py": "the time between two questions to another process",
+    "unit/cluster/coordinator/test_memory.py": "in virtual time, which takes none",
     "unit/rpc/grpc/test_hostile_clients.py": "gRPC's network has no event for what is waited for",
     "unit/rpc/grpc/serving/test_server.py": "gRPC's network has no event for what is waited for",
     "unit/rpc/scenes.py": "the same, where a timer is waited for",

@@ -57,6 +57,9 @@ class DevelopmentZooKeeper:
 
     def start(self) -> None:
         """Returns once it serves. Raises UsageError with the end of its log where it does not."""
+        server, pause = ZooKeeperServer(_HOST, self.port), threading.Event()
+        if serves(server):
+            raise UsageError(f"Another ZooKeeper has the port {self.port}: stop it, or choose another port.")
         self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder / "zoo.cfg").write_text(_configuration(self._folder / "data", self.port))
         # A session of its own: an interrupt from the terminal shall end the nodes before it ends ZooKeeper.
@@ -68,7 +71,6 @@ class DevelopmentZooKeeper:
         )
         assert self._guard.stdout is not None
         self.pid = int(self._guard.stdout.read())
-        server, pause = ZooKeeperServer(_HOST, self.port), threading.Event()
         for _ in range(round(START_S_MAX / _LOOK_S)):
             if serves(server):
                 return

@@ -5,7 +5,6 @@ Knows nothing of what is asked of ZooKeeper.
 
 import contextlib
 import logging
-import ssl
 from typing import Any, Final
 
 from kazoo.client import KazooClient
@@ -14,8 +13,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
-from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings, ZooKeeperTls
-from hutong.foundation.errors import ExitCode, UsageError
+from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
 
 FAILURES: Final = (KazooException, KazooTimeoutError)
 """Everything that a call of kazoo's raises on purpose."""
@@ -30,10 +28,7 @@ class ZooKeeperClient(KazooClient):  # type: ignore[misc]  # kazoo has no types
     """kazoo's client, which also says how long its session is and who may see what it writes."""
 
     def __init__(self, address: ZooKeeperAddress, settings: ZooKeeperSettings) -> None:
-        """Raises UsageError for TLS files that cannot be read."""
         tls = settings.tls
-        if tls is not None:
-            _check(tls)
         super().__init__(
             hosts=address.hosts,
             timeout=settings.session_ms / 1_000,
@@ -74,15 +69,3 @@ class ZooKeeperClient(KazooClient):  # type: ignore[misc]  # kazoo has no types
         with contextlib.suppress(OSError):
             self.stop()
         self.close()
-
-
-def _check(tls: ZooKeeperTls) -> None:
-    """Find out now what kazoo would find out at each attempt to connect."""
-    try:
-        context = ssl.create_default_context(cafile=tls.ca)
-        if tls.certificate is not None:
-            context.load_cert_chain(tls.certificate, tls.key)
-    except (OSError, ssl.SSLError) as error:
-        files = ", ".join(str(path) for path in (tls.ca, tls.certificate, tls.key) if path is not None)
-        reason = error.strerror or error
-        raise UsageError(f"The TLS files for ZooKeeper ({files}) cannot be used: {reason}.", ExitCode.CONFIG) from None

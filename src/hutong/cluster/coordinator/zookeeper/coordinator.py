@@ -50,7 +50,12 @@ class ZooKeeperCoordinator:
         thread = self._thread = ThreadOffload(self._loop, 1, _THREAD_NAME)
         self._listener = listener
         self._session = ZooKeeperSession(
-            self._address, self._settings, self._clock, lambda work: thread.submit(work, _raise), self._tell
+            self._address,
+            self._settings,
+            self._clock,
+            lambda work: thread.submit(work, _raise),
+            self._submit_later,
+            self._tell,
         )
         return await self._done(partial(self._session.open, registration, cluster_id))
 
@@ -84,6 +89,17 @@ class ZooKeeperCoordinator:
     def _submit(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
         assert self._thread is not None
         self._thread.submit(work, then)
+
+    def _submit_later(self, delay_ms: int, work: Callable[[], None]) -> None:
+        """Submit the work after a while, unless the coordinator is closed by then. On the session's thread."""
+
+        def submit() -> None:
+            if self._session is not None:
+                self._submit(work, _raise)
+
+        assert self._loop is not None
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._loop.call_later, delay_ms / 1_000, submit)
 
     async def _done(self, work: Callable[[], T]) -> T:
         assert self._thread is not None

@@ -40,7 +40,7 @@ from hutong.cluster.coordinator.zookeeper.layout import (
     encode_marker,
     encode_registration,
 )
-from hutong.cluster.coordinator.zookeeper.probe import look_at
+from hutong.cluster.coordinator.zookeeper.probe import SERVERS_PROBED_MAX, look_at, make_context, serves
 from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import (
@@ -56,7 +56,8 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 NODES_MAX: Final = 1_000
 _CONNECTED: Final = SessionState.CONNECTED
-_AGAIN_S: Final = 1.0
+_AGAIN_S: Final = 0.5
+_STUCK_SESSIONS: Final = 2
 _SLICE_S: Final = 0.05
 _INTERRUPTIONS: Final = (
     AuthFailedError, ConnectionLoss, KazooTimeoutError, OperationTimeoutError, SessionExpiredError,
@@ -76,13 +77,19 @@ class ZooKeeperSession:
         settings: ZooKeeperSettings,
         clock: Clock,
         submit: Callable[[Callable[[], None]], None],
+        submit_later: Callable[[int, Callable[[], None]], None],
         tell: Tell,
     ) -> None:
-        """`submit` gives work to the worker thread, `tell` calls the listener on the node's loop."""
+        """`submit` gives work to the worker thread, also after milliseconds. `tell` calls the listener on the loop.
+
+        Raises UsageError for TLS files that cannot be used.
+        """
+        self._context = make_context(settings.tls)
         self._address = address
         self._settings = settings
         self._clock = clock
         self._submit = submit
+        self._submit_later = submit_later
         self._tell = tell
         self._paths = ClusterPaths(address.path)
         self._client: ZooKeeperClient | None = None
@@ -188,7 +195,7 @@ class ZooKeeperSession:
         client.start_async()
         while not client.connected:
             if self._ending.wait(_SLICE_S) or self._clock.monotonic_ms() > give_up_ms:
-                found = look_at(self._address, has_tls=self._settings.tls is not None)
+                found = look_at(self._address, self._context)
                 seconds = self._settings.connect_timeout_ms / 1_000
                 message = f"ZooKeeper did not answer within {seconds:g} s: {found}."
                 raise UsageError(message, ExitCode.UNAVAILABLE)
@@ -281,10 +288,11 @@ class ZooKeeperSession:
                     self._wait(client.set_async(path, content))
                 return True
             if decode_registration(str(own.node), found).incarnation == own.incarnation:
-                # Of an earlier session of this process, which has not expired yet.
-                self._wait(client.delete_async(path, status.version))
-                self._wait(client.create_async(path, content, acl=client.own_acl, ephemeral=True))
-                return True
+                # Of an earlier session of this process. Nobody sees the moment between the two.
+                takeover = client.transaction()
+                takeover.delete(path, status.version)
+                takeover.create(path, content, acl=client.own_acl, ephemeral=True)
+                return not any(isinstance(each, Exception) for each in self._wait(takeover.commit_async()))
         except (NoNodeError, NodeExistsError, BadVersionError, ProtocolError):
             pass  # it has changed since then, and the next attempt finds out
         return False
@@ -295,17 +303,30 @@ class ZooKeeperSession:
             return
         if state == "CONNECTED":
             self._guarded(self._resume)
-        elif state == "SUSPENDED":
-            self._change(SessionState.SUSPENDED)
+            return
+        self._change(SessionState.SUSPENDED if state == "SUSPENDED" else SessionState.LOST)
+        if client.has_ended:
+            self._replace(client)
         else:
-            self._change(SessionState.LOST)
-            if client.has_ended:
-                self._replace(client)
+            self._submit_later(_STUCK_SESSIONS * self.session_ms, partial(self._look_again, client))
+
+    def _look_again(self, client: ZooKeeperClient) -> None:
+        """Begin again where a server works, and this session cannot go on.
+
+        A server that has lost its disk refuses each client that has seen more than it, for ever (ZOOKEEPER-832).
+        """
+        if client is not self._client or client.connected or self._ending.is_set():
+            return
+        if any(serves(server, self._context) for server in self._address.servers[:SERVERS_PROBED_MAX]):
+            self._replace(client)
+        else:
+            self._submit_later(_STUCK_SESSIONS * self.session_ms, partial(self._look_again, client))
 
     def _replace(self, client: ZooKeeperClient) -> None:
-        """Begin again where kazoo has given up: it was refused, or could not read what it received."""
+        """Begin another session where this one cannot go on. It can take over the registration of the other one."""
         _log.error("The session with ZooKeeper at %s has ended for good, and another is begun.", self._address.hosts)
         client.end()
+        self._change(SessionState.LOST)
         if not self._ending.wait(_AGAIN_S):
             self._client = client = ZooKeeperClient(self._address, self._settings)
             client.add_listener(partial(self._state_changed, client))
@@ -386,6 +407,7 @@ class ZooKeeperSession:
                 self._submit(partial(self._guarded, self._resume))
         except (*FAILURES, UsageError) as error:
             _log.error("The cluster's data in ZooKeeper could not be read or written: %s", _name(error))
+            self._submit_later(_STUCK_SESSIONS * self.session_ms, partial(self._guarded, self._resume))
 
 
 def _name(error: Exception) -> str:
