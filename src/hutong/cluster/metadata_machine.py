@@ -18,6 +18,7 @@ Knows nothing of coordinators, connections or clocks.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from hutong.cluster.metadata_messages import (
@@ -79,6 +80,7 @@ class MetadataElection:
         self._withdrawn: frozenset[int] = frozenset()  # they replicate until another node does
         self._forgotten: frozenset[int] = frozenset()
         self._register_version: int | None = None  # of the value that was read; None: another one must be read first
+        self._spare_version: int | None = None  # while an older value was read: the version of the newest one
         self._write: WriteRegister | None = None  # on its way, or of unknown outcome
         self._retry_at_ms: int | None = None  # not None while the outcome of the write is unknown
         self._proposal: SetProposedHere | None = None
@@ -133,30 +135,39 @@ class MetadataElection:
         return [*instructions, *self._decide(now_ms)]
 
     def _read(self, version: int, state: PartitionGroupState | None, now_ms: int) -> list[MetadataInstruction]:
-        # Written values are read too, so the same version comes twice, and an older one may come late.
-        if self._register_version is not None and version < self._register_version:
-            return []
-        is_newer = version != self._register_version
-        self._register_version = version
+        known = self.state
+        if known is not None and (state is None or _age(state) < _age(known)):
+            return self._read_older(version)
+        self._register_version, self._spare_version = version, None
         if self._write is not None and self._retry_at_ms is not None:
             # The value is another one: the write of unknown outcome was this one, or can never succeed.
             if version > self._write.version:
                 self._write = self._retry_at_ms = None
             else:
                 self._retry_at_ms = now_ms  # the coordinator answers again
-        if state is None or not is_newer:
-            return []
-        if self.state is not None and state.version <= self.state.version:
+        # Written values are read too, so the same one comes twice.
+        if state is None or state == known:
             return []
         self.state, self._vacant_since_ms = state, None
         self._restarted &= state.in_sync
         return [ApplyState(state), *self._refuse_overtaken()]
 
+    def _read_older(self, version: int) -> list[MetadataInstruction]:
+        """Note a value that is older than the known one: it comes late, or the coordinator has lost its memory.
+
+        The leader tries to write the present state over it, which can succeed in the second case alone.
+        """
+        if self.is_leading and version != self._register_version and self._spare_version is None:
+            self._register_version, self._spare_version = version, self._register_version
+            if self._retry_at_ms is not None:
+                self._write = self._retry_at_ms = None
+        return []
+
     def _refused(self) -> list[MetadataInstruction]:
         assert self._write is not None
         # What made it fail may have been read already; else it is read before anything else is done.
         if self._register_version == self._write.version:
-            self._register_version = None
+            self._register_version, self._spare_version = self._spare_version, None
         self._write = self._retry_at_ms = None
         return []
 
@@ -228,7 +239,11 @@ class MetadataElection:
         if not is_led(state, live):
             return self._stand(state, live, now_ms)
         self._vacant_since_ms = None
-        return self._improved(state, live) if self.is_leading else None
+        if not self.is_leading:
+            return None
+        if self._spare_version is not None:
+            return replace(state, version=state.version + 1)
+        return self._improved(state, live)
 
     def _stand(self, state: PartitionGroupState, live: Mapping[int, int], now_ms: int) -> PartitionGroupState | None:
         if self._vacant_since_ms is None:
@@ -283,3 +298,7 @@ class MetadataElection:
 
     def _needed(self, replicas: tuple[int, ...]) -> int:
         return needed_in_sync(min(len(replicas), self._replica_count), self._min_in_sync)
+
+
+def _age(state: PartitionGroupState) -> tuple[int, int]:
+    return state.epoch, state.version

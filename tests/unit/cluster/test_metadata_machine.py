@@ -1,7 +1,7 @@
 """The election of the metadata group: transcripts, and histories of several nodes with one register."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -198,6 +198,27 @@ def test_a_forgotten_node_leaves_at_once() -> None:
     leader = machine(1, group(1, {1, 2}), {1: 11, 2: 21})
     (write,) = leader.handle(IntentsChanged(frozenset(), frozenset({3}), 0))
     assert write == WriteRegister(7, group(1, {1, 2}, version=6, replicas=(1, 2)))
+
+
+def test_a_leader_writes_its_state_again_when_the_coordinator_has_lost_it() -> None:
+    state = group(1, {1, 2, 3})
+    leader, follower = machine(1, state), machine(2, state)
+    again = replace(state, version=6)
+    assert leader.handle(RegisterRead(0, None, 10)) == [WriteRegister(0, again)]
+    assert leader.handle(RegisterWritten(1, again, 11)) == [ApplyState(again)]
+    assert follower.handle(RegisterRead(0, None, 10)) == []
+    assert follower.handle(RegisterRead(1, again, 11)) == [ApplyState(again)]
+    led = group(2, {2, 3}, epoch=2, version=7)
+    assert follower.handle(LiveChanged({2: 21, 3: 31}, 20)) == [WriteRegister(1, led)]
+
+
+def test_an_older_value_that_comes_late_does_no_harm() -> None:
+    leader = machine(1, group(1, {1, 2, 3}))
+    (write,) = leader.handle(RegisterRead(6, group(1, {1, 2}, version=4), 10))
+    assert isinstance(write, WriteRegister)
+    assert write.version == 6
+    assert leader.handle(RegisterRefused(11)) == []
+    assert leader.handle(LiveChanged({1: 11, 2: 21}, 12)) == [WriteRegister(7, group(1, {1, 2}, version=6))]
 
 
 # ---- histories
