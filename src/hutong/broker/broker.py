@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hutong.broker.dispatch.request_errors import RequestErrors
 from hutong.broker.dispatch.request_times import RequestTimes
 from hutong.broker.dispatch.request_tracing import RequestTracer
+from hutong.broker.handling.node_facts import Coordination
 from hutong.broker.produce.admissions import Admissions
 from hutong.reactor.memory.budget import MemoryBudget
 
@@ -74,6 +75,7 @@ class Broker:
     meter: Meter
     authorizer: Authorizer
     served_bytes_total: int = 0  # of records, to readers
+    coordination: Coordination = field(default_factory=Coordination)
     admissions: Admissions = field(default_factory=Admissions)
     memory: MemoryBudget[Any] = field(default_factory=lambda: MemoryBudget(_UNBOUNDED))  # of all clients' connections
     request_times: RequestTimes = field(default_factory=RequestTimes)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Then: TypeAlias = Callable[[TransactionReply], None]
 Admitted: TypeAlias = Callable[[Mapping[TopicPartition, ErrorCode]], None]
 
-COORDINATOR_EPOCH: Final = 0  # one node is the coordinator from the first start on
+COORDINATOR_EPOCH: Final = 0  # of a node alone, which is the coordinator from the first start on
 _UNAVAILABLE: Final = TransactionReply(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 # Clients wait a moment and ask again: it passes when other transactions end.
 _NO_MEMORY: Final = TransactionReply(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -75,8 +75,13 @@ class TransactionCoordinator:
         markers: MarkerPort,
         settings: TransactionSettings | None = None,
         deletion_ms: Callable[[], int] | None = None,
+        epoch: int = COORDINATOR_EPOCH,
     ) -> None:
-        """`deletion_ms` is the time by which ids are old, wall time by default."""
+        """`deletion_ms` is the time by which ids are old, wall time by default.
+
+        `epoch` rises with each coordinator, so that markers of an earlier one are refused.
+        """
+        self._epoch = epoch
         self._deletion_ms = deletion_ms or clock.wall_ms
         self.settings = settings or TransactionSettings()
         self.timed_out_total = 0
@@ -142,6 +147,9 @@ class TransactionCoordinator:
         holder: str = NOBODY,
     ) -> None:
         """Give the id a producer, shutting out the one before it. `holder` is the client that asks."""
+        if self._host.is_closed:
+            then(_UNAVAILABLE)
+            return
         # The id becomes the key of a record, whose length has 16 bits.
         if self._is_refused_name(transactional_id):
             then(TransactionReply(ErrorCode.INVALID_REQUEST))
@@ -158,6 +166,9 @@ class TransactionCoordinator:
 
         # The id may have been created or dropped while the producer id was on its way, so it is looked up again.
         def event(producer_id: int) -> None:
+            if self._host.is_closed:
+                then(_UNAVAILABLE)
+                return
             self._ask(
                 self._host.get(transactional_id) or self._new_entry(transactional_id, producer_id, timeout_ms, holder),
                 owner,
@@ -225,6 +236,8 @@ class TransactionCoordinator:
         self, transactional_id: str, producer: ProducerIdentity, partitions: frozenset[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Check for each partition that it is part of the producer's transaction (KIP-890)."""
+        if self._host.is_closed:
+            return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if not transactional_id:
             return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
         entry = self._host.get(transactional_id)
@@ -277,6 +290,9 @@ class TransactionCoordinator:
 
     def _find(self, transactional_id: str, then: Then) -> TransactionEntry | None:
         """The id's entry; without one `then` gets the error."""
+        if self._host.is_closed:
+            then(_UNAVAILABLE)
+            return None
         entry = self._host.get(transactional_id)
         if entry is None:
             then(_UNKNOWN_ID if transactional_id else TransactionReply(ErrorCode.INVALID_REQUEST))
@@ -412,6 +428,9 @@ class TransactionCoordinator:
                 # Batches that wait for this id try again: the change that held them up is durable.
                 self._changes.resume_all(entry.key, None)
                 return
+            # A coordinator that has closed answers nobody any more; its successor knows what is stored.
+            if self._host.is_closed:
+                return
             _log.error("transactional id %s could not be stored: %s", entry.key, error)
             # A record that is too large fails each time, so the client must not retry. All other errors leave a doubt:
             # what a full disk refused may be in the journal's cache, and is written when there is space.
@@ -427,6 +446,9 @@ class TransactionCoordinator:
 
     def _write_markers(self, entry: TransactionEntry, instruction: messages.WriteMarkers) -> None:
         def written(remaining: frozenset[TopicPartition]) -> None:
+            # The next coordinator writes them again.
+            if self._host.is_closed:
+                return
             now_ms = self._clock.wall_ms()
             # The machine retries the remaining markers later, while the answer to the client does not wait for them.
             if not remaining:
@@ -440,7 +462,7 @@ class TransactionCoordinator:
             instruction.partitions,
             written,
             is_commit=instruction.is_commit,
-            coordinator_epoch=COORDINATOR_EPOCH,
+            coordinator_epoch=self._epoch,
         )
 
     # ---- inside: time

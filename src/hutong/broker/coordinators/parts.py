@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hutong.broker.coordinators.transaction_markers import TransactionMarkers
     from hutong.broker.fetch.read_actors import ReadActors
     from hutong.broker.handling.cluster_view import ClusterView
-    from hutong.broker.handling.node_facts import NodeIdentity
+    from hutong.broker.handling.node_facts import Coordination, NodeIdentity
     from hutong.broker.topics.catalogue import Topics
     from hutong.foundation.clock import Clock
     from hutong.groups.classic.driver import GroupCoordinator
@@ -25,6 +25,7 @@ class GroupParts(RightsParts, Protocol):
 
     clock: Clock
     cluster: ClusterView
+    coordination: Coordination
     consumer_groups: ConsumerGroupCoordinator
     groups: GroupCoordinator
     identity: NodeIdentity

@@ -32,8 +32,8 @@ class TransactionMarkers:
     """Writes markers to the partitions of this node."""
 
     def __init__(self, topics: Topics, offsets: TransactionalOffsets) -> None:
+        self.offsets = offsets  # of the coordinator of groups at this moment
         self._topics = topics
-        self._offsets = offsets
 
     def write(
         self,
@@ -80,7 +80,7 @@ class TransactionMarkers:
             then(Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such partition."))
         # Offsets of a transaction are kept apart until its end, in the log of all groups (KIP-447).
         elif name == OFFSETS_TOPIC:
-            self._offsets.end(producer.producer_id, then, is_commit=is_commit)
+            self.offsets.end(producer.producer_id, then, is_commit=is_commit)
         # Only offsets can be part of a transaction among the node's own topics.
         elif found.is_internal:
             then(Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "No transaction writes to this topic."))

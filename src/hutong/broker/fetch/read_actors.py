@@ -31,7 +31,7 @@ class ReadActors:
 
     def __init__(self, coordinators: Sequence[ReadingGroups], configs: GroupConfigs) -> None:
         self.has_suspended = False
-        self._coordinators = coordinators
+        self.coordinators = coordinators
         self._configs = configs
         self._members = MemberConnections()
         configs.on_change.append(self._settings_changed)
@@ -63,7 +63,7 @@ class ReadActors:
         return Actor(topic, (group_id,)), rules_of(self._configs, group_id)
 
     def _reads(self, group_id: str, topic: str) -> bool:
-        return any(coordinator.reads(group_id, topic) for coordinator in self._coordinators)
+        return any(coordinator.reads(group_id, topic) for coordinator in self.coordinators)
 
     def _settings_changed(self, _group_id: str) -> None:
         # Fetches from memory are looked up only while this is set: they are far more frequent than changes.

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hutong.wire.kafka.error_codes import ErrorCode
+
 
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:
@@ -23,6 +25,15 @@ class NodeStorage:
 
     path: str
     volume_bytes: Callable[[], tuple[int, int]]
+
+
+@dataclass(slots=True)
+class Coordination:
+    """Which coordinators serve on this node: NONE, or the error for requests to one that does not."""
+
+    groups: ErrorCode = ErrorCode.NONE
+    transactions: ErrorCode = ErrorCode.NONE
+    share_groups: ErrorCode = ErrorCode.NONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 Strategy: it looks whenever the log has news, reads one bounded run of batches, hands it on, and looks again in a later
 turn of the loop. So a follower that is far behind never holds the loop, and one that is up to date applies a record in
-the turn after its commit. A log whose start has passed the tail was trimmed by its leader; the sink hears of it, because
-what it had before may be gone.
+the turn after its commit. A log whose start has passed the tail was trimmed by its leader; the sink hears of it,
+because what it had before may be gone.
 
 Knows nothing of keys and values, nor of who leads.
 """

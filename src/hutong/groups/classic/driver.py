@@ -8,11 +8,13 @@ Contains no decision about membership (`machine.py`), retention (`groups/offsets
 Belongs to one loop.
 """
 
+from __future__ import annotations
+
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, OwnerGone
@@ -39,7 +41,6 @@ from hutong.groups.offsets.coordinator import (
     retried_by_retention,
 )
 from hutong.groups.offsets.offset_log import Change
-from hutong.groups.peer import PeerCoordinator
 from hutong.groups.record_keys import GroupKey, OffsetKey, decode_key, encode_group_key
 from hutong.groups.refusals import GroupRefusals
 from hutong.groups.requests import GroupCaller, Stamp, group_id_error
@@ -47,6 +48,9 @@ from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
 from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.groups.peer import PeerCoordinator
 
 # A client retries this code after asking for the coordinator again: right for every error here that may pass.
 UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -127,7 +131,7 @@ class GroupCoordinator:
     # ---- membership
 
     def join(self, request: JoinGroupRequest, caller: GroupCaller, then: Callable[[JoinReply], None]) -> None:
-        error = join_error(request, self.settings)
+        error = UNAVAILABLE if self._host.is_closed else join_error(request, self.settings)
         entry = None
         if error is ErrorCode.NONE:
             entry = self._host.get(request.group_id)
@@ -178,7 +182,7 @@ class GroupCoordinator:
             self._feed(entry, messages.Lapse(lapsed[1], event.now_ms))
 
     def sync(self, request: SyncGroupRequest, caller: GroupCaller, then: Callable[[SyncReply], None]) -> None:
-        error = sync_error(request, caller.api_version, self.settings)
+        error = self._closed or sync_error(request, caller.api_version, self.settings)
         entry = self._host.get(request.group_id)
         if error is not ErrorCode.NONE or entry is None:
             then(SyncReply(error or ErrorCode.UNKNOWN_MEMBER_ID))
@@ -193,7 +197,7 @@ class GroupCoordinator:
             self._feed(entry, sync_event(request, Stamp(ticket, self._clock.monotonic_ms())))
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        error = group_id_error(request.group_id, self.settings)
+        error = self._closed or group_id_error(request.group_id, self.settings)
         if error is not ErrorCode.NONE:
             return error
         entry = self._host.get(request.group_id)
@@ -208,7 +212,7 @@ class GroupCoordinator:
         entry = self._host.get(group_id)
         # A group that is not in memory has no members.
         if entry is None:
-            then(LeaveReply((ErrorCode.UNKNOWN_MEMBER_ID,) * len(leavers)))
+            then(LeaveReply((self._closed or ErrorCode.UNKNOWN_MEMBER_ID,) * len(leavers)))
             return
         # No owner: a client leaves and closes its connection, and the reply does not depend on it.
         ticket = self._callers.park(then, LeaveReply((UNAVAILABLE,) * len(leavers)))
@@ -221,7 +225,7 @@ class GroupCoordinator:
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
     ) -> ErrorCode:
         """Check a commit, and renew the member's session. Call `commit` in the same loop iteration."""
-        error = group_id_error(group_id, self.settings, may_be_empty=True)
+        error = self._closed or group_id_error(group_id, self.settings, may_be_empty=True)
         if error is not ErrorCode.NONE:
             return error
         entry = self._host.get(group_id)
@@ -234,7 +238,9 @@ class GroupCoordinator:
         self, group_id: str, changes: Sequence[Change], then: Callable[[ErrorCode], None], holder: str = NOBODY
     ) -> None:
         """Make offsets durable, then answer. The caller has asked `commit_error`; `holder` is its client."""
-        if not self.offsets.has_room(group_id, changes, holder):
+        if self._host.is_closed:
+            then(UNAVAILABLE)
+        elif not self.offsets.has_room(group_id, changes, holder):
             then(ErrorCode.POLICY_VIOLATION)
         # The first commit creates the group of a consumer that assigns its partitions itself.
         elif not self._is_foreign(group_id) and self._new_entry(group_id, holder) is None:
@@ -246,7 +252,7 @@ class GroupCoordinator:
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
     ) -> ErrorCode:
         """Check a commit in a transaction. Call `commit_transactional` in the same loop iteration."""
-        error = group_id_error(group_id, self.settings)
+        error = self._closed or group_id_error(group_id, self.settings)
         if error is not ErrorCode.NONE:
             return error
         entry = self._host.get(group_id)
@@ -264,7 +270,9 @@ class GroupCoordinator:
         holder: str = NOBODY,
     ) -> None:
         """Make offsets durable that count when the producer's transaction is committed, then answer."""
-        if not self.offsets.has_room(group_id, changes, holder, len(self.offsets.transactional)):
+        if self._host.is_closed:
+            then(UNAVAILABLE)
+        elif not self.offsets.has_room(group_id, changes, holder, len(self.offsets.transactional)):
             then(ErrorCode.POLICY_VIOLATION)
         elif not self._is_foreign(group_id) and self._new_entry(group_id, holder) is None:
             # A retriable error: there is room again when other groups end.
@@ -319,7 +327,7 @@ class GroupCoordinator:
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with all its offsets."""
         entry = self._host.get(group_id)
-        error = group_id_error(group_id, self.settings, may_be_empty=True)
+        error = self._closed or group_id_error(group_id, self.settings, may_be_empty=True)
         if error is not ErrorCode.NONE:
             then(error)
         elif entry is None:
@@ -331,6 +339,11 @@ class GroupCoordinator:
             self._end(entry, self.offsets.table.keys_of_group(group_id), then)
 
     # ---- inside: groups
+
+    @property
+    def _closed(self) -> ErrorCode:
+        """The error of every request once another node coordinates, NONE while this one does."""
+        return UNAVAILABLE if self._host.is_closed else ErrorCode.NONE
 
     def _is_foreign(self, group_id: str) -> bool:
         """Return True if the id belongs to a group of another kind."""
@@ -410,7 +423,9 @@ class GroupCoordinator:
             if error is None:
                 self._feed(entry, messages.GroupPersisted(cause, now_ms))
                 return
-            _log.error("group %s could not be stored: %s", entry.key, error)
+            # A coordinator that has closed answers nobody any more; its successor knows what is stored.
+            if not self._host.is_closed:
+                _log.error("group %s could not be stored: %s", entry.key, error)
             # A record that is too large fails again, so clients must not retry it. Other errors pass.
             code = ErrorCode.UNKNOWN_SERVER_ERROR if is_too_large(error) else UNAVAILABLE
             self._feed(entry, messages.GroupPersistFailed(cause, code, now_ms))

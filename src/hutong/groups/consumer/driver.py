@@ -8,11 +8,13 @@ see what a crash could revert. Committed offsets are in the table and the log th
 Contains no decision about membership (`machine.py`) or input (`requests.py`). Belongs to one loop.
 """
 
+from __future__ import annotations
+
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, OwnerGone
@@ -49,7 +51,6 @@ from hutong.groups.directory import GroupDirectory, GroupKind
 from hutong.groups.memory import GroupMemory
 from hutong.groups.offsets.coordinator import OffsetCoordinator, retried_by_retention
 from hutong.groups.offsets.store import Usage
-from hutong.groups.peer import ClassicGroups
 from hutong.groups.record_keys import GroupKey, encode_group_key
 from hutong.groups.refusals import GroupRefusals
 from hutong.groups.requests import GroupCaller, Stamp
@@ -58,6 +59,9 @@ from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.groups.peer import ClassicGroups
 
 # A client retries this code after asking for the coordinator again: right for every error here that may pass.
 UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -151,6 +155,8 @@ class ConsumerGroupCoordinator:
     ) -> None:
         # Checks that need no group come first, so that a bad request creates none.
         refusal = heartbeat_error(request, caller.api_version, self.settings)
+        if self._host.is_closed:
+            refusal = HeartbeatReply(UNAVAILABLE)
         if refusal is not None:
             then(refusal)
             return
@@ -180,7 +186,8 @@ class ConsumerGroupCoordinator:
         """Members that are taken out by an administrator (LeaveGroup)."""
         entry = self._host.get(group_id)
         if entry is None:
-            then(RemoveReply((ErrorCode.UNKNOWN_MEMBER_ID,) * len(removals)))
+            error = UNAVAILABLE if self._host.is_closed else ErrorCode.UNKNOWN_MEMBER_ID
+            then(RemoveReply((error,) * len(removals)))
             return
         # No owner: the removal takes place whether or not the administrator's connection stays open.
         ticket = self._callers.park(then, RemoveReply((UNAVAILABLE,) * len(removals)))
@@ -192,7 +199,8 @@ class ConsumerGroupCoordinator:
     def has_members(self, group_id: str) -> bool:
         """Return True for a consumer group with members: JoinGroup requests of its id belong here."""
         entry = self._host.get(group_id)
-        return entry is not None and bool(entry.machine.members)
+        # One that is closed leaves the answer to the classic coordinator, which is closed, too.
+        return entry is not None and bool(entry.machine.members) and not self._host.is_closed
 
     def join(self, request: JoinGroupRequest, caller: GroupCaller, then: Callable[[JoinReply], None]) -> None:
         """JoinGroup of a group that `has_members`."""
@@ -251,12 +259,16 @@ class ConsumerGroupCoordinator:
         api_version: int,
     ) -> ErrorCode:
         """Check a commit. Call `GroupCoordinator.commit` in the same loop iteration."""
+        if self._host.is_closed:
+            return UNAVAILABLE
         group = self.get(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return group.check_commit(member_id, epoch, partitions, api_version)
 
     def offset_fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
+        if self._host.is_closed:
+            return UNAVAILABLE
         group = self.get(group_id)
         return ErrorCode.NONE if group is None else group.check_offset_fetch(member_id, epoch)
 
@@ -320,7 +332,9 @@ class ConsumerGroupCoordinator:
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with all its offsets."""
         entry = self._host.get(group_id)
-        if entry is None:
+        if self._host.is_closed:
+            then(UNAVAILABLE)
+        elif entry is None:
             then(ErrorCode.GROUP_ID_NOT_FOUND)
         elif entry.machine.state is not ConsumerGroupState.EMPTY:
             then(ErrorCode.NON_EMPTY_GROUP)
@@ -397,7 +411,7 @@ class ConsumerGroupCoordinator:
     def _match_soon(self) -> None:
         """Schedule the next stretch of matching, if names wait for it; other work runs in between."""
         # Patterns come from clients, and a slow one may take milliseconds for each name. Pauses keep the loop free.
-        if self.catalogue.has_work and self._match_timer is None:
+        if self.catalogue.has_work and self._match_timer is None and not self._host.is_closed:
             self._match_timer = self._timers.add(self._clock.monotonic_ms() + MATCH_PAUSE_MS, self._match)
 
     def _match(self) -> None:
@@ -466,7 +480,9 @@ class ConsumerGroupCoordinator:
         def appended(error: HutongError | None) -> None:
             # Callers of this append get an error. Members repeat their heartbeats, and the records are written again.
             if error is not None:
-                _log.error("group %s could not be stored: %s", entry.key, error)
+                # A coordinator that has closed answers nobody any more; its successor knows what is stored.
+                if not self._host.is_closed:
+                    _log.error("group %s could not be stored: %s", entry.key, error)
                 group.handle(StoreFailed(keys))  # it stores them again with its next change
 
         self._host.append(entry, records, appended)

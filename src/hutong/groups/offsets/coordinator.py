@@ -59,6 +59,7 @@ class OffsetCoordinator:
         self._deletion_ms = deletion_ms or clock.wall_ms
         self._shares = OffsetShares(self.table, directory, settings)
         self._retention_timer: Timer | None = None
+        self._is_closed = False
 
     # ---- start and stop
 
@@ -90,8 +91,11 @@ class OffsetCoordinator:
         self._arm_retention()
 
     def close(self) -> None:
+        """Change nothing more: every later request gets COORDINATOR_NOT_AVAILABLE."""
+        self._is_closed = True
         if self._retention_timer is not None:
             self._retention_timer.cancel()
+        self.transactional.close()
 
     # ---- commits
 
@@ -108,6 +112,9 @@ class OffsetCoordinator:
 
     def forget(self, group_id: str, keys: Iterable[OffsetKey], then: Callable[[ErrorCode], None]) -> None:
         """Delete committed offsets of one group."""
+        if self._is_closed:
+            then(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
         self.log.forget(group_id, keys, answer_to(then))
 
     def forget_topic(self, topic: str) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded
+from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.machine_host import StatePort, StateRecord
 from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import WaitTable
@@ -63,6 +63,7 @@ class TransactionalOffsets:
         self._unconfirmed: Counter[int | str] = Counter()  # producer, and group → appends that are not durable yet
         self._ending: Counter[int] = Counter()  # producer → ends under way
         self._next_number = 0
+        self._closed: HutongError | None = None
         store.on_apply = self._overtake
         store.is_awaited = self._is_awaited
 
@@ -132,6 +133,9 @@ class TransactionalOffsets:
 
     def end(self, producer_id: int, then: Continuation[None], *, is_commit: bool) -> None:
         """Commit or drop the offsets that wait for the end of the producer's transaction; then call back."""
+        if self._closed is not None:
+            then(self._closed)
+            return
         self._ending[producer_id] += 1
 
         def ended(error: HutongError | None) -> None:
@@ -155,6 +159,11 @@ class TransactionalOffsets:
             self._waits.park(producer_id, arrived)
         except LimitExceeded as error:
             ended(error)
+
+    def close(self) -> None:
+        """End nothing more: those who wait for what is on its way get OwnerGone."""
+        self._closed = OwnerGone("the coordinator of these offsets has closed")
+        self._waits.close(self._closed)
 
     def forget(self, keys: Iterable[OffsetKey], then: Continuation[None]) -> None:
         """Drop the offsets that wait for these partitions, of all producers."""

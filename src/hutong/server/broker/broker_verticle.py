@@ -9,7 +9,7 @@ Everything happens on the loop of the verticle's context. Decides nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from hutong.broker.admin_state import AdminState
@@ -21,11 +21,10 @@ from hutong.broker.coordinators.transaction_markers import TransactionMarkers
 from hutong.broker.dispatch.request_tracing import RequestTracer
 from hutong.broker.fetch.read_actors import ReadActors
 from hutong.broker.handling.cluster_view import AloneView, ClusterView
-from hutong.broker.handling.node_facts import NodeIdentity, NodeStorage
+from hutong.broker.handling.node_facts import Coordination, NodeIdentity, NodeStorage
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.produce.congestion import Congestion
 from hutong.broker.quotas.meter import Meter
-from hutong.broker.state.log_storage import LogStorage
 from hutong.broker.state.state_topic import StateTopic
 from hutong.broker.topics.catalogue import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
 from hutong.broker.topics.group_standing import GroupStanding, standings_alone
@@ -35,6 +34,7 @@ from hutong.broker.topics.topic_config import effective
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import OwnerGone
 from hutong.foundation.waiting.table import WaitTable
+from hutong.journal.log import PartitionLog
 from hutong.reactor.accept.gate import ConnectionGate
 from hutong.runtime.verticles import Verticle
 from hutong.server.broker.data.data_dir import DataFolder
@@ -42,33 +42,37 @@ from hutong.server.broker.data.journals import GROUPS, NodeJournals
 from hutong.server.broker.data.upkeep import Upkeep
 from hutong.server.broker.data.users import put_users
 from hutong.server.broker.environment import BrokerEnvironment
-from hutong.server.broker.group_coordinators import GroupCoordinators, group_configs, open_groups
+from hutong.server.broker.group_coordinators import GroupCoordinators, GroupLife, group_configs
 from hutong.server.broker.node_metadata import NodeMetadata
 from hutong.server.broker.request_queues import RequestQueues
 from hutong.server.broker.share_coordinators import ShareGroupParts, open_share_groups
 from hutong.server.broker.system_ports import SystemPorts
+from hutong.server.broker.transaction_coordinators import TransactionLife, follow_coordinators
 from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Settings
 from hutong.server.listeners.authenticators import Authenticators
 from hutong.server.listeners.kafka_listeners import KafkaListeners
 from hutong.server.listeners.plans import OpenListener
 from hutong.server.monitoring.sources import Sources
-from hutong.transactions.driver import TransactionCoordinator
 
 STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
 _CREATIONS_MAX: Final = 10_000
 _PRODUCER_ID_WAITS_MAX: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Coordinators:
-    """The coordinators of one node, and those who write for them and read their members' shares."""
+    """The coordinators of one node, and those who write for them and read their members' shares.
 
-    groups: GroupCoordinators
-    share: ShareGroupParts
-    transactions: TransactionCoordinator
+    They serve once they are loaded; `coordination` says which do.
+    """
+
+    groups: GroupLife
+    transactions: TransactionLife
     markers: TransactionMarkers
     read_actors: ReadActors
+    coordination: Coordination
+    share: ShareGroupParts = field(init=False)  # set when they are open
 
 
 class BrokerVerticle(Verticle):
@@ -101,9 +105,9 @@ class BrokerVerticle(Verticle):
         # Each is None until the start has come so far; a start that fails ends with what there is.
         self._data_dir: DataFolder | None = None
         self._upkeep: Upkeep | None = None
-        self._groups: GroupCoordinators | None = None
+        self._groups: GroupLife | None = None
         self._share: ShareGroupParts | None = None
-        self._transactions: TransactionCoordinator | None = None
+        self._transactions: TransactionLife | None = None
         self._authenticators: Authenticators | None = None
         self._listeners: KafkaListeners | None = None
 
@@ -116,14 +120,8 @@ class BrokerVerticle(Verticle):
         self._start_metadata(topics, producer_ids)
         # Before the listeners open: a user of the settings could otherwise be refused for a moment.
         await put_users(self._admin.scram, self._users, self._journals.offload)
-        self._groups = await self._replay_groups(topics)
-        read_actors = ReadActors((self._groups.classic, self._groups.consumer), self._group_configs)
-        self._share = await self._replay_share_groups(topics, self._groups, read_actors)
-        # Transactions last: completing decided ones writes markers to topics and offsets, which must be there.
-        markers = TransactionMarkers(topics, self._groups.offsets.transactional)
-        self._transactions = await self._replay_transactions(topics, producer_ids, markers)
+        coordinators = await self._load_coordinators(topics, producer_ids)
         self._work.start(topics, self._admin.node_configs)
-        coordinators = Coordinators(self._groups, self._share, self._transactions, markers, read_actors)
         await self._listen(self._make_broker(AloneView(self._settings.node.id), topics, producer_ids, coordinators))
 
     @property
@@ -161,13 +159,13 @@ class BrokerVerticle(Verticle):
             clock=self._clock,
             topics=topics,
             producer_ids=producer_ids,
-            groups=coordinators.groups.classic,
-            consumer_groups=coordinators.groups.consumer,
+            groups=coordinators.groups.parts.classic,
+            consumer_groups=coordinators.groups.parts.consumer,
             group_configs=self._group_configs,
             share_groups=coordinators.share.groups,
             share_sessions=coordinators.share.sessions,
             share_fetches=coordinators.share.fetches,
-            transactions=coordinators.transactions,
+            transactions=coordinators.transactions.coordinator,
             transaction_markers=coordinators.markers,
             fetches=queues.fetches,
             fetch_sessions=queues.fetch_sessions,
@@ -182,7 +180,9 @@ class BrokerVerticle(Verticle):
             meter=Meter(self._admin.quotas, self._clock, queues.throttled, translate.quota_window_ms(settings)),
             authorizer=translate.authorizer(settings, self._admin.acls.decisions, self._clock),
             tracer=self.tracer,
+            coordination=coordinators.coordination,
         )
+        follow_coordinators(broker, coordinators.groups, coordinators.transactions)
         self._sources.broker = broker
         return broker
 
@@ -222,7 +222,9 @@ class BrokerVerticle(Verticle):
             slots,
         )
         producer_ids = ProducerIds(WaitTable("producer_ids", wheel, _PRODUCER_ID_WAITS_MAX))
-        state = self._state_topic(METADATA_TOPIC, METADATA_GROUP, topics)
+        state = self._environment.state_topic(
+            METADATA_TOPIC, self._internal_log(METADATA_TOPIC, METADATA_GROUP, topics)
+        )
         self._metadata = metadata = NodeMetadata(state)
         self._group_configs = group_configs(self._settings)
         # Each part looks for its own keys.
@@ -245,62 +247,57 @@ class BrokerVerticle(Verticle):
         self._group_configs.start(state)
         self._admin.start(state)
 
-    async def _replay_groups(self, topics: Topics) -> GroupCoordinators:
-        """Replay groups of all kinds and their offsets; delete the logs of deleted topics."""
-        state = self._state_topic(OFFSETS_TOPIC, OFFSETS_GROUP, topics)
+    async def _load_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> "Coordinators":
+        """Make all coordinators, and load them from the logs of a node alone; delete the logs of deleted topics."""
+        made = self._make_coordinators(topics, producer_ids)
+        offsets_log = self._internal_log(OFFSETS_TOPIC, OFFSETS_GROUP, topics)
         # A crash between the deletion of a topic in the catalogue and that of its logs leaves such logs.
         for journal, log_id in list(topics.orphaned_logs()):
             journal.delete_log(log_id)
-        return await open_groups(self._environment, state, topics, self._group_configs, self._deletion_ms)
+        await made.groups.load(offsets_log)
+        share_log = self._internal_log(SHARE_TOPIC, SHARE_GROUP, topics)
+        await self._open_share_groups(made, topics, self._environment.state_topic(SHARE_TOPIC, share_log))
+        # Transactions last: completing decided ones writes markers to topics and offsets, which must be there.
+        await made.transactions.load(self._internal_log(TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP, topics))
+        return made
 
-    async def _replay_share_groups(
-        self, topics: Topics, groups: GroupCoordinators, read_actors: ReadActors
-    ) -> ShareGroupParts:
-        return await open_share_groups(
+    def _make_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> "Coordinators":
+        """Make the coordinators of groups and transactions, which serve once they are loaded."""
+        coordination = Coordination()
+        groups = GroupLife(self._environment, topics, self._group_configs, self._deletion_ms, coordination)
+        read_actors = ReadActors((), self._group_configs)
+        markers = TransactionMarkers(topics, groups.parts.offsets.transactional)
+
+        def swapped(parts: GroupCoordinators) -> None:
+            read_actors.coordinators = (parts.classic, parts.consumer)
+            markers.offsets = parts.offsets.transactional
+
+        groups.on_swap.append(swapped)
+        transactions = TransactionLife(self._environment, producer_ids, markers, self._deletion_ms, coordination)
+        self._groups, self._transactions = groups, transactions
+        return Coordinators(groups, transactions, markers, read_actors, coordination)
+
+    async def _open_share_groups(self, made: "Coordinators", topics: Topics, state: StateTopic) -> None:
+        """Replay the share groups, and serve them. Raises CorruptData, StorageError."""
+        made.share = self._share = await open_share_groups(
             self._environment,
-            state=self._state_topic(SHARE_TOPIC, SHARE_GROUP, topics),
+            state=state,
             topics=topics,
-            directory=groups.directory,
+            directory=made.groups.parts.directory,
             configs=self._group_configs,
             disk_reads=self._queues.disk_reads,
-            read_actors=read_actors,
+            read_actors=made.read_actors,
             offload=self._journals.offload,
         )
 
-    async def _replay_transactions(
-        self, topics: Topics, producer_ids: ProducerIds, markers: TransactionMarkers
-    ) -> TransactionCoordinator:
-        """Replay the transactions, and complete those that were decided before the last stop."""
-        state = self._state_topic(TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP, topics)
-        transactions = TransactionCoordinator(
-            clock=self._clock,
-            timers=self._environment.wheel,
-            state=state,
-            producer_ids=producer_ids,
-            markers=markers,
-            settings=translate.transaction_settings(self._settings),
-            deletion_ms=self._deletion_ms,
-        )
-        await state.replay(transactions.replay)
-        state.on_late = transactions.apply_late
-        self._sources.transactions = transactions
-        transactions.start()
-        return transactions
-
-    def _state_topic(self, name: str, group: str, topics: Topics) -> StateTopic:
-        """An internal topic: in the catalogue by construction, with one log in its own partition group."""
+    def _internal_log(self, name: str, group: str, topics: Topics) -> PartitionLog:
+        """The one log of an internal topic, which is in the catalogue by construction."""
         log = self._sources.journals[group].log(STATE_LOG_ID)
         config = effective({"cleanup.policy": "compact"}, {})
         topic = Topic(name, name.encode().ljust(16, b"_")[:16], group, [STATE_LOG_ID], {}, config, is_internal=True)
         topic.partitions.append(Partition(name, 0, log, config, group, topics.standings[group], is_internal=True))
         topics.add_internal(topic)
-        return StateTopic(
-            name,
-            LogStorage(log),
-            self._clock,
-            garbage_floor_bytes=self._ports.state_garbage_bytes,
-            slice_bytes=self._ports.state_slice_bytes,
-        )
+        return log
 
     def call_at_traffic(self, callback: Callable[[], None]) -> None:
         """Call it once, with the next bytes that any client's connection reads."""

@@ -3,14 +3,24 @@
 Strategy: the version at the start of a record's key names the kind of the record. Groups whose partitions the broker
 assigns start first, because an id that has records of theirs is theirs. Classic groups take the ids of remaining
 offsets.
+
+A node alone loads them once. Among several nodes they live on the leader of their log: a new leader makes new ones from
+the log, an old one closes its own and forgets them.
 """
 
-from collections.abc import Callable
+import logging
+from asyncio import Task
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
+from hutong.broker.handling.node_facts import Coordination
 from hutong.broker.state.state_topic import StateTopic
-from hutong.broker.topics.catalogue import Topics
+from hutong.broker.topics.catalogue import OFFSETS_TOPIC, Topics
 from hutong.broker.topics.partition import Topic
+from hutong.foundation.errors import HutongError, OwnerGone
+from hutong.foundation.machine_host import StatePort, StateRecord
+from hutong.foundation.waiting.pending import Continuation
 from hutong.groups.actor_configs import config_keys as actor_config_keys
 from hutong.groups.classic.driver import GroupCoordinator
 from hutong.groups.configs import GroupConfigs
@@ -24,9 +34,14 @@ from hutong.groups.offsets.coordinator import OffsetCoordinator
 from hutong.groups.record_keys import GROUP_KEY_VERSION
 from hutong.groups.share.configs import GREATER as SHARE_GREATER
 from hutong.groups.share.configs import config_keys as share_config_keys
+from hutong.journal.log import PartitionLog
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Settings
+from hutong.wire.kafka.error_codes import ErrorCode
+
+_loads: Final[set[Task[None]]] = set()  # under way: a loop refers to its tasks weakly
+_log = logging.getLogger("hutong.node")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,52 +69,154 @@ def group_configs(settings: Settings) -> GroupConfigs:
     )
 
 
-async def open_groups(
-    environment: BrokerEnvironment,
-    state: StateTopic,
-    topics: Topics,
-    configs: GroupConfigs,
-    deletion_ms: Callable[[], int],
-) -> GroupCoordinators:
-    """Replay all groups, and start their coordinators. Raises CorruptData."""
-    settings, clock, wheel = environment.settings, environment.clock, environment.wheel
-    random_bytes = environment.ports.random_bytes
-    group_settings = translate.group_settings(settings)
-    directory = GroupDirectory(group_settings.groups_max)
-    offsets = OffsetCoordinator(
-        clock=clock,
-        timers=wheel,
-        state=state,
-        directory=directory,
-        settings=group_settings,
-        topic_exists=lambda name, index: topics.partition(name, index) is not None,
-        deletion_ms=deletion_ms,
-    )
-    classic = GroupCoordinator(
-        clock=clock, timers=wheel, state=state, random_bytes=random_bytes, directory=directory, offsets=offsets
-    )
-    consumer = ConsumerGroupCoordinator(
-        clock=clock,
-        timers=wheel,
-        state=state,
-        random_bytes=random_bytes,
-        directory=directory,
-        offsets=offsets,
-        classic=classic,
-        settings=translate.consumer_group_settings(settings),
-        times_of=lambda group_id: times_of(configs, group_id),
-    )
-    configs.on_change.append(consumer.settings_changed)
-    groups = GroupCoordinators(directory, offsets, classic, consumer)
-    await state.replay(_by_kind(groups))
-    state.on_late = _late_by_kind(groups)
-    for topic in topics.all():
-        consumer.topic_changed(_facts(topic), exists=True)
-    topics.on_change.append(lambda topic, exists: _topic_changed(groups, topic, exists))
-    consumer.start()
-    classic.start()
-    offsets.start()
-    return groups
+class NoState:
+    """The state of coordinators that do not serve: it takes nothing."""
+
+    def append_all(self, _records: Sequence[StateRecord], then: Continuation[None]) -> None:
+        then(OwnerGone("this node does not coordinate"))
+
+
+def load_in_background(environment: BrokerEnvironment, what: str, loading: Coroutine[Any, Any, None]) -> None:
+    """Load coordinators while the node serves everything else; `unload` ends it early."""
+
+    def ended(task: Task[None]) -> None:
+        _loads.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, HutongError):
+            _log.critical("this node leads the log of %s and cannot load them: %s", what, error)
+        # Anything else is our own fault, and passes to the loop's handler.
+        elif error is not None:
+            raise error
+
+    task = environment.loop.create_task(loading)
+    _loads.add(task)
+    task.add_done_callback(ended)
+
+
+class GroupLife:
+    """The coordinators of groups on this node, with all offsets: `load` makes them serve, `unload` ends that.
+
+    `parts` are those of this moment. Before and after they are closed ones, which answer COORDINATOR_NOT_AVAILABLE.
+    """
+
+    def __init__(
+        self,
+        environment: BrokerEnvironment,
+        topics: Topics,
+        configs: GroupConfigs,
+        deletion_ms: Callable[[], int],
+        coordination: Coordination,
+    ) -> None:
+        self.on_swap: list[Callable[[GroupCoordinators], None]] = []  # called with the new ones
+        self._environment = environment
+        self._topics = topics
+        self._configs = configs
+        self._deletion_ms = deletion_ms
+        self._coordination = coordination
+        self._state: StateTopic | None = None  # of those that serve, or that are being loaded
+        self._coordination.groups = ErrorCode.NOT_COORDINATOR
+        self.parts = self._closed()
+
+    async def load(self, log: PartitionLog) -> None:
+        """Replay all groups, and serve them. Nothing happens where `unload` comes first.
+
+        Raises CorruptData, StorageError.
+        """
+        self.unload()
+        self._coordination.groups = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        self._state = state = self._environment.state_topic(OFFSETS_TOPIC, log)
+        groups = self._make(state)
+        try:
+            await state.replay(_by_kind(groups))
+        except HutongError:
+            # Its journal may be closed by now.
+            if self._state is state:
+                self.unload()
+                raise
+        if self._state is not state:
+            return
+        state.on_late = _late_by_kind(groups)
+        for topic in self._topics.all():
+            groups.consumer.topic_changed(_facts(topic), exists=True)
+        self._topics.on_change.append(self._topic_changed)
+        self._configs.on_change.append(self._settings_changed)
+        groups.consumer.start()
+        groups.classic.start()
+        groups.offsets.start()
+        self._swap(groups)
+        self._coordination.groups = ErrorCode.NONE
+
+    def load_soon(self, log: PartitionLog) -> None:
+        """`load` beside other work, for a node that leads the log from now on. A failure is logged."""
+        load_in_background(self._environment, "groups", self.load(log))
+
+    def unload(self) -> None:
+        """Serve no more: everything that waits is answered, and what is on its way to the log is given up."""
+        state, self._state = self._state, None
+        if state is None:
+            return
+        was_loading = self._coordination.groups is not ErrorCode.NONE
+        self._coordination.groups = ErrorCode.NOT_COORDINATOR
+        if not was_loading:
+            self._topics.on_change.remove(self._topic_changed)
+            self._configs.on_change.remove(self._settings_changed)
+            before = self.parts
+            # First the new ones: an answer of the old ones may lead to a question to the coordinator.
+            self._swap(self._closed())
+            before.close()
+        state.close(OwnerGone("this node coordinates groups no more"))
+
+    def close(self) -> None:
+        """Answer everything that waits, because the node stops. What is on its way to the log still gets there."""
+        self.parts.close()
+
+    def _swap(self, groups: GroupCoordinators) -> None:
+        self.parts = groups
+        for swapped in self.on_swap:
+            swapped(groups)
+
+    def _closed(self) -> GroupCoordinators:
+        groups = self._make(NoState())
+        groups.close()
+        return groups
+
+    def _make(self, state: StatePort) -> GroupCoordinators:
+        settings, clock, wheel = self._environment.settings, self._environment.clock, self._environment.wheel
+        random_bytes, configs, topics = self._environment.ports.random_bytes, self._configs, self._topics
+        group_settings = translate.group_settings(settings)
+        directory = GroupDirectory(group_settings.groups_max)
+        offsets = OffsetCoordinator(
+            clock=clock,
+            timers=wheel,
+            state=state,
+            directory=directory,
+            settings=group_settings,
+            topic_exists=lambda name, index: topics.partition(name, index) is not None,
+            deletion_ms=self._deletion_ms,
+        )
+        classic = GroupCoordinator(
+            clock=clock, timers=wheel, state=state, random_bytes=random_bytes, directory=directory, offsets=offsets
+        )
+        consumer = ConsumerGroupCoordinator(
+            clock=clock,
+            timers=wheel,
+            state=state,
+            random_bytes=random_bytes,
+            directory=directory,
+            offsets=offsets,
+            classic=classic,
+            settings=translate.consumer_group_settings(settings),
+            times_of=lambda group_id: times_of(configs, group_id),
+        )
+        return GroupCoordinators(directory, offsets, classic, consumer)
+
+    def _topic_changed(self, topic: Topic, exists: bool) -> None:
+        if not exists:
+            self.parts.offsets.forget_topic(topic.name)
+        self.parts.consumer.topic_changed(_facts(topic), exists)
+
+    def _settings_changed(self, group_id: str) -> None:
+        self.parts.consumer.settings_changed(group_id)
 
 
 def _by_kind(groups: GroupCoordinators) -> Callable[[bytes, bytes | None], None]:
@@ -124,12 +241,6 @@ def _late_by_kind(groups: GroupCoordinators) -> Callable[[bytes, bytes | None], 
             groups.offsets.apply_late(key, value)
 
     return late
-
-
-def _topic_changed(groups: GroupCoordinators, topic: Topic, exists: bool) -> None:
-    if not exists:
-        groups.offsets.forget_topic(topic.name)
-    groups.consumer.topic_changed(_facts(topic), exists)
 
 
 def _facts(topic: Topic) -> TopicFacts:
