@@ -29,11 +29,10 @@ class NodeStorage:
 
 @dataclass(slots=True)
 class Coordination:
-    """Which coordinators serve on this node: NONE, or the error for requests to one that does not."""
+    """The coordinators of this node: NONE for one that serves, NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
 
     groups: ErrorCode = ErrorCode.NONE
     transactions: ErrorCode = ErrorCode.NONE
-    share_groups: ErrorCode = ErrorCode.NONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 # A client retries this code after asking for the coordinator again: right for every error here that may pass.
 UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
 MATCH_PAUSE_MS: Final = 30  # between two stretches of matching names: a quarter of the loop's time at worst
+_CLOSED: Final = HeartbeatReply(UNAVAILABLE)
 NO_ROOM: Final = "Members of this client's groups take up as much memory as they may: let some of them leave."
 _log = logging.getLogger("hutong.groups")
 
@@ -154,9 +155,8 @@ class ConsumerGroupCoordinator:
         self, request: ConsumerGroupHeartbeatRequest, caller: GroupCaller, then: Callable[[HeartbeatReply], None]
     ) -> None:
         # Checks that need no group come first, so that a bad request creates none.
-        refusal = heartbeat_error(request, caller.api_version, self.settings)
-        if self._host.is_closed:
-            refusal = HeartbeatReply(UNAVAILABLE)
+        is_closed = self._host.is_closed
+        refusal = _CLOSED if is_closed else heartbeat_error(request, caller.api_version, self.settings)
         if refusal is not None:
             then(refusal)
             return
@@ -198,9 +198,9 @@ class ConsumerGroupCoordinator:
 
     def has_members(self, group_id: str) -> bool:
         """Return True for a consumer group with members: JoinGroup requests of its id belong here."""
-        entry = self._host.get(group_id)
-        # One that is closed leaves the answer to the classic coordinator, which is closed, too.
-        return entry is not None and bool(entry.machine.members) and not self._host.is_closed
+        # Once it is closed, the classic coordinator answers, which is closed, too.
+        entry = None if self._host.is_closed else self._host.get(group_id)
+        return entry is not None and bool(entry.machine.members)
 
     def join(self, request: JoinGroupRequest, caller: GroupCaller, then: Callable[[JoinReply], None]) -> None:
         """JoinGroup of a group that `has_members`."""
@@ -259,11 +259,9 @@ class ConsumerGroupCoordinator:
         api_version: int,
     ) -> ErrorCode:
         """Check a commit. Call `GroupCoordinator.commit` in the same loop iteration."""
-        if self._host.is_closed:
-            return UNAVAILABLE
         group = self.get(group_id)
         if group is None:
-            return ErrorCode.GROUP_ID_NOT_FOUND
+            return UNAVAILABLE if self._host.is_closed else ErrorCode.GROUP_ID_NOT_FOUND
         return group.check_commit(member_id, epoch, partitions, api_version)
 
     def offset_fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
@@ -332,10 +330,8 @@ class ConsumerGroupCoordinator:
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with all its offsets."""
         entry = self._host.get(group_id)
-        if self._host.is_closed:
-            then(UNAVAILABLE)
-        elif entry is None:
-            then(ErrorCode.GROUP_ID_NOT_FOUND)
+        if entry is None:
+            then(UNAVAILABLE if self._host.is_closed else ErrorCode.GROUP_ID_NOT_FOUND)
         elif entry.machine.state is not ConsumerGroupState.EMPTY:
             then(ErrorCode.NON_EMPTY_GROUP)
         else:
@@ -479,10 +475,9 @@ class ConsumerGroupCoordinator:
 
         def appended(error: HutongError | None) -> None:
             # Callers of this append get an error. Members repeat their heartbeats, and the records are written again.
-            if error is not None:
-                # A coordinator that has closed answers nobody any more; its successor knows what is stored.
-                if not self._host.is_closed:
-                    _log.error("group %s could not be stored: %s", entry.key, error)
+            # A coordinator that has closed answers nobody any more; its successor knows what is stored.
+            if error is not None and not self._host.is_closed:
+                _log.error("group %s could not be stored: %s", entry.key, error)
                 group.handle(StoreFailed(keys))  # it stores them again with its next change
 
         self._host.append(entry, records, appended)

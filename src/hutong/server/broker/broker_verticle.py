@@ -61,7 +61,7 @@ _PRODUCER_ID_WAITS_MAX: Final = 10_000
 
 
 @dataclass(slots=True)
-class Coordinators:
+class NodeCoordinators:
     """The coordinators of one node, and those who write for them and read their members' shares.
 
     They serve once they are loaded; `coordination` says which do.
@@ -148,7 +148,7 @@ class BrokerVerticle(Verticle):
         self._deletion_ms = self._upkeep.deletion_clock.now_ms
 
     def _make_broker(
-        self, view: ClusterView, topics: Topics, producer_ids: ProducerIds, coordinators: "Coordinators"
+        self, view: ClusterView, topics: Topics, producer_ids: ProducerIds, coordinators: "NodeCoordinators"
     ) -> Broker:
         settings, queues = self._settings, self._queues
         broker = Broker(
@@ -247,7 +247,7 @@ class BrokerVerticle(Verticle):
         self._group_configs.start(state)
         self._admin.start(state)
 
-    async def _load_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> "Coordinators":
+    async def _load_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> "NodeCoordinators":
         """Make all coordinators, and load them from the logs of a node alone; delete the logs of deleted topics."""
         made = self._make_coordinators(topics, producer_ids)
         offsets_log = self._internal_log(OFFSETS_TOPIC, OFFSETS_GROUP, topics)
@@ -261,7 +261,7 @@ class BrokerVerticle(Verticle):
         await made.transactions.load(self._internal_log(TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP, topics))
         return made
 
-    def _make_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> "Coordinators":
+    def _make_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> "NodeCoordinators":
         """Make the coordinators of groups and transactions, which serve once they are loaded."""
         coordination = Coordination()
         groups = GroupLife(self._environment, topics, self._group_configs, self._deletion_ms, coordination)
@@ -275,9 +275,9 @@ class BrokerVerticle(Verticle):
         groups.on_swap.append(swapped)
         transactions = TransactionLife(self._environment, producer_ids, markers, self._deletion_ms, coordination)
         self._groups, self._transactions = groups, transactions
-        return Coordinators(groups, transactions, markers, read_actors, coordination)
+        return NodeCoordinators(groups, transactions, markers, read_actors, coordination)
 
-    async def _open_share_groups(self, made: "Coordinators", topics: Topics, state: StateTopic) -> None:
+    async def _open_share_groups(self, made: "NodeCoordinators", topics: Topics, state: StateTopic) -> None:
         """Replay the share groups, and serve them. Raises CorruptData, StorageError."""
         made.share = self._share = await open_share_groups(
             self._environment,

@@ -147,7 +147,7 @@ class GroupLife:
         self._coordination.groups = ErrorCode.NONE
 
     def load_soon(self, log: PartitionLog) -> None:
-        """`load` beside other work, for a node that leads the log from now on. A failure is logged."""
+        """`load` while other work goes on, for a node that leads the log from now on. A failure is logged."""
         load_in_background(self._environment, "groups", self.load(log))
 
     def unload(self) -> None:

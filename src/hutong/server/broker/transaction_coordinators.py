@@ -73,7 +73,7 @@ class TransactionLife:
         coordinator.start()
 
     def load_soon(self, log: PartitionLog, epoch: int) -> None:
-        """`load` beside other work, for a node that leads the log from now on. A failure is logged."""
+        """`load` while other work goes on, for a node that leads the log from now on. A failure is logged."""
         load_in_background(self._environment, "transactions", self.load(log, epoch))
 
     def unload(self) -> None:

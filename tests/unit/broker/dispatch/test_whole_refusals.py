@@ -6,14 +6,14 @@ import pytest
 from tests.support.every_api import samples
 
 from hutong.broker.apis import BROKER_APIS
-from hutong.broker.dispatch.coordinated import _COORDINATED
+from hutong.broker.dispatch.coordinated import COORDINATED
 from hutong.broker.dispatch.request_errors import errors_in
 from hutong.broker.dispatch.whole_refusals import refused_whole
 from hutong.wire.kafka.headers import encode_response_frame
 from hutong.wire.kafka.registry import APIS
 
 CODE = 41
-REFUSABLE = sorted({*_COORDINATED, *(key for key, api in BROKER_APIS.items() if api.is_forwarded)})
+REFUSABLE = sorted({*COORDINATED, *(key for key, api in BROKER_APIS.items() if api.is_forwarded)})
 
 
 @pytest.mark.parametrize("api_key", REFUSABLE)

@@ -14,7 +14,7 @@ from tests.support.every_api import codes_of
 from tests.unit.broker.wire_node import WireClient, client_of, running_node
 
 from hutong.broker.broker import Broker
-from hutong.broker.coordinators.gate import REFUSALS
+from hutong.broker.dispatch.coordinated import COORDINATED
 from hutong.broker.handling.cluster_view import AloneView
 from hutong.foundation.waiting.pending import settle_future
 from hutong.journal.log import PartitionLog
@@ -35,7 +35,6 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 LISTS: Final = {16, 66}
-GATED: Final = sorted(key for key, (kind, _) in REFUSALS.items() if kind != "share_groups")
 
 
 class SeveralView(AloneView):
@@ -104,22 +103,23 @@ async def scene_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
-async def test_every_request_to_a_coordinator_that_does_not_serve_sends_its_client_on(
+async def test_clients_wait_for_a_coordinator_that_is_to_be_here(
     code: ErrorCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with scene_in(tmp_path, monkeypatch) as scene:
         scene.unload()
         coordination = scene.broker.coordination
         assert coordination.groups is coordination.transactions is ErrorCode.NOT_COORDINATOR
-        coordination.groups = coordination.transactions = coordination.share_groups = code
-        for api_key in sorted(REFUSALS):
+        coordination.groups = coordination.transactions = code
+        for api_key in sorted(COORDINATED):
             for request, version in every_api.samples(api_key, {"t": bytes(16)}):
                 if api_key == 22 and request.transactional_id is None:
                     continue
                 codes = set(codes_of(await scene.client.ask(request, version)))
                 # As in Kafka, a node without a coordinator lists nothing: the others' lists are complete.
                 is_list = api_key in LISTS and code is ErrorCode.NOT_COORDINATOR
-                assert codes - {0} == (set() if is_list else {code}), f"API key {api_key} version {version}"
+                expected = set() if is_list else {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+                assert codes - {0} == expected, f"API key {api_key} version {version}"
 
 
 async def test_a_closed_coordinator_behind_a_handler_answers_that_it_is_not_available(
@@ -130,7 +130,7 @@ async def test_a_closed_coordinator_behind_a_handler_answers_that_it_is_not_avai
     async with scene_in(tmp_path, monkeypatch) as scene:
         scene.unload()
         scene.broker.coordination.groups = scene.broker.coordination.transactions = ErrorCode.NONE
-        for api_key in GATED:
+        for api_key in sorted(COORDINATED):
             if api_key in looking:
                 continue
             for request, version in every_api.samples(api_key, {"t": bytes(16)}):
@@ -148,8 +148,8 @@ async def test_a_new_coordinator_has_what_the_old_one_had(tmp_path: Path, monkey
         assert await scene.commit(7) == ErrorCode.NONE
         first = await scene.produce_id()
         scene.unload()
-        assert (await scene.committed())[0] == await scene.commit(8) == ErrorCode.NOT_COORDINATOR
-        assert (await scene.produce_id()).error_code == ErrorCode.NOT_COORDINATOR
+        assert (await scene.committed())[0] == await scene.commit(8) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert (await scene.produce_id()).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         await scene.load()
         assert await scene.committed() == (ErrorCode.NONE, 7)
         second = await scene.produce_id()
@@ -162,8 +162,10 @@ async def test_a_load_beside_other_work_ends_by_itself(tmp_path: Path, monkeypat
         scene.unload()
         scene.groups.load_soon(scene.log(OFFSETS))
         scene.transactions.load_soon(scene.log(TRANSACTIONS), 3)
-        while scene.serving or scene.broker.coordination.transactions:
+        for _ in range(1_000):
             await asyncio.sleep(0)
+            if not scene.serving and not scene.broker.coordination.transactions:
+                break
         assert await scene.committed() == (ErrorCode.NONE, 7)
 
 
@@ -178,7 +180,7 @@ async def test_what_waits_at_an_old_coordinator_is_answered(tmp_path: Path, monk
             assert (await scene.client.ask(HeartbeatRequest("g", 1, member_id), 1)).error_code in (0, 27)
             scene.unload()
             answer = await asyncio.wait_for(other.receive(11, 2), 10)
-            assert answer.error_code in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
+            assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 async def test_what_is_on_its_way_to_the_log_changes_nothing_in_the_new_one(
@@ -211,7 +213,7 @@ async def test_a_load_that_is_given_up_leaves_nothing_behind(tmp_path: Path, mon
         scene.groups.unload()
         await asyncio.gather(*loads)
         assert scene.serving == ErrorCode.NOT_COORDINATOR
-        assert (await scene.committed())[0] == ErrorCode.NOT_COORDINATOR
+        assert (await scene.committed())[0] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 async def test_a_thousand_swaps_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
