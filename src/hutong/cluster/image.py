@@ -32,6 +32,7 @@ class ClusterImage:
         self.settings: FoundingSettings | None = None
         self.groups: dict[str, PartitionGroupState] = {}
         self.nodes: dict[int, KnownNode] = {}
+        self.forgotten: set[int] = set()  # were taken out of `nodes`, as far as the log still says so
         self.drained: set[int] = set()
         self.moves: dict[str, PlannedMove] = {}
 
@@ -62,6 +63,7 @@ class ClusterImage:
         copied.settings = self.settings
         copied.groups = dict(self.groups)
         copied.nodes = dict(self.nodes)
+        copied.forgotten = set(self.forgotten)
         copied.drained = set(self.drained)
         copied.moves = dict(self.moves)
         return copied
@@ -79,8 +81,10 @@ class ClusterImage:
     def _apply_node(self, node: int, value: bytes | None) -> None:
         if value is None:
             self.nodes.pop(node, None)
+            self.forgotten.add(node)
         else:
             self.nodes[node] = decode_node(value)
+            self.forgotten.discard(node)
 
     def _apply_move(self, name: str, value: bytes | None) -> None:
         if value is None:

@@ -148,4 +148,5 @@ def test_a_replay_leaves_the_newest_of_each() -> None:
         image.apply(key, None)
     assert (image.groups, image.nodes, image.drained, image.moves) == ({}, {1: KnownNode("a")}, {1}, {})
     assert kept.groups == {"days": without}
+    assert (image.forgotten, kept.forgotten) == ({2}, set())
     assert not is_cluster_key(b"topic/orders")

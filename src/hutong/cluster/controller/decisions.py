@@ -33,6 +33,7 @@ class ClusterDecisions:
     def __init__(self, image: ClusterImage, settings: FoundingSettings) -> None:
         """`settings` are those of a new cluster; one that is founded keeps its own."""
         self._image = image.copy()
+        self._names: list[str] = []
         self._records: dict[bytes, bytes | None] = {}  # not taken yet; the last of each key
         if image.settings is None:
             self._records[SETTINGS_KEY] = encode_settings(settings)
@@ -59,7 +60,9 @@ class ClusterDecisions:
     def states(self) -> Iterator[PartitionGroupState]:
         """All groups by their names; they may be changed meanwhile."""
         groups = self._image.groups
-        return (groups[name] for name in sorted(groups))
+        if len(self._names) != len(groups):  # none is ever removed
+            self._names = sorted(groups)
+        return (groups[name] for name in self._names)
 
     def wanted_replicas(self, name: str) -> Replicas:
         """The replicas that a group has, or shall have where it moves."""

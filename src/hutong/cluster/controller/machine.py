@@ -15,7 +15,7 @@ once would propose the same at once.
 Knows nothing of logs, connections or clocks.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from hutong.cluster.controller.commands import CommandReply
@@ -71,6 +71,8 @@ class ControllerMachine:
         self._preferred = PreferredLeaders(preferred_wait_ms)
 
     def next_tick_ms(self) -> int | None:
+        if self._live is None:
+            return None
         due_ms = [held[0].now_ms + HOLD_MS_MAX for held in self._held.values()]
         preferred_ms = self._preferred.next_tick_ms()
         return min(due_ms if preferred_ms is None else [*due_ms, preferred_ms], default=None)
@@ -87,7 +89,8 @@ class ControllerMachine:
         match event:
             case NodesChanged(live, now_ms):
                 restarted, self._live = self._restarted(live), dict(live)
-                return self._settle(now_ms, restarted)
+                repair_sets(self.decisions, self._live, restarted)
+                return self._settle(now_ms)
             case SetProposed(group=group, now_ms=now_ms):
                 self._held.setdefault(group, []).append(event)
                 return self._settle(now_ms)
@@ -104,11 +107,10 @@ class ControllerMachine:
         # The repairs have begun to carry out what is wanted, and the reply tells of that.
         return [*instructions, Answer(event.ticket, with_progress(self.decisions, event.command, reply, self._live))]
 
-    def _settle(self, now_ms: int, restarted: Collection[int] = ()) -> list[ControllerInstruction]:
+    def _settle(self, now_ms: int) -> list[ControllerInstruction]:
         """Repair everything, and return what is to be stored, with the answers that rest on it."""
         if self._live is None:
             return []
-        repair_sets(self.decisions, self._live, restarted)
         answers = self._answer_proposals(self._live, now_ms)
         self._repair(self._live, now_ms)
         # The repairs may have overtaken proposals that were held on.

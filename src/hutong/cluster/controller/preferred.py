@@ -51,10 +51,11 @@ def preferred_leader(decisions: ClusterDecisions, state: PartitionGroupState) ->
 
 def wished_leader(decisions: ClusterDecisions, state: PartitionGroupState, live: LiveNodes) -> int | None:
     """The node that should lead instead of the one that does, and can; None where nothing is to be changed."""
-    if state.name in decisions.moves or not is_led(state, incarnations(live)):
-        return None
     node = preferred_leader(decisions, state)
-    return node if node != state.leader and node in live and node in state.in_sync else None
+    # Asked for each group after each event, so what is true of most groups comes first.
+    if node is None or node == state.leader or node not in live or node not in state.in_sync:
+        return None
+    return node if state.name not in decisions.moves and is_led(state, incarnations(live)) else None
 
 
 def return_leadership(decisions: ClusterDecisions, state: PartitionGroupState, live: LiveNodes) -> int | None:

@@ -59,6 +59,11 @@ def test_nothing_is_decided_before_it_is_known_who_lives() -> None:
     scene = founded()
     scene.begin()
     assert scene.ask(ForgetNode(1)).error == ErrorCode.NOT_CONTROLLER
+    ticket = scene.propose("days", [2])
+    scene.wait(10_000)
+    assert scene.reply(ticket) is None
+    scene.nodes(n1=10, n2=20, n3=30)
+    assert scene.reply(ticket) == ProposalReply(True, scene.state("days"))
 
 
 def test_a_second_look_at_the_same_nodes_stores_nothing() -> None:
