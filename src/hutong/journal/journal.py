@@ -34,6 +34,7 @@ from hutong.runtime.threads.offload import Offload, run
 
 if TYPE_CHECKING:
     from hutong.journal.replicate.replica_appends import ReplicaAppends
+    from hutong.journal.replicate.segment_files import SegmentFiles
     from hutong.journal.replicate.stream_reads import StreamReads
 
 _DEFAULT_SETTINGS: Final = JournalSettings()
@@ -101,7 +102,8 @@ class Journal:
     def delete_log(self, partition_id: int) -> None:
         """Delete a log. Its bytes go with their segments; an id must not be used again while any are left."""
         log = self._parts.logs.get(partition_id)
-        if log is not None:
+        # A replica that follows deletes it when the leader's stream says so.
+        if log is not None and not self.writer.is_following:
             log.is_deleted = True  # before the seal, which calls watchers: they must not append to it again
             self.writer.add_statement(chunk.DELETED, partition_id, log.end_offset)  # seals its noted batches first
             self._parts.forget_log(log)
@@ -114,7 +116,7 @@ class Journal:
         now_ms = self._parts.deletion_ms()
         for partition_id, policy in policies.items():
             log = self._parts.logs.get(partition_id)
-            if log is None or policy.is_unlimited():
+            if log is None or policy.is_unlimited() or self.writer.is_following:  # the leader moves the starts
                 continue
             limit = log.high_watermark
             log.delete_before(retained_from(log.all_spans(), log.held_bytes, log.start_offset, limit, policy, now_ms))
@@ -172,6 +174,11 @@ class Journal:
     def stream_reads(self) -> "StreamReads":
         """The way out for chunks, to other replicas."""
         return self._parts.stream_reads
+
+    @property
+    def segment_files(self) -> "SegmentFiles":
+        """The way out for whole files, to other replicas that lack more than the stream has."""
+        return self._parts.segment_files
 
     @property
     def epochs(self) -> LeaderEpochs:
@@ -287,9 +294,9 @@ class Journal:
         files any more.
         """
         error = reason or OwnerGone("the journal was aborted")
-        self.writer.refuse(error)
         self._parts.jobs.abandon(may_reads_end=reason is not None)
         self._parts.stop()
+        self.writer.give_up(error)
         self._parts.progress.refuse(error)
         self._parts.jobs.when_idle(self._parts.release)
         self._parts.jobs.when_idle(then)

@@ -51,6 +51,7 @@ from hutong.runtime.threads.offload import Offload
 
 if TYPE_CHECKING:
     from hutong.journal.replicate.replica_appends import ReplicaAppends
+    from hutong.journal.replicate.segment_files import SegmentFiles
     from hutong.journal.replicate.stream_reads import StreamReads
 
 
@@ -161,6 +162,13 @@ class JournalParts:
         from hutong.journal.replicate.stream_reads import StreamReads  # late, for the same reason
 
         return StreamReads(self._resources, self.progress)
+
+    @cached_property
+    def segment_files(self) -> "SegmentFiles":
+        """The way out for whole files, to other replicas."""
+        from hutong.journal.replicate.segment_files import SegmentFiles  # late, for the same reason
+
+        return SegmentFiles(self._resources, self.logs, self.checkpointer)
 
     def log(self, partition_id: int) -> PartitionLog:
         """The log with that id; an empty one on first use."""

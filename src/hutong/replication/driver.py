@@ -14,6 +14,7 @@ Knows nothing of connections, of other groups, nor of how the cluster agrees.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from hutong.foundation.clock import Clock
@@ -21,6 +22,7 @@ from hutong.foundation.errors import HutongError, Refused, StorageError, Storage
 from hutong.foundation.timers import TimerWheel
 from hutong.journal.files.disk import Disk
 from hutong.journal.journal import Journal
+from hutong.journal.replicate.install import install_files
 from hutong.journal.replicate.truncation import truncate_journal
 from hutong.replication.following.driver import FollowingReplica
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
@@ -28,7 +30,14 @@ from hutong.replication.journal_tie import JournalTie
 from hutong.replication.leading.driver import LeadingReplica
 from hutong.replication.links import ReplicaLinks
 from hutong.replication.replica_events import OpenJournal, ReplicaEvents
-from hutong.replication.replica_messages import AskedToJoin, ChunksAcknowledged, EpochRefused, ReplicaMessage
+from hutong.replication.replica_messages import (
+    AskedToJoin,
+    ChunksAcknowledged,
+    EpochRefused,
+    FilePartAsked,
+    FilesAsked,
+    ReplicaMessage,
+)
 from hutong.replication.replica_ports import ReplicaPorts
 from hutong.replication.settings import ReplicationSettings
 from hutong.runtime.threads.offload import Offload, run
@@ -57,16 +66,20 @@ class GroupReplica:
         offload: Offload,
         disk: Disk,
         settings: ReplicationSettings = _DEFAULT_SETTINGS,
+        origin: int | None = None,
     ) -> None:
+        """`origin` names this node's disk, as it was given to `Journal.open` as `node`: the node's number by default.
+
+        A node that comes back with an empty disk needs another one: what it wrote before says nothing of this disk.
+        """
         self.name = name
         self.state: PartitionGroupState | None = None
         self.failure: HutongError | None = None
         self._node = node
         self._incarnation = incarnation
+        self._origin = node if origin is None else origin
         self._open_journal = open_journal
-        self._ports = ReplicaPorts(links, events, clock, timers, settings)
-        self._offload = offload
-        self._disk = disk
+        self._ports = ReplicaPorts(links, events, clock, timers, offload, disk, settings)
         self._tie = JournalTie()
         self._role: LeadingReplica | FollowingReplica | None = None
         self._fenced_epoch = -1  # this node leads in none up to this one
@@ -128,7 +141,7 @@ class GroupReplica:
                 self._step_down()
         elif message.epoch < epoch:
             self._ports.links.send(node, EpochRefused(self.name, epoch))
-        elif isinstance(message, AskedToJoin | ChunksAcknowledged):
+        elif isinstance(message, AskedToJoin | ChunksAcknowledged | FilesAsked | FilePartAsked):
             if isinstance(role, LeadingReplica) and message.epoch == role.epoch:
                 role.told(node, message)
             elif isinstance(message, AskedToJoin):
@@ -175,7 +188,7 @@ class GroupReplica:
         if state.epoch <= self.journal.writer.leader_epoch:
             self._fail(StorageError(f"{self.name} has chunks of epoch {self.journal.writer.leader_epoch} already"))
             return
-        role = self._role = LeadingReplica(self._node, state, self.journal, self._tie, self._ports)
+        role = self._role = LeadingReplica(self._node, self._origin, state, self.journal, self._tie, self._ports)
         role.start()
         early, self._early = self._early, {}
         for node, asked in early.items():
@@ -195,23 +208,33 @@ class GroupReplica:
 
     def _step_down(self) -> None:
         self._end_role()
-        self._reopen(None)
+        self._reopen(_nothing)
 
     # -- the journal
 
-    def _reopen(self, cut_position: int | None) -> None:
-        """Close the journal, cut it if need be, and open it again."""
+    def _cut(self, position: int) -> None:
+        disk, directory = self._ports.disk, self.journal.directory
+        self._reopen(lambda: truncate_journal(disk, directory, position))
+
+    def _install(self, sizes: Mapping[str, int]) -> None:
+        disk, directory = self._ports.disk, self.journal.directory
+        self._reopen(lambda: install_files(disk, directory, sizes))
+
+    def _reopen(self, work: Callable[[], None]) -> None:
+        """Close the journal, do something with its files on a worker, and open it again."""
         self._end_role()
         self._is_open = False
         released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # A flush in flight still writes to its file: nothing is cut before it has ended.
         self.journal.abort(NOT_LEADER, lambda: released.set_result(None))
-        self._reopening = asyncio.get_running_loop().create_task(self._reopened(released, cut_position))
+        self._reopening = asyncio.get_running_loop().create_task(self._reopened(released, work))
 
-    async def _reopened(self, released: "asyncio.Future[None]", cut_position: int | None) -> None:
+    async def _reopened(self, released: "asyncio.Future[None]", work: Callable[[], None]) -> None:
         await released
         try:
-            while not await self._is_reopened(cut_position) and not self._is_closed:
+            while not self._is_closed and not await self._is_done(run(self._ports.offload, work)):
+                await self._pause(self._ports.settings.reopen_again_ms)
+            while not self._is_closed and not await self._is_done(self._open()):
                 await self._pause(self._ports.settings.reopen_again_ms)
         except StorageError as error:
             self._fail(error)
@@ -219,13 +242,10 @@ class GroupReplica:
             self._reopening = None
         self._settle()
 
-    async def _is_reopened(self, cut_position: int | None) -> bool:
-        """Cut and open the journal. False for a shortage, which may be over later. Raises other StorageErrors."""
-        directory = self.journal.directory
+    async def _is_done(self, attempt: Awaitable[None]) -> bool:
+        """Await it. False for a shortage, which may be over later. Raises other StorageErrors."""
         try:
-            if cut_position is not None:
-                await run(self._offload, lambda: truncate_journal(self._disk, directory, cut_position))
-            await self._open()
+            await attempt
         except StorageShortage as shortage:
             self.failure = shortage
             return False
@@ -241,7 +261,7 @@ class GroupReplica:
         journal.on_flushed(lambda: self._flushed(journal))
         journal.on_failure(lambda error: self._journal_failed(journal, error))
         self._role = FollowingReplica(
-            self.name, self._incarnation, journal, tie, self._ports, committed_position, self._reopen
+            self.name, self._incarnation, journal, tie, self._ports, committed_position, self._cut, self._install
         )
         self._ports.events.journal_opened(self.name, journal)
 
@@ -263,3 +283,7 @@ class GroupReplica:
         self._end_role()
         self.failure = error
         self._ports.events.journal_failed(self.name, error)
+
+
+def _nothing() -> None:
+    """Leave the files as they are."""

@@ -5,6 +5,10 @@
     follower ── ChunksAcknowledged ──▶ leader
     either   ── EpochRefused ──▶ the other: there is a leader of a higher epoch
 
+    follower ◀── FilesOffered ── leader     its stream lacks what the follower needs: only its files go on
+    follower ── FilesAsked ──▶ leader       ◀── FilesListed
+    follower ── FilePartAsked ──▶ leader    ◀── FilePartShipped, for each part of each file
+
 Every message has the group and the epoch of the leader. One with another epoch than the receiver's changes nothing.
 """
 
@@ -80,6 +84,72 @@ class EpochRefused:
     epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class FilesOffered:
+    """The sender's stream has no chunks any more that begin at the position: removed, or cleaned."""
+
+    group: str
+    epoch: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilesAsked:
+    """The sender wants to put the receiver's files in the place of its own."""
+
+    group: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilesListed:
+    """The files that hold the stream before the position: of each a line with its name and size; none in trouble.
+
+    `listing` is a number of its own: parts are asked for by it, since the next list has another checkpoint.
+    """
+
+    group: str
+    epoch: int
+    listing: int
+    position: int
+    lines: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class FilePartAsked:
+    """The sender wants the bytes of a listed file from `start` on."""
+
+    group: str
+    epoch: int
+    listing: int
+    name: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilePartShipped:
+    """A part of a listed file, with its CRC-32C; nothing where the file is gone: ask for the files again."""
+
+    group: str
+    epoch: int
+    listing: int
+    name: str
+    start: int
+    checksum: int
+    content: Buffer
+
+
 ReplicaMessage = (
-    AskedToJoin | JoinAnswered | DivergenceTold | ChunksShipped | CommitTold | ChunksAcknowledged | EpochRefused
+    AskedToJoin
+    | JoinAnswered
+    | DivergenceTold
+    | ChunksShipped
+    | CommitTold
+    | ChunksAcknowledged
+    | EpochRefused
+    | FilesOffered
+    | FilesAsked
+    | FilesListed
+    | FilePartAsked
+    | FilePartShipped
 )

@@ -1,12 +1,14 @@
-"""The surroundings of a replica: links, the receiver of news, time and bounds."""
+"""The surroundings of a replica: links, the receiver of news, time, workers, the disk and bounds."""
 
 from dataclasses import dataclass
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
+from hutong.journal.files.disk import Disk
 from hutong.replication.links import ReplicaLinks
 from hutong.replication.replica_events import ReplicaEvents
 from hutong.replication.settings import ReplicationSettings
+from hutong.runtime.threads.offload import Offload
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,4 +19,6 @@ class ReplicaPorts:
     events: ReplicaEvents
     clock: Clock
     timers: TimerWheel
+    offload: Offload
+    disk: Disk
     settings: ReplicationSettings

@@ -404,6 +404,43 @@ def test_aborting_fails_what_waits_and_hears_nothing_more() -> None:
     assert isinstance(append.outcome, OwnerGone)
 
 
+def test_after_an_abort_nothing_that_was_noted_reaches_the_files() -> None:
+    stage = Stage()
+    stage.append(1, b"v")
+    stage.settle()
+    (name,) = [name for name in stage.disk.list(DIRECTORY) if name.endswith(".journal")]
+    content = bytes(stage.disk.open(DIRECTORY / name).read(1 << 20, 0))
+    append = stage.append(1, b"noted, and sealed by nobody yet")
+    stage.journal.abort()
+    assert isinstance(append.outcome, OwnerGone)
+    stage.journal.log(1).delete_before(1)
+    stage.settle()
+    stage.advance(10_000)
+    stage.settle()
+    assert bytes(stage.disk.open(DIRECTORY / name).read(1 << 20, 0)) == content
+
+
+def test_an_abort_with_a_reason_lets_reads_in_flight_end() -> None:
+    stage = Stage()
+    stage.append(1, b"v")
+    stage.settle()
+    stage.journal.abort()
+    log = stage.open().log(1)
+    read = log.read(0, 1 << 20)
+    assert isinstance(read, DiskRead)
+    outcomes: list[object] = []
+    log.read_from_disk(read, outcomes.append)
+    reason, released = Refused(6, "Another node leads."), []
+    append = stage.append(1, b"w")
+    stage.turn()
+    stage.journal.abort(reason, lambda: released.append(True))
+    assert append.outcome is reason
+    assert not released
+    stage.settle()
+    assert released
+    assert isinstance(outcomes[0], list)
+
+
 def test_quiet_logs_keep_no_entries_for_bytes_that_left_the_cache() -> None:
     stage = Stage(JournalSettings(region_bytes=1024, cached_bytes_max=2048, chunk_bytes_max=256))
     quiet = [stage.journal.log(number) for number in range(1, 9)]

@@ -95,8 +95,9 @@ class Node:
         self.network = network
         self.number = number
         self.disk = SimDisk()
+        self.origin = number
         self.incarnation = 0
-        self.is_up = False
+        self.is_up = self.stays_down = False
         self.led_epochs: list[int] = []
         self.is_led = False
         self.committed_position = 0
@@ -123,6 +124,7 @@ class Node:
             offload=self.steps,
             disk=self.disk,
             settings=TIGHT,
+            origin=self.origin,
         )
         self.opening = asyncio.get_running_loop().create_task(self.replica.open())
 
@@ -137,7 +139,7 @@ class Node:
             call_soon=self.turns.append,
             replicator=replicator,
             refusal=refusal,
-            node=self.number,
+            node=self.origin,
         )
 
     @property
@@ -170,9 +172,9 @@ class Node:
         """Hear of the register's state."""
         self.replica.apply(self.network.register)
 
-    def produce(self, value: bytes, qos: Qos = Qos.ALL) -> Append:
+    def produce(self, value: bytes, qos: Qos = Qos.ALL, key: bytes | None = None) -> Append:
         append = Append([value])
-        content = build_batch([Record(timestamp_ms=self.network.clock.wall_ms(), value=value)])
+        content = build_batch([Record(timestamp_ms=self.network.clock.wall_ms(), key=key, value=value)])
         append_batch(self.journal.log(LOG), content, qos, append.outcomes.append)
         return append
 
@@ -248,6 +250,8 @@ class Network:
         self.appends: list[Append] = []
         self.values_total = 0
         self.seen: dict[int, bytes] = {}  # by anybody who ever read, by its offset
+        self.disks_lost_total = 0
+        self.trim_share = self.random.choice((0.0, 0.01, 0.05))
         self.faults_share = self.random.choice((0.001, 0.005, 0.02))
         numbers = tuple(range(1, nodes + 1))
         in_sync = frozenset(numbers)
@@ -312,7 +316,7 @@ class Network:
         if node.is_up:
             steps += [node.learn, lambda: self.connect(node, other)]
             steps += [lambda: self.deliver(node)] * 4 + [lambda: node.run(random)] * 4
-        else:
+        elif not node.stays_down:
             steps += [node.start] * 3
         if node.is_up and node.is_led and not is_calm:
             steps += [lambda: self.produce(node)] * 4
@@ -320,6 +324,10 @@ class Network:
             steps = [lambda: self.cut_links(node), lambda: node.lose_power(random) if node.is_up else None]
         elif node.is_up and random.random() < 0.01:
             steps = [lambda: self.consume(node)]
+        elif node.is_up and node.is_led and random.random() < self.trim_share:
+            steps = [lambda: self.trim(node)]
+        elif not node.is_up and node.number not in self.register.in_sync and random.random() < 0.2:
+            steps = [lambda: self.lose_disk(node)]
         if self.may_lead(node, is_calm=is_calm):
             steps.append(lambda: self.elect(node.number))
         random.choice(steps)()
@@ -337,6 +345,17 @@ class Network:
         self.appends.append(node.produce(b"%d" % self.values_total))
         if self.random.random() < 0.7:
             node.run(self.random)
+
+    def trim(self, node: Node) -> None:
+        """Delete the oldest records: what is left of a segment goes with them."""
+        log = node.journal.log(LOG)
+        log.delete_before(self.random.randint(log.start_offset, log.high_watermark))
+
+    def lose_disk(self, node: Node) -> None:
+        """Nothing was promised by a node that is not in sync."""
+        node.disk = SimDisk()
+        node.origin += 10
+        self.disks_lost_total += 1
 
     def may_lead(self, node: Node, *, is_calm: bool) -> bool:
         leader = self.nodes[self.register.leader]
@@ -361,25 +380,35 @@ class Network:
 
     # -- the end
 
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Go on without faults."""
+        for _ in range(20_000):
+            if is_so():
+                return
+            await self.step(is_calm=True)
+        raise AssertionError("the group does not come to rest")
+
     async def heal(self) -> None:
         """End all faults, and let everything come to rest."""
-        for _ in range(20_000):
-            await self.step(is_calm=True)
-            if self.is_at_rest():
-                return
-        raise AssertionError("the group does not come to rest")
+        await self.until(self.is_at_rest)
 
     def is_at_rest(self) -> bool:
         leader = self.nodes[self.register.leader]
         if not leader.is_up or not leader.is_led or self.register.in_sync != self.nodes.keys():
             return False
         end = leader.journal.position
-        return all(
+        return not leader.turns and all(
             node.journal.progress.committed_position == end == node.journal.position for node in self.nodes.values()
         )
 
-    def acknowledged(self) -> list[bytes]:
-        return [append.values[0] for append in self.appends if isinstance(append.outcome, Appended)]
+    def acknowledged(self, start_offset: int = 0) -> list[bytes]:
+        """The values that were acknowledged at ALL, without those that were deleted."""
+        outcomes = [(append.values[0], append.outcome) for append in self.appends]
+        return [
+            value
+            for value, outcome in outcomes
+            if isinstance(outcome, Appended) and outcome.base_offset >= start_offset
+        ]
 
     async def end(self) -> None:
         """Give everything back."""

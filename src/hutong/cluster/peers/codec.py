@@ -40,6 +40,11 @@ _MESSAGES: Final[Mapping[int, type]] = {
     0x5005: messages.CommitTold,
     0x5006: messages.ChunksAcknowledged,
     0x5007: messages.EpochRefused,
+    0x5008: messages.FilesOffered,
+    0x5009: messages.FilesAsked,
+    0x500A: messages.FilesListed,
+    0x500B: messages.FilePartAsked,
+    0x500C: messages.FilePartShipped,
 }
 _LENGTH: Final = struct.Struct(">I")
 

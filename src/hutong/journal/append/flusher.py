@@ -241,7 +241,8 @@ class Flusher(JournalPart):
 
     @property
     def _cannot_flush(self) -> bool:
-        return self.failure is not None or self.shortage is not None
+        # After the end of a journal its files are another one's, or nobody's.
+        return self.failure is not None or self.shortage is not None or self._is_stopped
 
     def flush_later(self) -> None:
         """Schedule a flush of bytes that nobody waits for."""

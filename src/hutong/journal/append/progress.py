@@ -78,6 +78,11 @@ class Progress(JournalPart):
         if not log_ends or not all(log.receive_qos for log, _ in log_ends):
             self.awaited_position = end_position
 
+    @property
+    def is_replicated(self) -> bool:
+        """True if there are other replicas."""
+        return self._is_replicated
+
     def chunks_recovered(self, rows: Iterable[tuple[int, list[tuple[LogTail, int]]]]) -> None:
         """Register chunks that were found on disk, and that other replicas may not have."""
         now_us = self._clock.monotonic_us()

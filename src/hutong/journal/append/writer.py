@@ -283,6 +283,15 @@ class Writer(JournalPart):
         if self.is_congested:
             self._set_congested(False)
 
+    def give_up(self, error: HutongError) -> None:
+        """Accept nothing more, and drop what is noted and not sealed: those who wait for it get the error."""
+        self.refuse(error)
+        self._batches, self._statements, self._bytes, self._must_seal = [], [], 0, False
+        waits, self._waits = self._waits, {}
+        for parked in waits.values():
+            for then, _ in parked:
+                then(error)
+
     def accept(self, error: HutongError | None) -> None:
         """Accept batches again if `error` is the reason they are refused; any other reason still holds."""
         if self.refusal is error:

@@ -54,6 +54,7 @@ class Remover(JournalPart):
         self._cleaner = cleaner
         self._when_flushed = when_flushed
         self._may_have_dead = False
+        self._trimmed_position: int | None = None  # of several replicas, all must know of the trim by then
         self._holder: PartitionLog | None = None  # a log that kept something of the oldest segment so far
         self._unused: list[Segment] = []  # whose files are to be removed
         self._is_taking_out = False  # the statements that must precede their removal are not made yet
@@ -62,6 +63,7 @@ class Remover(JournalPart):
     def check_with_next_flush(self) -> None:
         """Check for dead segments with the next flush: a log gave up data."""
         self._may_have_dead = True
+        self._trimmed_position = None
 
     def flushed(self) -> None:
         """Take out dead segments: the flushed position advanced."""
@@ -69,7 +71,7 @@ class Remover(JournalPart):
             return
         if self._unused:
             self._remove_files()  # the disk may have been full
-        if self._may_have_dead:
+        if self._may_have_dead and self._is_trim_certain():
             self._take_out_dead()
 
     def stop(self) -> None:
@@ -110,6 +112,18 @@ class Remover(JournalPart):
         # The disk may have run full meanwhile.
         self._remove(outcome if self._is_disk_full else self._recycled.add(outcome))
 
+    def _is_trim_certain(self) -> bool:
+        """True unless another leader may never hear of the statement by which a log gave up data.
+
+        On a full disk it cannot be stored before there is room.
+        """
+        if not self._progress.is_replicated or self._is_disk_full:
+            return True
+        if self._trimmed_position is None:
+            self._writer.seal_chunk()
+            self._trimmed_position = self._writer.position
+        return self._progress.committed_position >= self._trimmed_position
+
     def _take_out_dead(self) -> None:
         """Oldest first, and never the active one or one that is not flushed."""
         self._may_have_dead = False
@@ -121,6 +135,10 @@ class Remover(JournalPart):
                 break
             if self._cleaner.holds(oldest):
                 break  # checked again when that has ended
+            # A replica that lacks it copies the checkpoint, which must not need what is gone.
+            if self._progress.is_replicated and not self._is_disk_full and not self._is_in_checkpoint(oldest):
+                self._may_have_dead = True
+                break
             self._segments.drop_oldest()
             is_any_out = True
             for log in self._logs.values():
@@ -148,7 +166,7 @@ class Remover(JournalPart):
         return self._holder is not None
 
     def cleaning_ended(self) -> None:
-        self._may_have_dead = True
+        self.check_with_next_flush()
         self.flushed()
 
     def segment_unused(self, segment: Segment) -> None:

@@ -40,6 +40,7 @@ from hutong.journal.recover.scan import ScannedChunk, scan_chunks
 from hutong.journal.settings import JournalSettings
 
 SET_ASIDE_SUFFIX: Final = ".set-aside"
+INSTALL_NAME: Final = "install"  # a leader's files are about to take the place of this journal's
 
 
 def recover(disk: Disk, directory: Path, settings: JournalSettings, node: int | None = None) -> Recovered:
@@ -99,7 +100,13 @@ class _Recovery:
         return Recovered(position, self._leader_epoch, segments, self._logs, report, self._epochs, self._uncertain)
 
     def _remove_leftovers(self) -> None:
-        for name in self._disk.list(self._directory):
+        names = self._disk.list(self._directory)
+        if INSTALL_NAME in names:
+            from hutong.journal.replicate.install import finish_install  # late: rare, and never for a node alone
+
+            finish_install(self._disk, self._directory)
+            names = self._disk.list(self._directory)
+        for name in names:
             # A prepared segment without its name, or a file that was not renamed yet: nothing refers to either.
             if name == PREPARED_NAME or name.endswith(".tmp"):
                 self._disk.unlink(self._directory / name)

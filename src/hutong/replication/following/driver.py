@@ -8,11 +8,12 @@ again.
 Knows nothing of cuts: its owner reopens the journal, and makes another one of these.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import Timer
 from hutong.journal.journal import Journal
+from hutong.replication.following.file_copy import FileCopy
 from hutong.replication.following.machine import FollowerReplication
 from hutong.replication.following.messages import (
     AcknowledgeChunks,
@@ -40,6 +41,9 @@ from hutong.replication.replica_messages import (
     ChunksShipped,
     CommitTold,
     DivergenceTold,
+    FilePartShipped,
+    FilesListed,
+    FilesOffered,
     JoinAnswered,
     ReplicaMessage,
 )
@@ -60,8 +64,12 @@ class FollowingReplica(Role[FollowerReplication, FollowerEvent, FollowerInstruct
         ports: ReplicaPorts,
         committed_position: int,
         cut: Callable[[int], None],
+        install: Callable[[Mapping[str, int]], None],
     ) -> None:
-        """`cut` is called with the position at which the journal must end; this role is over then."""
+        """Follow nobody yet. The role is over when one of the last two arguments is called.
+
+        `cut` gets the position where the journal must end, `install` the names and sizes of files that were copied.
+        """
         machine = FollowerReplication(lambda: journal.epochs, journal.position, committed_position)
         super().__init__(machine, ports.clock, ports.timers)
         self.problem: str | None = None
@@ -71,6 +79,9 @@ class FollowingReplica(Role[FollowerReplication, FollowerEvent, FollowerInstruct
         self._tie = tie
         self._ports = ports
         self._cut = cut
+        self._install = install
+        self._copy: FileCopy | None = None
+        self._source = -1  # the leader's incarnation
         self._leader = NO_LEADER
         self._epoch = -1
         self._is_connected = False
@@ -84,7 +95,7 @@ class FollowingReplica(Role[FollowerReplication, FollowerEvent, FollowerInstruct
         """Follow this node from now on, or nobody (NO_LEADER)."""
         if (leader, state.epoch) != (self._leader, self._epoch):
             self._disconnect()
-            self._leader, self._epoch = leader, state.epoch
+            self._leader, self._epoch, self._source = leader, state.epoch, state.leader_incarnation
             self.feed(LeaderChosen(state.epoch))
         self._connect()
 
@@ -103,6 +114,7 @@ class FollowingReplica(Role[FollowerReplication, FollowerEvent, FollowerInstruct
     def end(self) -> None:
         super().end()
         self._cancel_attempt()
+        self._end_copy()
 
     # -- the leader
 
@@ -128,6 +140,7 @@ class FollowingReplica(Role[FollowerReplication, FollowerEvent, FollowerInstruct
     def _disconnect(self) -> None:
         self._is_connected = False
         self._cancel_attempt()
+        self._end_copy()
         self.feed(LeaderLost())
 
     def _cancel_attempt(self) -> None:
@@ -150,8 +163,35 @@ class FollowingReplica(Role[FollowerReplication, FollowerEvent, FollowerInstruct
                 self.feed(JoinAccepted(committed_position))
             case DivergenceTold(_, _, last_epoch, end_position):
                 self.feed(Diverged(last_epoch, end_position))
+            case FilesOffered() if self._copy is None:
+                self._begin_copy()
+            case FilesListed() | FilePartShipped() if self._copy is not None:
+                self._copy.told(message)
             case _:
                 pass
+
+    # -- files
+
+    def _begin_copy(self) -> None:
+        directory = self._journal.directory
+        self._copy = FileCopy(
+            self._name, self._epoch, self._leader, directory, self._ports, self._copied, self._turn_away
+        )
+        self._copy.begin(self._source)
+
+    def _end_copy(self) -> None:
+        if self._copy is not None:
+            self._copy.end()
+            self._copy = None
+
+    def _copied(self, position: int, sizes: Mapping[str, int]) -> None:
+        # A leader has everything that is committed, so its checkpoint can only be older than what is known here.
+        if position < self._journal.position:
+            self._turn_away(f"the leader's files end at position {position}, {self._journal.position} is here")
+        else:
+            self._install(sizes)
+
+    # -- instructions
 
     def obey(self, instruction: FollowerInstruction) -> None:
         links = self._ports.links

@@ -10,6 +10,7 @@ from hutong.foundation.errors import OwnerGone
 from hutong.journal.journal import Journal
 from hutong.replication.group_state import PartitionGroupState
 from hutong.replication.journal_tie import JournalTie
+from hutong.replication.leading.file_service import FileService
 from hutong.replication.leading.machine import LeaderReplication
 from hutong.replication.leading.messages import (
     Acknowledged,
@@ -36,6 +37,8 @@ from hutong.replication.replica_messages import (
     ChunksAcknowledged,
     CommitTold,
     DivergenceTold,
+    FilePartAsked,
+    FilesAsked,
     JoinAnswered,
     ReplicaMessage,
 )
@@ -47,7 +50,7 @@ class LeadingReplica(Role[LeaderReplication, LeaderEvent, LeaderInstruction]):
     """Leads a group in one epoch. `is_leading` is True from `events.led` on."""
 
     def __init__(
-        self, node: int, state: PartitionGroupState, journal: Journal, tie: JournalTie, ports: ReplicaPorts
+        self, node: int, origin: int, state: PartitionGroupState, journal: Journal, tie: JournalTie, ports: ReplicaPorts
     ) -> None:
         self.epoch = state.epoch
         self.is_leading = False
@@ -57,7 +60,7 @@ class LeadingReplica(Role[LeaderReplication, LeaderEvent, LeaderInstruction]):
         self._ports = ports
         self._asked: set[int] = set()  # the machine knows these followers
         tie.on_sealed = lambda: None  # there is no machine before the epoch's first chunk
-        journal.lead(state.epoch, node)
+        journal.lead(state.epoch, origin)
         self._own_end = journal.position
         now_ms = ports.clock.monotonic_ms()
         machine = LeaderReplication(node, _set_of(state), journal.epochs, journal.position, now_ms)
@@ -72,6 +75,7 @@ class LeadingReplica(Role[LeaderReplication, LeaderEvent, LeaderInstruction]):
             ports.settings,
             lambda shipped_to, start, end: self.feed(Shipped(shipped_to, start, end)),
         )
+        self._files = FileService(state.name, state.epoch, journal.segment_files, ports.links, ports.settings)
         tie.on_sealed = self.grew
 
     def start(self) -> None:
@@ -104,6 +108,7 @@ class LeadingReplica(Role[LeaderReplication, LeaderEvent, LeaderInstruction]):
 
     def link_closed(self, node: int) -> None:
         self._shipments.leave(node)
+        self._files.leave(node)
         self.feed(FollowerLeft(node, self.now_ms))
 
     def told(self, node: int, message: ReplicaMessage) -> None:
@@ -111,13 +116,20 @@ class LeadingReplica(Role[LeaderReplication, LeaderEvent, LeaderInstruction]):
         match message:
             case AskedToJoin(_, _, incarnation, end_position, last_epoch) if node in self._state.replicas:
                 self._asked.add(node)
+                self._files.leave(node)
                 self._shipments.join(node, end_position)
                 self.feed(FollowerJoined(node, incarnation, end_position, last_epoch, self.now_ms))
             case ChunksAcknowledged(_, _, held_position, stored_position) if node in self._asked:
                 self.feed(Acknowledged(node, held_position, stored_position, self.now_ms))
                 self._shipments.acknowledged(node, held_position, stored_position)
+            case FilesAsked() | FilePartAsked() if node in self._asked:
+                self._files.told(node, message)
             case _:
                 pass
+
+    def end(self) -> None:
+        super().end()
+        self._shipments.end()
 
     def obey(self, instruction: LeaderInstruction) -> None:
         group, epoch = self._state.name, self.epoch

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
-from hutong.journal.replicate.stream_reads import StreamReads
+from hutong.journal.replicate.stream_reads import StreamGone, StreamReads
 from hutong.replication.links import ReplicaLinks
-from hutong.replication.replica_messages import ChunksShipped
+from hutong.replication.replica_messages import ChunksShipped, FilesOffered
 from hutong.replication.settings import ReplicationSettings
 from hutong.wire.buffer import Buffer
 
@@ -65,6 +65,10 @@ class Shipments:
         """Send it nothing more."""
         self._receivers.pop(node, None)
 
+    def end(self) -> None:
+        """Send nothing more to anybody."""
+        self._receivers.clear()
+
     def ship(self, node: int, start: int) -> None:
         """Send chunks from `start` on, now or once the follower may get more."""
         receiver = self._receivers.get(node)
@@ -109,6 +113,9 @@ class Shipments:
             return
         if not isinstance(outcome, HutongError):
             self._send(receiver, start, outcome)
+        elif isinstance(outcome, StreamGone):
+            receiver.next_position = None  # it copies files, and joins anew
+            self._links.send(receiver.node, FilesOffered(self._group, self._epoch, start))
         else:
             # The disk may be short of something, and this place may be read again later.
             self._timers.add(
