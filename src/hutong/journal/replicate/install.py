@@ -64,6 +64,7 @@ def write_part(disk: Disk, directory: Path, name: str, start: int, content: Buff
             file.write([content], start)
         if start + len(content) < size:
             return
+        # Once for the whole file: an unfinished one is received from its beginning again after a crash.
         file.flush()
     disk.rename(path, directory / (name + INCOMING_SUFFIX))
     disk.sync_directory(directory)
@@ -98,6 +99,7 @@ def finish_install(disk: Disk, directory: Path) -> None:
         raise CorruptData(f"{directory / INSTALL_NAME} fails its check")
     names = set(content[4:].decode().split("\n"))
     found = set(disk.list(directory))
+    # Also the indexes of segments that get new content: a start would believe them.
     for name in sorted(found - names):
         if parse_segment_name(name) is not None or may_be_installed(name):
             disk.unlink(directory / name)
@@ -107,6 +109,7 @@ def finish_install(disk: Disk, directory: Path) -> None:
     for name in sorted(found):
         if name.endswith(INCOMING_SUFFIX) and name.removesuffix(INCOMING_SUFFIX) not in names:
             disk.unlink(directory / name)
+    # In this order: a crash must not keep the removal of the order, and lose what it says.
     disk.sync_directory(directory)
     disk.unlink(directory / INSTALL_NAME)
     disk.sync_directory(directory)

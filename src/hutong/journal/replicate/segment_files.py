@@ -65,6 +65,7 @@ class SegmentFiles(JournalPart):
         segments = [segment for segment in self._segments.all() if segment.base_position <= position]
         if not segments or any((segment.range_end or 0) > position for segment in segments):
             return StorageShortage("segments were removed or cleaned since the last checkpoint was read")
+        # As they are now in memory: the file may be older than the segments, and readers would see aborted records.
         offsets = {number: log.clean_offset for number, log in self._logs.items() if log.clean_offset}
         contents: dict[str, Buffer] = {CHECKPOINT_NAME: checkpoint, CLEAN_OFFSETS_NAME: encode_clean_offsets(offsets)}
         sizes = {name: len(content) for name, content in contents.items()}

@@ -42,6 +42,7 @@ class StreamReads(JournalPart):
     def _cached_end(self, start: int, bytes_max: int) -> int:
         """The end of the last chunk that fits, or of the first chunk; `start` where it is not in the cache."""
         position = start
+        # A chunk never spans two regions of the cache, so the first view has its whole header.
         while views := self._cache.view(position, position + _HEADER_BYTES):
             end = position + chunk.chunk_bytes_at(views[0], 0, position)
             if end - start > bytes_max and position > start:
@@ -60,6 +61,7 @@ class StreamReads(JournalPart):
             return
         segment = self._segments.at(start)
         end = min(self._progress.flushed_position, segment.end_position or self._progress.flushed_position)
+        # Cleaning has moved what is left there, so no other replica could follow with its own positions.
         if segment.range_end is not None:
             then(StreamGone(f"position {start} of {self._segments.directory} was cleaned"))
             return
@@ -104,6 +106,7 @@ def _whole_chunks(file: DiskFile, base_position: int, start: int, end: int, byte
     first_bytes = chunk.chunk_bytes_at(content, 0, start) if len(content) >= _HEADER_BYTES else 0
     if not first_bytes or start + first_bytes > end:
         raise CorruptData(f"the chunk at position {start} is cut off")
+    # A chunk with one large batch may have more than any bound: it is sent alone.
     if first_bytes > len(content):
         return file.read(first_bytes, start - base_position)
     used = first_bytes
