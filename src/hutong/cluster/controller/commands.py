@@ -70,7 +70,7 @@ ControllerCommand = (
 
 
 class MemberStatus(msgspec.Struct, frozen=True):
-    """A node that is known. `moving_out` of its replicas are on their way to other nodes."""
+    """A node that is known. `moving_out` of its replicas are on their way to others, failed ones need a restart."""
 
     node: int
     is_live: bool
@@ -80,6 +80,7 @@ class MemberStatus(msgspec.Struct, frozen=True):
     preferred_groups: int
     replicas: int
     replicas_behind: int
+    replicas_failed: int
     moving_out: int
 
 

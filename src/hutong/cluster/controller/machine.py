@@ -20,6 +20,7 @@ from typing import Final
 
 from hutong.cluster.controller.commands import CommandReply
 from hutong.cluster.controller.decisions import ClusterDecisions
+from hutong.cluster.controller.live_nodes import LiveNodes
 from hutong.cluster.controller.messages import (
     CommandAsked,
     ControllerEvent,
@@ -27,6 +28,7 @@ from hutong.cluster.controller.messages import (
     LiveNode,
     NodesChanged,
     ProposalReply,
+    ReplicaFailed,
     SetProposed,
     StoreDecisions,
 )
@@ -36,7 +38,6 @@ from hutong.cluster.controller.repairs import (
     advance_moves,
     fill_replicas,
     found_missing,
-    incarnations,
     leave_drained,
     note_nodes,
     plan_drains,
@@ -66,7 +67,8 @@ class ControllerMachine:
         """`image` is what the metadata says; `names` are the groups that there shall be."""
         self.decisions = ClusterDecisions(image, settings)
         self._names = tuple(names)
-        self._live: Mapping[int, LiveNode] | None = None
+        self._live: LiveNodes | None = None
+        self._failed: dict[tuple[int, str], int] = {}  # lives of nodes in which a replica failed, by node and group
         self._held: dict[str, list[SetProposed]] = {}  # proposals that are not answered, by group
         self._preferred = PreferredLeaders(preferred_wait_ms)
 
@@ -88,8 +90,12 @@ class ControllerMachine:
     def handle(self, event: ControllerEvent) -> list[ControllerInstruction]:
         match event:
             case NodesChanged(live, now_ms):
-                restarted, self._live = self._restarted(live), dict(live)
-                repair_sets(self.decisions, self._live, restarted)
+                self._look(live)
+                return self._settle(now_ms)
+            case ReplicaFailed(node, incarnation, group, now_ms):
+                self._failed[node, group] = incarnation
+                if self._live is not None:
+                    self._look(self._live.nodes)
                 return self._settle(now_ms)
             case SetProposed(group=group, now_ms=now_ms):
                 self._held.setdefault(group, []).append(event)
@@ -118,12 +124,14 @@ class ControllerMachine:
         records = self.decisions.take_records()
         return [StoreDecisions(records), *answers] if records else answers
 
-    def _restarted(self, live: Mapping[int, LiveNode]) -> set[int]:
-        """The nodes that live, but not the same life as before."""
-        before = self._live or {}
-        return {n for n, each in live.items() if n in before and before[n].incarnation != each.incarnation}
+    def _look(self, nodes: Mapping[int, LiveNode]) -> None:
+        """Take who is not there out of all sets, and who does not live the same life as before."""
+        before = {} if self._live is None else self._live.nodes
+        restarted = {n for n, each in nodes.items() if n in before and before[n].incarnation != each.incarnation}
+        self._live = LiveNodes(dict(nodes), self._failed)
+        repair_sets(self.decisions, self._live, restarted)
 
-    def _repair(self, live: Mapping[int, LiveNode], now_ms: int) -> None:
+    def _repair(self, live: LiveNodes, now_ms: int) -> None:
         note_nodes(self.decisions, live)
         found_missing(self.decisions, self._names, live)
         leave_drained(self.decisions, live)
@@ -134,7 +142,7 @@ class ControllerMachine:
 
     # ---- proposals
 
-    def _answer_proposals(self, live: Mapping[int, LiveNode], now_ms: int) -> list[ControllerInstruction]:
+    def _answer_proposals(self, live: LiveNodes, now_ms: int) -> list[ControllerInstruction]:
         answers: list[ControllerInstruction] = []
         for group in list(self._held):
             kept: list[SetProposed] = []
@@ -151,7 +159,7 @@ class ControllerMachine:
                 self._held[group] = kept
         return answers
 
-    def _reply_to(self, proposal: SetProposed, live: Mapping[int, LiveNode]) -> ProposalReply | None:
+    def _reply_to(self, proposal: SetProposed, live: LiveNodes) -> ProposalReply | None:
         """Take or refuse a proposal; None: that cannot be said yet."""
         state = self.decisions.groups.get(proposal.group)
         if state is None:
@@ -160,7 +168,7 @@ class ControllerMachine:
         if leader != (state.leader, state.leader_incarnation, state.epoch, state.version):
             return ProposalReply(False, state)
         needed = self.decisions.needed(proposal.group, state.replicas)
-        changed = with_proposal(state, proposal.followers, incarnations(live), needed)
+        changed = with_proposal(state, proposal.followers, live.of(proposal.group), needed)
         if changed is None:
             return None
         self.decisions.put_group(changed)

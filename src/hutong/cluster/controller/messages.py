@@ -28,6 +28,16 @@ class NodesChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaFailed:
+    """The journal of a group has failed on one life of a node, which neither leads it nor follows any more."""
+
+    node: int
+    incarnation: int
+    group: str
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class SetProposed:
     """One life of a node, which leads the group, proposes a set of (node, incarnation) besides itself."""
 
@@ -65,5 +75,5 @@ class ProposalReply:
     state: PartitionGroupState | None
 
 
-ControllerEvent = NodesChanged | SetProposed | CommandAsked | Tick
+ControllerEvent = NodesChanged | ReplicaFailed | SetProposed | CommandAsked | Tick
 ControllerInstruction = StoreDecisions | Answer[ProposalReply] | Answer[CommandReply]

@@ -19,8 +19,9 @@ from hutong.cluster.controller.commands import (
     UndrainNode,
 )
 from hutong.cluster.controller.decisions import ClusterDecisions
+from hutong.cluster.controller.live_nodes import LiveNodes
 from hutong.cluster.controller.preferred import preferred_leader, return_leadership
-from hutong.cluster.controller.repairs import LiveNodes, incarnations, usable_nodes, without_forgotten
+from hutong.cluster.controller.repairs import usable_nodes, without_forgotten
 from hutong.cluster.controller.status import status_of
 from hutong.cluster.placement import Replicas, balance_plan
 from hutong.cluster.records import REPLICAS_MAX, PlannedMove
@@ -83,7 +84,7 @@ def _move(decisions: ClusterDecisions, group: str, replicas: Replicas, live: Liv
         if move is None:
             return _refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"The group {group} is not on its way.")
         replicas = move.before
-    elif not set(replicas) <= live.keys() | set(state.replicas):
+    elif not set(replicas) <= live.of(group).keys() | set(state.replicas):
         return _refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A new replica is on a node that is not alive.")
     if len(set(replicas)) != len(replicas) or len(replicas) > REPLICAS_MAX:
         return _refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The replicas must be distinct.")
@@ -137,16 +138,16 @@ def _elect_uncleanly(decisions: ClusterDecisions, group: str, node: int, live: L
     state = decisions.groups.get(group)
     if state is None:
         return _no_group(group)
-    if candidates(state, incarnations(live)):
+    if candidates(state, live.of(group)):
         return _refused(ErrorCode.ELECTION_NOT_NEEDED, f"A replica of {group} that has everything is alive.")
-    if node not in state.replicas or node not in live:
+    if node not in state.replicas or node not in live.of(group):
         return _refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"Node {node} is no live replica of {group}.")
-    decisions.put_group(elected_uncleanly(state, node, live[node].incarnation))
+    decisions.put_group(elected_uncleanly(state, node, live.of(group)[node]))
     return CommandReply(groups={group: (node,)})
 
 
 def _forget(decisions: ClusterDecisions, node: int, live: LiveNodes) -> CommandReply:
-    if node in live:
+    if node in live.nodes:
         return _refused(ErrorCode.INVALID_REQUEST, f"The node {node} is alive: drain it, stop it, and then forget it.")
     if node not in decisions.nodes:
         return _no_node(node)

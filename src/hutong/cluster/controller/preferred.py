@@ -9,7 +9,7 @@ Knows nothing of records: it names groups that should change hands.
 from typing import Final
 
 from hutong.cluster.controller.decisions import ClusterDecisions
-from hutong.cluster.controller.repairs import LiveNodes, incarnations
+from hutong.cluster.controller.live_nodes import LiveNodes
 from hutong.cluster.set_rules import elected, is_led
 from hutong.replication.group_state import PartitionGroupState
 
@@ -53,9 +53,10 @@ def wished_leader(decisions: ClusterDecisions, state: PartitionGroupState, live:
     """The node that should lead instead of the one that does, and can; None where nothing is to be changed."""
     node = preferred_leader(decisions, state)
     # Asked for each group after each event, so what is true of most groups comes first.
-    if node is None or node == state.leader or node not in live or node not in state.in_sync:
+    if node is None or node == state.leader or node not in state.in_sync:
         return None
-    return node if state.name not in decisions.moves and is_led(state, incarnations(live)) else None
+    lives = live.of(state.name)
+    return node if node in lives and state.name not in decisions.moves and is_led(state, lives) else None
 
 
 def return_leadership(decisions: ClusterDecisions, state: PartitionGroupState, live: LiveNodes) -> int | None:
@@ -63,5 +64,6 @@ def return_leadership(decisions: ClusterDecisions, state: PartitionGroupState, l
     node = wished_leader(decisions, state, live)
     if node is None:
         return None
-    decisions.put_group(elected(state, node, live[node].incarnation, live))
+    lives = live.of(state.name)
+    decisions.put_group(elected(state, node, lives[node], lives))
     return node

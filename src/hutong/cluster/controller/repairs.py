@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from hutong.cluster.controller.decisions import ClusterDecisions
-from hutong.cluster.controller.messages import LiveNode
+from hutong.cluster.controller.live_nodes import LiveNodes
 from hutong.cluster.placement import PlacementNode
 from hutong.cluster.records import KnownNode, PlannedMove
 from hutong.cluster.set_rules import (
@@ -33,22 +33,18 @@ from hutong.replication.group_state import NO_LEADER, PartitionGroupState
 
 MOVES_AT_ONCE_MAX: Final = 4  # groups that copy to new replicas at the same time
 
-LiveNodes = Mapping[int, LiveNode]
-
-
-def incarnations(live: LiveNodes) -> dict[int, int]:
-    return {node: each.incarnation for node, each in live.items()}
-
 
 def usable_nodes(decisions: ClusterDecisions, live: LiveNodes) -> list[PlacementNode]:
     """The nodes that may get replicas."""
     drained = decisions.drained
-    return [PlacementNode(node, each.rack, each.weight) for node, each in sorted(live.items()) if node not in drained]
+    return [
+        PlacementNode(node, each.rack, each.weight) for node, each in sorted(live.nodes.items()) if node not in drained
+    ]
 
 
 def note_nodes(decisions: ClusterDecisions, live: LiveNodes) -> None:
     """Remember every node that was ever alive, until it is forgotten."""
-    for node, each in sorted(live.items()):
+    for node, each in sorted(live.nodes.items()):
         if decisions.nodes.get(node) != KnownNode(each.rack):
             decisions.put_node(node, KnownNode(each.rack))
 
@@ -62,14 +58,13 @@ def found_missing(decisions: ClusterDecisions, names: Iterable[str], live: LiveN
     for name in missing:
         replicas = placement.place(name, settings.replicas)
         assert replicas is not None
-        decisions.put_group(founded(name, replicas, live[replicas[0]].incarnation, settings.min_in_sync))
+        decisions.put_group(founded(name, replicas, live.nodes[replicas[0]].incarnation, settings.min_in_sync))
 
 
 def repair_sets(decisions: ClusterDecisions, live: LiveNodes, restarted: Collection[int]) -> None:
     """Take out who is gone or has another life than before, and elect leaders in the place of others."""
-    lives = incarnations(live)
     for state in decisions.states():
-        repaired = _repaired(state, lives, restarted, decisions.drained)
+        repaired = _repaired(state, live.of(state.name), restarted, decisions.drained)
         if repaired is not state:
             decisions.put_group(repaired)
 
@@ -90,10 +85,11 @@ def _repaired(
 
 
 def leave_drained(decisions: ClusterDecisions, live: LiveNodes) -> None:
-    drained, lives = decisions.drained, incarnations(live)
+    drained = decisions.drained
     for state in decisions.states():
         if state.leader not in drained:
             continue
+        lives = live.of(state.name)
         order = [node for node in candidates(state, lives) if node in state.in_sync and node not in drained]
         if order:
             decisions.put_group(elected(state, order[0], lives[order[0]], lives))
@@ -128,7 +124,7 @@ def advance_moves(decisions: ClusterDecisions, live: LiveNodes) -> None:
         elif _is_ready(decisions, state, move):
             _finish(decisions, state, move, live)
         # A new replica that is dead copies nothing, so the group holds no other one up.
-        elif all(node in live for node in move.target if node not in move.before):
+        elif all(node in live.of(name) for node in move.target if node not in move.before):
             (copying if set(move.target) <= set(state.replicas) else waiting).append(name)
     for name in waiting[: max(0, MOVES_AT_ONCE_MAX - len(copying))]:
         state = decisions.groups[name]
@@ -147,7 +143,7 @@ def _is_ready(decisions: ClusterDecisions, state: PartitionGroupState, move: Pla
 
 
 def _finish(decisions: ClusterDecisions, state: PartitionGroupState, move: PlannedMove, live: LiveNodes) -> None:
-    lives = incarnations(live)
+    lives = live.of(state.name)
     if state.leader not in move.target:
         order = [node for node in move.target if node in state.in_sync and node in lives]
         # Without a live member it waits: taking the others out might lose what is committed.

@@ -2,13 +2,13 @@
 
 from hutong.cluster.controller.commands import ControllerStatus, GroupProgress, MemberStatus
 from hutong.cluster.controller.decisions import ClusterDecisions
-from hutong.cluster.controller.repairs import LiveNodes
+from hutong.cluster.controller.live_nodes import LiveNodes
 from hutong.replication.group_state import PartitionGroupState
 
 
 def status_of(decisions: ClusterDecisions, live: LiveNodes) -> ControllerStatus:
     return ControllerStatus(
-        tuple(_member(decisions, node, live) for node in sorted(decisions.nodes.keys() | live.keys())),
+        tuple(_member(decisions, node, live) for node in sorted(decisions.nodes.keys() | live.nodes.keys())),
         tuple(_progress(decisions, state) for state in decisions.states()),
     )
 
@@ -18,13 +18,14 @@ def _member(decisions: ClusterDecisions, node: int, live: LiveNodes) -> MemberSt
     known = decisions.nodes.get(node)
     return MemberStatus(
         node,
-        node in live,
-        known.rack if known is not None else live[node].rack,
+        node in live.nodes,
+        known.rack if known is not None else live.nodes[node].rack,
         node in decisions.drained,
         led_groups=sum(state.leader == node for state in states),
         preferred_groups=sum(state.replicas[0] == node for state in states),
         replicas=len(states),
         replicas_behind=sum(node not in state.in_sync for state in states),
+        replicas_failed=sum(node in live.nodes and node not in live.of(state.name) for state in states),
         moving_out=sum(node not in decisions.wanted_replicas(state.name) for state in states),
     )
 

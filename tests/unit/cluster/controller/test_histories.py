@@ -25,7 +25,7 @@ from hutong.cluster.controller.commands import (
     UndrainNode,
 )
 from hutong.cluster.controller.machine import ControllerMachine
-from hutong.cluster.controller.messages import LiveNode, SetProposed
+from hutong.cluster.controller.messages import LiveNode, ReplicaFailed, SetProposed
 from hutong.cluster.set_rules import is_led
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -45,6 +45,7 @@ class History:
         self.known: dict[tuple[int, str], PartitionGroupState] = {}  # by node and group, as it was told last
         self.proposed: dict[tuple[int, str], tuple[int, frozenset[tuple[int, int]]]] = {}  # ticket, and who is in it
         self.stored: dict[tuple[int, str], int] = {}
+        self.failed: set[tuple[int, int, str]] = set()  # node, its life, and the group whose journal has failed
         self.committed = dict.fromkeys(NAMES, 0)
         self.before: dict[str, PartitionGroupState] = {}
         for node in (1, 2, 3):
@@ -110,11 +111,21 @@ class History:
         state = self.known.get((node, name))
         if state is None or (state.leader, state.leader_incarnation) != (node, self.lives.get(node)):
             return None
-        return state
+        return None if self.has_failed(node, name) else state
+
+    def has_failed(self, node: int, name: str) -> bool:
+        return (node, self.lives.get(node, 0), name) in self.failed
+
+    def fail(self, node: int, name: str) -> None:
+        if node in self.lives:
+            self.failed.add((node, self.lives[node], name))
+            self.scene.feed(ReplicaFailed(node, self.lives[node], name, self.scene.now_ms))
+            self.check()
 
     def follows(self, node: int, name: str, epoch: int) -> bool:
         known = self.known.get((node, name))
-        return node in self.lives and (known is None or known.epoch <= epoch)
+        is_there = node in self.lives and not self.has_failed(node, name)
+        return is_there and (known is None or known.epoch <= epoch)
 
     def propose(self, node: int, name: str, *, is_whole: bool = False) -> None:
         state = self.led(node, name)
@@ -141,6 +152,8 @@ class History:
     def change_controller(self) -> None:
         """Begin with another controller, and let leaders that got no answer ask it the same."""
         self.scene.begin()
+        for node, life, name in sorted(self.failed):
+            self.scene.feed(ReplicaFailed(node, life, name, self.scene.now_ms))
         self.look()
         for (node, name), (ticket, followers) in list(self.proposed.items()):
             state = self.led(node, name)
@@ -166,7 +179,7 @@ class History:
         node, name = self.chance.choice(NODES), self.chance.choice(NAMES)
         kind = self.chance.choice((
             "start", "start", "stop", "look", "look", "hear", "hear", "hear", "propose", "propose",
-            "commit", "commit", "command", "controller",
+            "commit", "commit", "command", "controller", "fail",
         ))  # fmt: skip
         if kind == "start":
             self.start(node)
@@ -180,6 +193,8 @@ class History:
             self.propose(node, name)
         elif kind == "commit":
             self.commit(node, name)
+        elif kind == "fail" and self.chance.random() < 0.3:
+            self.fail(node, name)
         elif kind == "command" and self.chance.random() < 0.3:
             self.scene.ask(self.command())
             self.check()
@@ -188,6 +203,8 @@ class History:
 
     def calm_down(self) -> None:
         for node in NODES:
+            if any((node, self.lives.get(node), name) in self.failed for name in NAMES):
+                self.stop(node)
             self.start(node)
         for _ in range(30):
             self.look()

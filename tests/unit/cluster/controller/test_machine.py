@@ -14,7 +14,7 @@ from hutong.cluster.controller.commands import (
     UndrainNode,
 )
 from hutong.cluster.controller.machine import HOLD_MS_MAX
-from hutong.cluster.controller.messages import ProposalReply
+from hutong.cluster.controller.messages import ProposalReply, ReplicaFailed
 from hutong.cluster.records import FoundingSettings
 from hutong.replication.group_state import NO_LEADER
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -161,6 +161,25 @@ def test_when_all_come_back_at_once_one_leads_and_all_members_stay() -> None:
     assert scene.state("days").leader != NO_LEADER
     scene.catch_up()
     assert scene.state("days").in_sync == {1, 2, 3}
+
+
+def test_a_replica_that_failed_is_dead_for_its_group_until_its_node_is_restarted() -> None:
+    scene = founded(NAMES)
+    name = next(name for name, leader in scene.leaders().items() if leader == 1)
+    before = scene.leaders()
+    scene.feed(ReplicaFailed(1, 10, name, scene.now_ms))
+    leader, in_sync, _ = members(scene, name)
+    assert leader != 1
+    assert in_sync == {2, 3}
+    assert scene.leaders() == {**before, name: leader}
+    ticket = scene.propose(name, {1, 2, 3} - {leader})
+    assert scene.reply(ticket) is None
+    status = scene.ask(ShowStatus()).status
+    assert status is not None
+    assert [each.replicas_failed for each in status.nodes] == [1, 0, 0]
+    scene.nodes(n1=11, n2=20, n3=30)
+    scene.catch_up()
+    assert members(scene, name)[1] == {1, 2, 3}
 
 
 # ---- proposals
