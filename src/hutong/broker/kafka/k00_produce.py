@@ -349,8 +349,8 @@ def qos_for(partition: Partition, acks: int) -> Qos:
     """The QoS that an append waits for. Raises Refused if there are too few replicas for acks=-1."""
     if acks == ACKS_ALL:
         # Kafka refuses such a batch before it appends it, so that a client may send it again elsewhere.
-        if partition.config.min_insync_replicas > len(partition.standing.in_sync):
-            count = len(partition.standing.in_sync)
+        wanted = partition.config.min_insync_replicas
+        if wanted > 1 and wanted > (count := len(partition.standing.in_sync)):
             message = "This node is the only replica of the partition." if count == 1 else f"{count} replicas in sync."
             raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS, message)
         return Qos.ALL

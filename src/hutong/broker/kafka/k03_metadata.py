@@ -16,7 +16,7 @@ from hutong.broker.handling.holders import holder_of
 from hutong.broker.handling.responses import PendingInParts, error_code_of
 from hutong.broker.rights.authorization import cluster_operations, may, may_in_cluster, operations, permitted
 from hutong.broker.topics.catalogue import why_missing
-from hutong.broker.topics.partition import Topic
+from hutong.broker.topics.partition import Partition, Topic
 from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Pending
@@ -223,16 +223,23 @@ def _fill(
     entry.is_internal = topic.is_internal
     if with_operations:
         entry.topic_authorized_operations = operations(context, ResourceType.TOPIC, topic.name)
-    entry.partitions = [
-        MetadataResponsePartition(
-            # Kafka's code also for a partition whose only replica is in a log directory that is offline.
-            error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader < 0 else ErrorCode.NONE,
-            partition_index=partition.index,
-            leader_id=partition.leader,
-            leader_epoch=partition.standing.leader_epoch,
-            replica_nodes=[*partition.standing.replicas],
-            isr_nodes=[*partition.standing.in_sync],
-            offline_replicas=partition.offline_replicas,
+    # What is the same for all partitions of a group is looked up once: topics may have thousands of them.
+    of_groups: dict[str, tuple[int, int, int, list[int], list[int], list[int]]] = {}
+    entry.partitions = []
+    for partition in topic.partitions:
+        shared = of_groups.get(partition.group)
+        if shared is None:
+            shared = of_groups[partition.group] = _of_group(partition)
+        code, leader, leader_epoch, replicas, in_sync, offline = shared
+        entry.partitions.append(
+            MetadataResponsePartition(code, partition.index, leader, leader_epoch, replicas, in_sync, offline)
         )
-        for partition in topic.partitions
-    ]
+
+
+def _of_group(partition: Partition) -> tuple[int, int, int, list[int], list[int], list[int]]:
+    """The part of a partition's entry that it shares with all of its group."""
+    leader, standing = partition.leader, partition.standing
+    # Kafka's code also for a partition whose only replica is in a log directory that is offline.
+    code = ErrorCode.LEADER_NOT_AVAILABLE if leader < 0 else ErrorCode.NONE
+    replicas, in_sync = [*standing.replicas], [*standing.in_sync]
+    return code, leader, standing.leader_epoch, replicas, in_sync, partition.offline_replicas
