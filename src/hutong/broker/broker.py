@@ -18,6 +18,7 @@ from hutong.reactor.memory.budget import MemoryBudget
 if TYPE_CHECKING:
     from hutong.broker.admin_state import AdminState
     from hutong.broker.coordinators.producer_ids import ProducerIds
+    from hutong.broker.coordinators.transaction_gateway import TransactionGateway
     from hutong.broker.coordinators.transaction_markers import TransactionMarkers
     from hutong.broker.dispatch.long_requests import LongRequests
     from hutong.broker.fetch.disk_reads import DiskReads
@@ -81,3 +82,9 @@ class Broker:
     request_times: RequestTimes = field(default_factory=RequestTimes)
     request_errors: RequestErrors = field(default_factory=RequestErrors)
     tracer: RequestTracer | None = None
+    routed_gateway: TransactionGateway | None = None  # among several nodes
+
+    @property
+    def transaction_gateway(self) -> TransactionGateway:
+        """The coordinator of transactions as a produce sees it, on this node or another one."""
+        return self.routed_gateway or self.transactions

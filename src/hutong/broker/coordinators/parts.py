@@ -8,6 +8,7 @@ from hutong.broker.rights.authorization import RightsParts
 
 if TYPE_CHECKING:
     from hutong.broker.coordinators.producer_ids import ProducerIds
+    from hutong.broker.coordinators.transaction_gateway import TransactionGateway
     from hutong.broker.coordinators.transaction_markers import TransactionMarkers
     from hutong.broker.fetch.read_actors import ReadActors
     from hutong.broker.handling.cluster_view import ClusterView
@@ -40,3 +41,6 @@ class TransactionParts(GroupParts, Protocol):
     producer_ids: ProducerIds
     transaction_markers: TransactionMarkers
     transactions: TransactionCoordinator
+
+    @property
+    def transaction_gateway(self) -> TransactionGateway: ...

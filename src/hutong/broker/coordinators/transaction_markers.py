@@ -1,8 +1,8 @@
 """Writes of a transaction's end markers: to partition logs, and to the offsets of groups.
 
 Strategy: each partition gets its marker side by side with the others, so that those of one partition group share a
-flush. What has gone since needs none, and what refuses a marker because it knows of a newer one has been ended already;
-everything else may be tried again.
+flush; those that another node leads go there in one request. What has gone since needs none, and what refuses a marker
+because it knows of a newer one has been ended already; everything else may be tried again.
 
 Knows nothing of how transactions are decided.
 """
@@ -10,11 +10,13 @@ Knows nothing of how transactions are decided.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from hutong.broker.topics.catalogue import OFFSETS_TOPIC
+from hutong.broker.topics.group_standing import NO_LEADER
+from hutong.broker.topics.lifetimes import TRANSACTIONS_GROUP
 from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -25,14 +27,33 @@ if TYPE_CHECKING:
     from hutong.transactions.messages import ProducerIdentity, TopicPartition
 
 _ENDED: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+_NO_LEADER_NOW: Final = Refused(ErrorCode.LEADER_NOT_AVAILABLE, "Nobody leads the partition at this moment.")
 _log = logging.getLogger("hutong.transactions")
 
 
+class RemoteMarkerPort(Protocol):
+    """The way to partitions that other nodes lead."""
+
+    def write(
+        self,
+        node: int,
+        producer: ProducerIdentity,
+        partitions: Sequence[TopicPartition],
+        then: Callable[[Mapping[TopicPartition, HutongError | None]], None],
+        *,
+        is_commit: bool,
+        coordinator_epoch: int,
+    ) -> None:
+        """Write the markers; `then` gets the outcome of each."""
+        ...
+
+
 class TransactionMarkers:
-    """Writes markers to the partitions of this node."""
+    """Writes markers to the partitions of this node, and has other nodes write those of theirs."""
 
     def __init__(self, topics: Topics, offsets: TransactionalOffsets) -> None:
         self.offsets = offsets  # of the coordinator of groups at this moment
+        self.remote: RemoteMarkerPort | None = None  # of a node alone there is none
         self._topics = topics
 
     def write(
@@ -59,10 +80,36 @@ class TransactionMarkers:
             if not outstanding:
                 then(frozenset(failed))
 
-        # In their order: that of a set of names is another one in each process.
-        for partition in sorted(partitions):
+        def all_written(errors: Mapping[TopicPartition, HutongError | None]) -> None:
+            for partition, error in errors.items():
+                written(partition, error)
+
+        here, elsewhere = self._by_leader(partitions)
+        for partition in here:
             settle = partial(written, partition)
             self.write_one(producer, partition, settle, is_commit=is_commit, coordinator_epoch=coordinator_epoch)
+        for leader, theirs in elsewhere.items():
+            if self.remote is None or leader == NO_LEADER:
+                all_written(dict.fromkeys(theirs, _NO_LEADER_NOW))
+            else:
+                self.remote.write(
+                    leader, producer, theirs, all_written, is_commit=is_commit, coordinator_epoch=coordinator_epoch
+                )
+
+    def _by_leader(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[list[TopicPartition], dict[int, list[TopicPartition]]]:
+        """The partitions that this node leads or does not know, and others by their leaders."""
+        here: list[TopicPartition] = []
+        elsewhere: dict[int, list[TopicPartition]] = {}
+        # In their order: that of a set of names is another one in each process.
+        for partition in sorted(partitions):
+            found = self._topics.partition(*partition)
+            if found is None or found.standing.is_led_here:
+                here.append(partition)
+            else:
+                elsewhere.setdefault(found.standing.leader, []).append(partition)
+        return here, elsewhere
 
     def write_one(
         self,
@@ -80,7 +127,11 @@ class TransactionMarkers:
             then(Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such partition."))
         # Offsets of a transaction are kept apart until its end, in the log of all groups (KIP-447).
         elif name == OFFSETS_TOPIC:
-            self.offsets.end(producer.producer_id, then, is_commit=is_commit)
+            # Logs know each producer's coordinator; for offsets it is the leader of the transactions, as agreed on.
+            if 0 <= coordinator_epoch < self._topics.standings[TRANSACTIONS_GROUP].leader_epoch:
+                then(Refused(ErrorCode.TRANSACTION_COORDINATOR_FENCED, "Another node coordinates transactions."))
+            else:
+                self.offsets.end(producer.producer_id, then, is_commit=is_commit)
         # Only offsets can be part of a transaction among the node's own topics.
         elif found.is_internal:
             then(Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "No transaction writes to this topic."))

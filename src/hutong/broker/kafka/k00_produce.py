@@ -208,7 +208,7 @@ def _check_transaction(
             if partition is not None and is_taken and partition.topic_name not in denied:
                 asked.append(SubmittedBatch(partition, data.records))
     return broker.admissions.check_transaction(
-        broker.transactions, transactional_id, context.api_version, asked, context.session
+        broker.transaction_gateway, transactional_id, context.api_version, asked, context.session
     )
 
 

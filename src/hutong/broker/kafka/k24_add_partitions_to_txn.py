@@ -85,8 +85,16 @@ def _take(
     if problems:
         idle = ErrorCode.OPERATION_NOT_ATTEMPTED
         settle({partition: problems.get(partition, idle) for partition in wanted})
-    elif asked.verify_only:
-        settle(broker.transactions.verify(asked.transactional_id, producer, wanted))
+    # A broker asks for a client whose batch waits there, so what is busy is waited for here.
+    elif context.api_version >= _MANY_FROM:
+        broker.transactions.admit(
+            asked.transactional_id,
+            asked.producer_id,
+            asked.producer_epoch,
+            list(wanted),
+            may_add=not asked.verify_only,
+            then=settle,
+        )
     else:
         broker.transactions.add(
             asked.transactional_id,

@@ -100,7 +100,7 @@ def handle(
     elif groups.offsets.transactional.has_begun(request.group_id, request.producer_id, request.producer_epoch):
         commit.admitted(ErrorCode.NONE)
     else:
-        context.broker.transactions.admit(
+        context.broker.transaction_gateway.admit(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,

@@ -8,6 +8,7 @@ from hutong.broker.quotas.meter import MeteredParts
 from hutong.broker.rights.authorization import RightsParts
 
 if TYPE_CHECKING:
+    from hutong.broker.coordinators.transaction_gateway import TransactionGateway
     from hutong.broker.dispatch.request_errors import RequestErrors
     from hutong.broker.dispatch.request_times import RequestTimes
     from hutong.broker.handling.cluster_view import ClusterView
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from hutong.broker.produce.examinations import Examinations
     from hutong.broker.topics.catalogue import Topics
     from hutong.foundation.clock import Clock
-    from hutong.transactions.driver import TransactionCoordinator
 
 
 class ProduceParts(RightsParts, MeteredParts, Protocol):
@@ -33,4 +33,6 @@ class ProduceParts(RightsParts, MeteredParts, Protocol):
     request_times: RequestTimes
     settings: BrokerSettings
     topics: Topics
-    transactions: TransactionCoordinator
+
+    @property
+    def transaction_gateway(self) -> TransactionGateway: ...

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded, OwnerGone
+from hutong.foundation.errors import CorruptData, HutongError, LimitExceeded, Refused
 from hutong.foundation.machine_host import StatePort, StateRecord
 from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import WaitTable
@@ -27,6 +27,7 @@ from hutong.groups.offsets.offset_log import Change
 from hutong.groups.offsets.records import StoredOffset, decode_offset, encode_offset
 from hutong.groups.offsets.store import OffsetStore
 from hutong.groups.record_keys import OffsetKey, decode_key, encode_offset_key
+from hutong.wire.kafka.error_codes import ErrorCode
 
 # Not Kafka's: Kafka distinguishes the two by the batch. Its tools skip versions they do not know.
 KEY_VERSION: Final = 1_000
@@ -161,8 +162,8 @@ class TransactionalOffsets:
             ended(error)
 
     def close(self) -> None:
-        """End nothing more: those who wait for what is on its way get OwnerGone."""
-        self._closed = OwnerGone("the coordinator of these offsets has closed")
+        """End nothing more; every end is refused, to be tried at another coordinator."""
+        self._closed = Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator of these offsets has closed.")
         self._waits.close(self._closed)
 
     def forget(self, keys: Iterable[OffsetKey], then: Continuation[None]) -> None:

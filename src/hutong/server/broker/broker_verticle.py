@@ -183,6 +183,11 @@ class BrokerVerticle(Verticle):
             coordination=coordinators.coordination,
         )
         follow_coordinators(broker, coordinators.groups, coordinators.transactions)
+        if not view.is_alone:
+            from hutong.broker.coordinators.other_nodes import RemoteMarkers, RoutedGateway  # late: of several nodes
+
+            coordinators.markers.remote = RemoteMarkers(view)
+            broker.routed_gateway = RoutedGateway(broker)
         self._sources.broker = broker
         return broker
 
