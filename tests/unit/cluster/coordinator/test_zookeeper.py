@@ -4,6 +4,8 @@ import asyncio
 import os
 import signal
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -12,13 +14,15 @@ from pathlib import Path
 import pytest
 import trustme
 from tests.support.cuttable_line import CuttableLine
+from tests.support.waiting import until
 from tests.support.zookeeper import make_zookeeper, running_zookeeper
 from tests.unit.cluster.coordinator.listening import Listening, compare_and_set
 
 from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
 from hutong.cluster.coordinator.port import Coordinator, NodeRegistration, SessionState
-from hutong.cluster.coordinator.zookeeper.address import parse_zookeeper_address
+from hutong.cluster.coordinator.zookeeper.address import ZooKeeperServer, parse_zookeeper_address
 from hutong.cluster.coordinator.zookeeper.opening import make_zookeeper_coordinator
+from hutong.cluster.coordinator.zookeeper.probe import serves
 from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings, ZooKeeperTls
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import CoordinatorUnavailable, UsageError
@@ -141,6 +145,26 @@ async def test_a_new_session_takes_over_the_registration_of_the_same_life(shared
         await heard.until_members(1)
 
 
+async def test_a_line_that_falls_silent_suspends_the_session(shared: DevelopmentZooKeeper) -> None:
+    line = CuttableLine(shared.port)
+    await line.mend()
+    async with started(f"{shared.address}/silent", 1) as (_, heard):
+        async with started(f"127.0.0.1:{line.port}/silent", 2) as (cut_off, cut_off_heard):
+            await heard.until_members(1, 2)
+            line.silence()
+            with pytest.raises(CoordinatorUnavailable):
+                await compare_and_set(cut_off, 0, b"unheard")
+            await cut_off_heard.until_state(SessionState.SUSPENDED)
+            await heard.until_members(1)
+            await line.mend()
+            await cut_off_heard.until_state(SessionState.CONNECTED)
+            await heard.until_members(1, 2)
+            line.silence()
+            await cut_off_heard.until_state(SessionState.SUSPENDED)
+        await heard.until_members(1)
+    await line.cut()
+
+
 async def test_strange_nodes_are_passed_over(shared: DevelopmentZooKeeper, operator: object) -> None:
     async with started(f"{shared.address}/strange", 1) as (_, heard):
         await heard.until_members(1)
@@ -258,3 +282,23 @@ def test_a_development_server_without_its_jars_is_refused(monkeypatch: pytest.Mo
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'hutong\[spark\]'"):
         DevelopmentZooKeeper(tmp_path, os.environ)
+
+
+PARENT = """
+import os, pathlib, sys
+from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
+server = DevelopmentZooKeeper(pathlib.Path(sys.argv[1]), os.environ)
+server.start()
+print(server.port, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_development_server_dies_with_its_parent(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", PARENT, str(tmp_path / "zookeeper")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        server = ZooKeeperServer("127.0.0.1", int(parent.stdout.readline()))
+        assert serves(server)
+        parent.kill()
+    until(lambda: not serves(server), what="the end of the server", between_s=0.1)
