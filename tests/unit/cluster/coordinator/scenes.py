@@ -67,7 +67,7 @@ class MemoryScene:
 class ZooKeeperScene:
     """A real server, with a line of its own for each coordinator. Each scene has a path of its own."""
 
-    SESSION_MS = 1_000  # the least that the server grants
+    SESSION_MS = 2_000  # twice the least that the server grants: a busy machine must not lose them in a restart
 
     def __init__(self, server: DevelopmentZooKeeper) -> None:
         self._server = server

@@ -18,7 +18,7 @@ from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
 FAILURES: Final = (KazooException, KazooTimeoutError)
 """Everything that a call of kazoo's raises on purpose."""
 RETRY_DELAY_S: Final = 0.1
-RETRY_DELAY_S_MAX: Final = 2.0
+RETRY_DELAY_S_MAX: Final = 0.25
 # kazoo warns of each attempt to connect. The session says in its own words what matters.
 _kazoo_log = logging.getLogger("hutong.cluster.zookeeper")
 _kazoo_log.setLevel(logging.ERROR)

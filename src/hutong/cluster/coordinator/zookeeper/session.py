@@ -310,17 +310,20 @@ class ZooKeeperSession:
         else:
             self._submit_later(_STUCK_SESSIONS * self.session_ms, partial(self._look_again, client))
 
-    def _look_again(self, client: ZooKeeperClient) -> None:
-        """Begin again where a server works, and this session cannot go on.
+    def _look_again(self, client: ZooKeeperClient, *, has_served: bool = False) -> None:
+        """Begin again where a server works at two looks in succession, and this session cannot go on.
 
         A server that has lost its disk refuses each client that has seen more than it, for ever (ZOOKEEPER-832).
         """
         if client is not self._client or client.connected or self._ending.is_set():
             return
-        if any(serves(server, self._context) for server in self._address.servers[:SERVERS_PROBED_MAX]):
+        is_serving = any(serves(server, self._context) for server in self._address.servers[:SERVERS_PROBED_MAX])
+        # At the first look it may just be back, and kazoo between two attempts: sessions survive such an outage.
+        if is_serving and has_served:
             self._replace(client)
         else:
-            self._submit_later(_STUCK_SESSIONS * self.session_ms, partial(self._look_again, client))
+            again = partial(self._look_again, client, has_served=is_serving)
+            self._submit_later(_STUCK_SESSIONS * self.session_ms, again)
 
     def _replace(self, client: ZooKeeperClient) -> None:
         """Begin another session where this one cannot go on. It can take over the registration of the other one."""
