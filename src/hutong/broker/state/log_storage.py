@@ -3,8 +3,7 @@
 Strategy: appends wait for ALL, since state that is acknowledged must survive; reads happen once, at start, from a
 journal that has just been recovered, so they may simply be awaited one by one.
 
-Where other nodes have the log, too, a follower reads what is committed, as it is committed. A log that was opened a
-moment ago may have more than that: its high watermark counts once all that was found on disk is committed.
+Where other nodes have the log, too, a follower reads what is committed, as it is committed.
 
 An append that fails for want of space is still in the journal's cache and is written once there is space. So its
 failure is reported, and so is the log's high watermark if it passes the record all the same.
@@ -27,7 +26,6 @@ from hutong.journal.read.reader import DiskRead
 from hutong.wire.kafka.batch.records import parse_batch_header
 
 if TYPE_CHECKING:
-    from hutong.journal.journal import Journal
     from hutong.journal.log import PartitionLog
 
 READ_BYTES: Final = 256 * 1024
@@ -35,14 +33,10 @@ TAIL_BYTES: Final = 64 * 1024  # applied in one turn of the loop
 
 
 class LogStorage:
-    """Implements `FollowedStorage` over one log.
+    """Implements `FollowedStorage` over one log."""
 
-    `is_settled` is True once all that the journal had when it was opened is committed (see `settled`).
-    """
-
-    def __init__(self, log: PartitionLog, is_settled: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, log: PartitionLog) -> None:
         self._log = log
-        self._is_settled = is_settled
         self._uncertain: deque[tuple[int, Callable[[], None]]] = deque()  # base offset, callback; in order
 
     @property
@@ -78,7 +72,7 @@ class LogStorage:
 
     @property
     def committed_offset(self) -> int:
-        return self._log.high_watermark if self._is_settled() else self._log.start_offset
+        return self._log.high_watermark
 
     def watch(self, callback: Callable[[], None]) -> None:
         self._log.watch(callback)
@@ -105,9 +99,3 @@ class LogStorage:
 
     def trim_before(self, offset: int) -> None:
         self._log.delete_before(offset)
-
-
-def settled(journal: Journal) -> Callable[[], bool]:
-    """Tell whether all that a replica's journal had when it was opened is committed by now."""
-    opened_position, progress = journal.recovery.position, journal.progress
-    return lambda: progress.committed_position >= opened_position

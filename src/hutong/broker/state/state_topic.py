@@ -132,7 +132,8 @@ class StateTopic:
         self._refusal: HutongError | None = None  # of appends, while this node does not lead
         self._following: Following | None = None
         self._promotion: Continuation[None] | None = None  # waits until it leads
-        self._waits: list[tuple[int, Continuation[None]]] = []  # until that offset is applied; few at a time
+        # Until an offset is applied, by default that which the log ended at; few at a time.
+        self._waits: list[tuple[int, Continuation[None], bool]] = []
 
     @property
     def is_leading(self) -> bool:
@@ -209,7 +210,11 @@ class StateTopic:
                 failed=self._failed,
                 pace=pace,
             )
+        # A log that was cut has lost what was not committed: nobody waits for that.
+        end_offset = storage.end_offset
+        self._waits = [(min(at, end_offset) if is_end else at, then, is_end) for at, then, is_end in self._waits]
         self._following.use(storage)
+        self._resume_waits()
 
     async def lead(self) -> None:
         """Apply all that the log has, which is committed, and accept appends from then on.
@@ -241,7 +246,7 @@ class StateTopic:
                 self._following = self._refusal = None
             then(error)
 
-        self.when_applied(self._storage.end_offset, applied)
+        self.when_applied(None, applied)
 
     def close(self, error: HutongError) -> None:
         """Apply nothing more, append nothing more; everything that waits fails."""
@@ -255,22 +260,26 @@ class StateTopic:
         if self._following is not None:
             self._following.look()
 
-    def when_applied(self, offset: int, then: Continuation[None]) -> None:
-        """Call `then` once everything before `offset` is applied, perhaps at once; with LimitExceeded if many wait."""
+    def when_applied(self, offset: int | None, then: Continuation[None]) -> None:
+        """Call `then` once everything before `offset` is applied, perhaps at once; with LimitExceeded if many wait.
+
+        None for all that the log has at this moment, unless a part of that is never committed.
+        """
+        is_end = offset is None
+        offset = self._storage.end_offset if offset is None else offset
         if self._offset >= offset:
             then(None)
         elif len(self._waits) >= APPLIED_WAITS_MAX:
             then(LimitExceeded("APPLIED_WAITS_MAX", APPLIED_WAITS_MAX))
         else:
-            self._waits.append((offset, then))
+            self._waits.append((offset, then, is_end))
 
     async def applied(self, offset: int | None = None) -> None:
-        """Wait until everything before `offset` is applied; by default all that the log has at this moment."""
+        """`when_applied`, to be awaited."""
         import asyncio  # here: only coroutines need a loop
 
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        wanted = self._storage.end_offset if offset is None else offset
-        self.when_applied(wanted, lambda error: settle_future(future, error))
+        self.when_applied(offset, lambda error: settle_future(future, error))
         await future
 
     # -- appends
@@ -316,14 +325,14 @@ class StateTopic:
     def _resume_waits(self) -> None:
         if not self._waits:
             return
-        due = [then for offset, then in self._waits if offset <= self._offset]
+        due = [then for offset, then, _ in self._waits if offset <= self._offset]
         self._waits = [each for each in self._waits if each[0] > self._offset]
         for then in due:
             then(None)
 
     def _fail_waits(self, error: HutongError) -> None:
         waits, self._waits = self._waits, []
-        for _, then in waits:
+        for _, then, _ in waits:
             then(error)
 
     def _trimmed(self) -> None:
@@ -400,7 +409,11 @@ class StateTopic:
         entries = list(self._next_slice(snapshot))
         if entries:
             end_offset = self._storage.end_offset + len(entries)
-            self._storage.append(self._batch(entries), lambda error: self._slice_written(snapshot, end_offset, error))
+            self._storage.append(
+                self._batch(entries),
+                lambda error: self._slice_written(snapshot, end_offset, error),
+                lambda: self._slice_late(end_offset),
+            )
         else:
             # Appends are durable in order: once the last one is, so are all that the slices left out.
             snapshot.awaited = next(reversed(self._pending), None)
@@ -417,6 +430,12 @@ class StateTopic:
             size += size_of(key, value)
             if size >= self._slice_bytes:
                 return
+
+    def _slice_late(self, end_offset: int) -> None:
+        """Note a slice that is durable after it had failed: it changes nothing."""
+        if self._refusal is None and end_offset > self._offset:
+            self._offset = end_offset
+            self._resume_waits()
 
     def _slice_written(self, snapshot: _Snapshot, end_offset: int, error: HutongError | None) -> None:
         if snapshot is not self._snapshot:

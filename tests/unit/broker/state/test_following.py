@@ -88,6 +88,26 @@ def test_waits_for_an_offset_end_when_it_is_applied_or_with_the_topic() -> None:
     assert told == [None, None, gone]
 
 
+def test_nobody_waits_for_what_was_cut() -> None:
+    nodes = Replicas()
+    follower, told = nodes.nodes[2], list[HutongError | None]()
+    nodes.append(b"kept", b"1", b"1")
+    for node in nodes.nodes:
+        nodes.replicate(node)
+    nodes.append(b"cut", b"2", b"2")
+    nodes.replicate(follower)
+    follower.topic.when_applied(None, told.append)
+    follower.topic.when_applied(2, told.append)
+    nodes.fail_over(nodes.nodes[1])
+    nodes.hear(follower)
+    while follower.turn():
+        pass
+    assert told == [None], "another record of that number may come"
+    nodes.append(b"next", b"3", b"3")
+    nodes.settle()
+    assert told == [None, None]
+
+
 def test_a_node_that_is_to_lead_and_then_is_not_says_so() -> None:
     nodes = Replicas()
     node, told = nodes.nodes[1], list[HutongError | None]()

@@ -3,7 +3,7 @@
 from tests.unit.journal.replicate.replicas import ReplicaStage
 from tests.unit.journal.stage import SMALL, Stage
 
-from hutong.broker.state.log_storage import LogStorage, settled
+from hutong.broker.state.log_storage import LogStorage
 from hutong.broker.state.state_tail import TailPace
 from hutong.broker.state.state_topic import StateTopic
 from hutong.foundation.clock import ManualClock
@@ -81,7 +81,7 @@ def test_what_a_journal_had_when_it_was_opened_counts_once_it_is_committed() -> 
 
 
 def following(stage: ReplicaStage) -> StateTopic:
-    storage = LogStorage(stage.journal.log(0), settled(stage.journal))
+    storage = LogStorage(stage.journal.log(0))
     pace = TailPace(stage.turns.append, lambda _ms, call: stage.turns.append(call))
     topic = StateTopic("__state", storage, ManualClock())
     topic.follow(storage, Refused(ErrorCode.NOT_CONTROLLER), pace)
