@@ -259,6 +259,8 @@ class ConsumerGroupCoordinator:
         api_version: int,
     ) -> ErrorCode:
         """Check a commit. Call `GroupCoordinator.commit` in the same loop iteration."""
+        if self._host.is_closed:
+            return UNAVAILABLE
         group = self.get(group_id)
         if group is None:
             return UNAVAILABLE if self._host.is_closed else ErrorCode.GROUP_ID_NOT_FOUND
