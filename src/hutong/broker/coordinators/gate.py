@@ -54,7 +54,7 @@ _MANY_TRANSACTIONS_FROM: Final = 4  # of AddPartitionsToTxn
 
 def gated(api_key: int, handle: Handle) -> Handle:
     """Wrap the handler of an API that a coordinator serves; any other is returned as it is."""
-    found = _REFUSALS.get(api_key)
+    found = REFUSALS.get(api_key)
     if found is None:
         return handle
     kind, refuse = found
@@ -190,7 +190,7 @@ def _describe_transactions(request: Any, _version: int, code: ErrorCode) -> Desc
 
 
 _GROUPS, _TRANSACTIONS, _SHARES = "groups", "transactions", "share_groups"
-_REFUSALS: Final[Mapping[int, tuple[str, Refuse]]] = {
+REFUSALS: Final[Mapping[int, tuple[str, Refuse]]] = {
     8: (_GROUPS, _offset_commit),
     9: (_GROUPS, _offset_fetch),
     11: (_GROUPS, _join),
