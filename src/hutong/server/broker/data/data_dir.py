@@ -39,6 +39,15 @@ class DataFolder(Protocol):
     def cluster_id(self) -> str: ...
 
     @property
+    def was_new(self) -> bool:
+        """True where no journal was ever in it when it was opened."""
+        ...
+
+    def join_cluster(self, cluster_id: str) -> None:
+        """Belong to this cluster from now on. Raises UsageError where the folder has records of another one."""
+        ...
+
+    @property
     def last_used_ms(self) -> int:
         """The time of the last use that a node noted, or else the time at which the folder was made."""
         ...
@@ -68,6 +77,7 @@ class DataDir:
             # Refuse a symbolic link: it could make a command of root create a file elsewhere.
             self._lock(os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _FILE_MODE))
             self._lock(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            self.was_new = not (path / "groups").is_dir()
             self.cluster_id = self._read_mark() or self._write_mark(_new_cluster_id(random_bytes))
         except UsageError:
             self.close()
@@ -86,6 +96,16 @@ class DataDir:
 
     def group_path(self, group: str) -> Path:
         return self.path / "groups" / group
+
+    def join_cluster(self, cluster_id: str) -> None:
+        if cluster_id == self.cluster_id:
+            return
+        if not self.was_new:
+            raise other_cluster(self.path, self.cluster_id, cluster_id)
+        try:
+            self.cluster_id = self._write_mark(cluster_id)
+        except OSError as error:
+            raise self._unusable(error) from None
 
     def close(self) -> None:
         while self._locks:
@@ -150,6 +170,15 @@ class DataDir:
         temporary.replace(self.path / _MARK)
         _sync(self.path)
         return cluster_id
+
+
+def other_cluster(path: Path, own_id: str, cluster_id: str) -> UsageError:
+    """The error of a folder that belongs to another cluster."""
+    return UsageError(
+        f"The data folder {path} belongs to the cluster {own_id}, not to {cluster_id}; choose another with --data-dir, "
+        "or name the right cluster with --cluster.",
+        ExitCode.CONFIG,
+    )
 
 
 def _new_cluster_id(random_bytes: Callable[[int], bytes]) -> str:

@@ -1,0 +1,131 @@
+"""The questions that nodes ask each other, and their answers, as values.
+
+    SET_PROPOSED        a group's leader asks the controller for another in-sync set
+    IDS_ASKED           a node asks the controller for a block of producer ids
+    KAFKA_FORWARDED     a node has a client's request, which the controller must handle
+    KAFKA_ASKED         a node has a request of its own for another node
+    COMMANDED           an operator's command or question for the controller, in JSON
+
+Knows nothing of connections, nor of what is done with a question.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from hutong.cluster.peers.port import PeerMessage
+from hutong.foundation.errors import ProtocolError
+from hutong.replication.leading.messages import ProposeSet
+from hutong.wire.buffer import Buffer
+
+FOLLOWERS_MAX: Final = 64
+_INT64_MAX: Final = 2**63 - 1
+
+
+class QuestionCode(IntEnum):
+    """The codes of questions. Those of an older version stay as they are."""
+
+    SET_PROPOSED = 1
+    IDS_ASKED = 2
+    KAFKA_FORWARDED = 3
+    KAFKA_ASKED = 4
+    COMMANDED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedSet:
+    """A proposal of the leader of `group` in `epoch`."""
+
+    group: str
+    epoch: int
+    proposal: ProposeSet
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardedRequest:
+    """A client's request as it came, with the name of its client and the listener that it came by."""
+
+    principal_type: str
+    principal_name: str
+    listener: str
+    address: str
+    port: int
+    frame: Buffer
+
+
+def encode_proposed(asked: ProposedSet) -> PeerMessage:
+    followers = ",".join(f"{node}:{incarnation}" for node, incarnation in sorted(asked.proposal.followers))
+    fields = {
+        "group": asked.group,
+        "epoch": str(asked.epoch),
+        "version": str(asked.proposal.version),
+        "followers": followers,
+    }
+    return PeerMessage(QuestionCode.SET_PROPOSED, fields)
+
+
+def decode_proposed(message: PeerMessage) -> ProposedSet:
+    """Raises ProtocolError for what no node sends."""
+    fields = message.fields
+    named = fields.get("followers", "")
+    parts = named.split(",") if named else []
+    if len(parts) > FOLLOWERS_MAX:
+        raise ProtocolError(f"an in-sync set of {len(parts)} followers")
+    followers = set()
+    for part in parts:
+        node, _, incarnation = part.partition(":")
+        followers.add((_number(node, "a follower"), _number(incarnation, "an incarnation")))
+    proposal = ProposeSet(_field(fields, "version"), frozenset(followers))
+    return ProposedSet(fields.get("group", ""), _field(fields, "epoch"), proposal)
+
+
+def encode_forwarded(asked: ForwardedRequest) -> PeerMessage:
+    fields = {
+        "type": asked.principal_type,
+        "name": asked.principal_name,
+        "listener": asked.listener,
+        "address": asked.address,
+        "port": str(asked.port),
+    }
+    return PeerMessage(QuestionCode.KAFKA_FORWARDED, fields, asked.frame)
+
+
+def decode_forwarded(message: PeerMessage) -> ForwardedRequest:
+    """Raises ProtocolError for what no node sends."""
+    fields = message.fields
+    missing = next((name for name in ("type", "name", "listener", "address") if name not in fields), None)
+    if missing is not None:
+        raise ProtocolError(f"a forwarded request without {missing}")
+    return ForwardedRequest(
+        principal_type=fields["type"],
+        principal_name=fields["name"],
+        listener=fields["listener"],
+        address=fields["address"],
+        port=_field(fields, "port"),
+        frame=message.body,
+    )
+
+
+def encode_block(first: int, end: int) -> PeerMessage:
+    """A block of producer ids, as an answer."""
+    return PeerMessage(0, {"first": str(first), "end": str(end)})
+
+
+def decode_block(message: PeerMessage) -> tuple[int, int]:
+    """Raises ProtocolError for what no node sends."""
+    first, end = _field(message.fields, "first"), _field(message.fields, "end")
+    if end <= first:
+        raise ProtocolError(f"a block of producer ids from {first} to {end}")
+    return first, end
+
+
+def _field(fields: Mapping[str, str], name: str) -> int:
+    return _number(fields.get(name, ""), name)
+
+
+def _number(text: str, name: str) -> int:
+    # `int` also takes signs, spaces and digits of other scripts, and texts of any length.
+    if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) > _INT64_MAX:
+        raise ProtocolError(f"{name} is {text[:40]!r}, which is no number")
+    return int(text)
