@@ -12,6 +12,7 @@ import typer
 
 from hutong.cli import pipeline
 from hutong.cli.bus import bus, rpc
+from hutong.cli.cluster import commands as cluster
 from hutong.cli.kafka import actor, client_config, consume, group, produce, topic, user
 from hutong.cli.node import cert, configuration, demo, inspection, serve, simulate
 from hutong.foundation.errors import ExitCode, UsageError
@@ -46,6 +47,7 @@ app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("tail")(consume.tail)
 app.add_typer(group.app, name="group")
+app.add_typer(cluster.app, name="cluster")
 app.add_typer(actor.app, name="actor")
 app.add_typer(user.app, name="user")
 app.add_typer(bus.app, name="bus")

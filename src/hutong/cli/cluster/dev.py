@@ -1,0 +1,178 @@
+"""`hutong cluster dev`: ZooKeeper and some nodes on this machine, and the faults to try on them while they run."""
+
+import asyncio
+import os
+import signal
+import tempfile
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from hutong.cli.cluster import dev_control
+from hutong.cli.cluster.supervisor import ChildNode, free_port
+from hutong.cli.output import remark
+from hutong.foundation.errors import UsageError
+
+HOST: Final = "127.0.0.1"
+PATH: Final = "/hutong-dev"
+NODES_MAX: Final = 15
+VERBS: Final = ("kill", "stop", "start", "pause", "resume")
+
+app = typer.Typer(help="A cluster on this machine, to try what happens when nodes die.", invoke_without_command=True)
+NodeNumber = Annotated[int, typer.Argument(metavar="NODE", min=1, max=NODES_MAX, show_default=False)]
+
+
+@app.callback()
+def dev(
+    context: typer.Context,
+    nodes: Annotated[int, typer.Option("--nodes", min=1, max=NODES_MAX, help="Number of nodes.")] = 3,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", metavar="DIR", help="Where the data are; else a temporary folder.")
+    ] = None,
+    zookeeper: Annotated[
+        str | None, typer.Option("--zookeeper", metavar="HOST:PORT", help="One that runs; else one is started.")
+    ] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="Kafka port of the first node; 0: any free ones.")
+    ] = 9092,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the ready line as a JSON object.")] = False,
+) -> None:
+    """Run ZooKeeper and several nodes until Ctrl-C; meanwhile kill, stop, start, pause and resume them by number."""
+    if context.invoked_subcommand is None:
+        asyncio.run(DevCluster(nodes, data_dir, zookeeper, port, as_json=as_json).run())
+
+
+def _ask(verb: str, node: int) -> None:
+    answer = dev_control.ask({"verb": verb, "node": node})
+    remark(answer["did"])
+
+
+@app.command()
+def kill(node: NodeNumber) -> None:
+    """End a node as kill -9 does."""
+    _ask("kill", node)
+
+
+@app.command()
+def stop(node: NodeNumber) -> None:
+    """Stop a node as a service manager does: it hands over what it leads."""
+    _ask("stop", node)
+
+
+@app.command()
+def start(node: NodeNumber) -> None:
+    """Start a node that was killed or stopped."""
+    _ask("start", node)
+
+
+@app.command()
+def pause(node: NodeNumber) -> None:
+    """Stop the process of a node without ending it (SIGSTOP): nobody hears anything of it."""
+    _ask("pause", node)
+
+
+@app.command()
+def resume(node: NodeNumber) -> None:
+    """Let a paused node go on."""
+    _ask("resume", node)
+
+
+@app.command()
+def end() -> None:
+    """End the cluster."""
+    remark(dev_control.ask({"verb": "end"})["did"])
+
+
+class DevCluster:
+    """ZooKeeper, and nodes 1 to `nodes`."""
+
+    def __init__(self, nodes: int, data_dir: Path | None, zookeeper: str | None, port: int, *, as_json: bool) -> None:
+        self._count = nodes
+        self._data_dir = data_dir
+        self._zookeeper = zookeeper
+        self._port = port
+        self._as_json = as_json
+        self._nodes: dict[int, ChildNode] = {}
+        self._over = asyncio.Event()
+
+    async def run(self) -> None:
+        """Run it until SIGINT, SIGTERM or the command `end`."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._over.set)
+        async with AsyncExitStack() as exit_stack:
+            folder = self._data_dir
+            if folder is None:
+                folder = Path(exit_stack.enter_context(tempfile.TemporaryDirectory(prefix="hutong-cluster-")))
+            await exit_stack.enter_async_context(dev_control.listening(self._obey))
+            address = self._zookeeper or await self._start_zookeeper(folder, exit_stack)
+            for number in range(1, self._count + 1):
+                kafka_port = self._port + number - 1 if self._port else free_port()
+                arguments = ["--cluster", f"zk://{address}{PATH}", "--cluster-listen", f"{HOST}:{free_port()}"]
+                self._nodes[number] = ChildNode(number, folder / f"node-{number}", arguments, f"{HOST}:{kafka_port}")
+            exit_stack.push_async_callback(self._stop_all)
+            # The first one founds the cluster; all others join it, side by side.
+            starting = [asyncio.ensure_future(each.start()) for each in self._nodes.values()]
+            over = asyncio.ensure_future(self._over.wait())
+            await asyncio.wait([*starting, over], return_when=asyncio.FIRST_EXCEPTION)
+            over.cancel()
+            for each in starting:
+                if each.done():
+                    each.result()
+            self._say_ready(folder)
+            await self._over.wait()
+
+    async def _start_zookeeper(self, folder: Path, exit_stack: AsyncExitStack) -> str:
+        from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
+
+        server = DevelopmentZooKeeper(folder / "zookeeper", os.environ)
+        exit_stack.push_async_callback(asyncio.to_thread, server.stop)
+        await asyncio.to_thread(server.start)
+        return server.address
+
+    def _say_ready(self, folder: Path) -> None:
+        from hutong.cli.node.serve import ready_line
+
+        bootstrap = ",".join(each.kafka for each in self._nodes.values())
+        typer.echo(ready_line({"kafka": bootstrap, "data": str(folder)}, os.getpid(), as_json=self._as_json))
+        if not self._as_json:
+            remark("Try `hutong cluster dev kill 2` and `hutong cluster status` in another terminal; Ctrl-C ends all.")
+
+    async def _stop_all(self) -> None:
+        await asyncio.gather(*(each.stop() for each in self._nodes.values()))
+
+    async def _obey(self, asked: dict[str, Any]) -> dict[str, Any]:
+        verb = asked.get("verb")
+        if verb == "end":
+            self._over.set()
+            return {"did": "The cluster is ending."}
+        node = self._nodes.get(asked.get("node", 0))
+        if node is None or verb not in VERBS:
+            return {"error": f"There are nodes 1 to {self._count}"}
+        try:
+            did = await self._change(node, str(verb))
+        except UsageError as error:
+            return {"error": str(error).rstrip(".")}
+        return {"did": f"Node {node.number} {did}."}
+
+    async def _change(self, node: ChildNode, verb: str) -> str:
+        if verb == "start":
+            if node.is_running:
+                return "is up already"
+            await node.start()
+            return "is up"
+        if not node.is_running:
+            return "is down already"
+        if verb == "kill":
+            await node.kill()
+            return "was killed"
+        if verb == "stop":
+            await node.stop()
+            return "has stopped"
+        if verb == "pause":
+            node.pause()
+            return "is paused"
+        node.resume()
+        return "goes on"

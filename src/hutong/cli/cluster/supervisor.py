@@ -1,0 +1,123 @@
+"""The nodes of a cluster on this machine, each a process of its own.
+
+Strategy: each node is `hutong serve`, exactly as in earnest, with a data folder and ports of its own. It is ready when
+it prints its ready line. Nodes end with the process that started them, however that ends (Linux's PDEATHSIG).
+
+Knows nothing of commands or tables.
+"""
+
+import asyncio
+import ctypes
+import json
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from hutong.foundation.errors import ExitCode, UsageError
+
+READY_S_MAX: Final = 60.0
+STOP_S_MAX: Final = 20.0
+_SET_DEATH_SIGNAL: Final = 1  # prctl(2)
+_LOG_BYTES_SHOWN: Final = 2_000
+
+
+def die_with_parent() -> None:
+    """Let the kernel end this process with its parent. For a child between fork and exec; Linux alone has it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """A port that nobody listens at now."""
+    with closing(socket.create_server((host, 0))) as server:
+        return int(server.getsockname()[1])
+
+
+class ChildNode:
+    """One node: start it, kill it, stop it, let it go on; as often as you like."""
+
+    def __init__(self, number: int, folder: Path, arguments: Sequence[str], kafka: str) -> None:
+        """`arguments` are those of `hutong serve` that do not concern the node alone."""
+        self.number = number
+        self.folder = folder
+        self.kafka = kafka
+        self.is_paused = False
+        self._arguments = arguments
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    @property
+    def state(self) -> str:
+        """In a word, for people."""
+        if not self.is_running:
+            return "down"
+        return "paused" if self.is_paused else "up"
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None and self.is_running else None
+
+    async def start(self) -> None:
+        """Start it, and return once it accepts clients. Raises UsageError with its own words where it does not."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "hutong", "serve", "--json", "--data-dir", str(self.folder / "data")]
+        command += ["--kafka", self.kafka, "--node-id", str(self.number), *self._arguments]
+        with open(self.folder / "log", "ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *command, stdout=asyncio.subprocess.PIPE, stderr=log, preexec_fn=die_with_parent
+            )
+        self.is_paused = False
+        assert self._process.stdout is not None
+        try:
+            line = await asyncio.wait_for(self._process.stdout.readline(), READY_S_MAX)
+        except TimeoutError:
+            line = b""
+        if not line or not json.loads(line).get("ready"):
+            await self.kill()
+            raise UsageError(
+                f"Node {self.number} did not start; it says in {self.folder / 'log'}: {self.last_words()}",
+                ExitCode.UNAVAILABLE,
+            )
+
+    def last_words(self) -> str:
+        """The end of its log, on one line."""
+        content = (self.folder / "log").read_bytes()[-_LOG_BYTES_SHOWN:].decode(errors="replace")
+        lines = [line for line in content.splitlines() if line.strip()]
+        return lines[-1] if lines else "nothing"
+
+    async def kill(self) -> None:
+        """End it as SIGKILL does."""
+        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            await self._process.wait()
+
+    async def stop(self) -> None:
+        """End it as a service manager does: it hands over what it leads, and closes its journals."""
+        self.resume()
+        self._signal(signal.SIGTERM)
+        if self._process is not None:
+            try:
+                await asyncio.wait_for(self._process.wait(), STOP_S_MAX)
+            except TimeoutError:
+                await self.kill()
+
+    def pause(self) -> None:
+        """Stop its process without ending it (SIGSTOP): the others hear nothing of it."""
+        self.is_paused = self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.is_paused = False
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> bool:
+        if self._process is None or not self.is_running:
+            return False
+        self._process.send_signal(number)
+        return True

@@ -1,0 +1,248 @@
+"""This node in its cluster: its session with the coordinator, its links, its replicas, and who leads the metadata.
+
+    coordinator ── members, register ──▶ ┌───────────────┐ ◀── links, replica messages ── peers
+                                         │ ClusterDriver │
+    metadata's log ── records ─────────▶ └───────────────┘ ──▶ news ── listener: the broker of this node
+                                           │           ▲
+                        states, messages ──▼           │ led, stepped down, proposals
+                                         GroupReplica of each group
+
+Strategy: everything that a replica, the controller and the broker must know of other nodes passes here, in the order in
+which it happened. The group `metadata` is agreed on by the coordinator's register; all others by records of the
+metadata's log, which every node applies as they are committed.
+
+Decides nothing itself: the machines do. Knows nothing of topics.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from hutong.cluster.coordinator.port import Coordinator, CoordinatorRegister, NodeRegistration, SessionState
+from hutong.cluster.liveness import Liveness
+from hutong.cluster.metadata_driver import MetadataElectionDriver
+from hutong.cluster.metadata_machine import METADATA_NAME, MetadataElection
+from hutong.cluster.nodes import ClusterNode, NodeDescription, decode_description, encode_description
+from hutong.cluster.peers.port import Peers
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, ProtocolError
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.journal.journal import Journal
+from hutong.replication.driver import GroupReplica
+from hutong.replication.group_state import NO_LEADER, PartitionGroupState
+from hutong.replication.leading.messages import ProposeSet
+from hutong.replication.replica_messages import ReplicaMessage
+
+_log: Final = logging.getLogger("hutong.cluster")
+
+
+class ClusterListener(Protocol):
+    """The node around the driver. All calls come on the loop."""
+
+    def nodes_changed(self, live: Mapping[int, ClusterNode]) -> None:
+        """Note all nodes that are alive, this one included."""
+
+    def group_changed(self, state: PartitionGroupState) -> None:
+        """Note the newest state of a group."""
+
+    def journal_opened(self, group: str, journal: Journal) -> None: ...
+
+    def led(self, group: str, epoch: int) -> None:
+        """Note that this node leads the group, and all that was committed before can be read."""
+
+    def stepped_down(self, group: str) -> None: ...
+
+    def journal_failed(self, group: str, error: HutongError) -> None: ...
+
+    def proposed(self, state: PartitionGroupState, proposal: ProposeSet) -> None:
+        """Hand a proposal of a group's leader to the controller. A refusal goes to the replica."""
+
+
+class LinkedPeers(Peers, Protocol):
+    """The links of this node, with the nodes whose addresses it is given."""
+
+    def set_addresses(self, addresses: Mapping[int, tuple[str, int, int]]) -> None:
+        """Link with these nodes: (host, port, incarnation) by number."""
+
+
+class ClusterDriver:
+    """Put a replica of each group into `replicas`, then call `start` once, then `close` once.
+
+    `live` has the nodes that are alive, `groups` the newest states.
+    """
+
+    def __init__(
+        self,
+        own: ClusterNode,
+        *,
+        coordinator: Coordinator,
+        election: MetadataElection,
+        clock: Clock,
+        timers: TimerWheel,
+        listener: ClusterListener,
+    ) -> None:
+        self.own = own
+        self.live: Mapping[int, ClusterNode] = {}
+        self.groups: dict[str, PartitionGroupState] = {}
+        self.session = SessionState.LOST
+        self.replicas: dict[str, GroupReplica] = {}
+        self.peers: LinkedPeers | None = None
+        self._coordinator = coordinator
+        self._clock = clock
+        self._timers = timers
+        self._listener = listener
+        self._liveness = Liveness(own)
+        self._election = MetadataElectionDriver(
+            election, coordinator, clock, timers, apply=self.group_changed, refuse=self._metadata_refused
+        )
+        self._recheck: Timer | None = None
+        self._knows_members = False  # until then nobody may be taken for dead
+        self._is_closed = False
+
+    @property
+    def controller(self) -> int:
+        """The node that leads the metadata, NO_LEADER while there is none or it is gone."""
+        state = self.groups.get(METADATA_NAME)
+        if state is None or state.leader not in self.live:
+            return NO_LEADER
+        return state.leader
+
+    async def start(self, cluster_id: str) -> str:
+        """Register this node; returns the cluster's id. News come from now on. Raises UsageError."""
+        registration = NodeRegistration(self.own.node, self.own.incarnation, encode_description(self.own.description))
+        return await self._coordinator.start(registration, cluster_id, self)
+
+    def describe(self, description: NodeDescription) -> None:
+        """Let the others have another description of this node."""
+        self.own = ClusterNode(self.own.node, self.own.incarnation, description)
+        self._liveness.describe_own(self.own)
+        self._coordinator.describe(encode_description(description))
+        self._settle()
+
+    async def close(self) -> None:
+        """Leave: the others take this node for gone. Replicas are closed by their owner."""
+        self._is_closed = True
+        if self._recheck is not None:
+            self._recheck.cancel()
+        self._election.close()
+        await self._coordinator.close()
+
+    def group_changed(self, state: PartitionGroupState) -> None:
+        """Note the state of a group, from the metadata's log or from the register. An older one changes nothing."""
+        known = self.groups.get(state.name)
+        if known is not None and (state.epoch, state.version) <= (known.epoch, known.version):
+            return
+        self.groups[state.name] = state
+        replica = self.replicas.get(state.name)
+        if replica is not None:
+            replica.apply(state)
+        self._listener.group_changed(state)
+
+    # -- news of the coordinator
+
+    def members_changed(self, members: Mapping[int, NodeRegistration]) -> None:
+        nodes = {}
+        for node, registration in members.items():
+            try:
+                description = decode_description(registration.description)
+            except ProtocolError as error:
+                _log.error("node %d is registered with a description that cannot be read: %s", node, error)
+                continue
+            nodes[node] = ClusterNode(node, registration.incarnation, description)
+        self._liveness.members_changed(nodes)
+        self._knows_members = True
+        self._settle()
+
+    def register_changed(self, register: CoordinatorRegister) -> None:
+        if not self._is_closed:
+            self._election.register_read(register)
+
+    def session_changed(self, state: SessionState) -> None:
+        if state is not self.session:
+            level = logging.INFO if state is SessionState.CONNECTED else logging.WARNING
+            _log.log(level, "the session with the coordinator is %s.", state.value)
+        self.session = state
+        self._liveness.session_changed(state, self._clock.monotonic_ms(), self._coordinator.session_ms)
+        self._settle()
+
+    # -- news of links
+
+    def link_opened(self, node: int, incarnation: int) -> None:
+        self._liveness.link_opened(node, incarnation)
+        self._settle()
+        for replica in self.replicas.values():
+            replica.link_opened(node, incarnation)
+
+    def link_closed(self, node: int, *, is_process_gone: bool) -> None:
+        self._liveness.link_closed(node, is_process_gone=is_process_gone)
+        for replica in self.replicas.values():
+            replica.link_closed(node)
+        self._settle()
+
+    def replica_told(self, node: int, message: ReplicaMessage) -> None:
+        replica = self.replicas.get(message.group)
+        if replica is not None and not self._is_closed:
+            replica.told(node, message)
+
+    # -- news of replicas
+
+    def journal_opened(self, group: str, journal: Journal) -> None:
+        self._listener.journal_opened(group, journal)
+
+    def led(self, group: str, epoch: int) -> None:
+        self._listener.led(group, epoch)
+
+    def stepped_down(self, group: str) -> None:
+        self._listener.stepped_down(group)
+
+    def committed(self, group: str, position: int) -> None:
+        """Logs tell their watchers themselves."""
+
+    def journal_failed(self, group: str, error: HutongError) -> None:
+        self._listener.journal_failed(group, error)
+
+    def propose(self, state: PartitionGroupState, proposal: ProposeSet) -> None:
+        if self._is_closed:
+            return
+        if state.name == METADATA_NAME:
+            self._election.propose(proposal)
+        else:
+            self._listener.proposed(state, proposal)
+
+    def _metadata_refused(self, version: int) -> None:
+        self.replicas[METADATA_NAME].proposal_refused(version)
+
+    # -- who is alive
+
+    def _settle(self) -> None:
+        """Tell everybody who is alive, if that has changed."""
+        if self._is_closed or not self._knows_members:
+            return
+        self._link()
+        now_ms = self._clock.monotonic_ms()
+        live = self._liveness.live(now_ms)
+        self._look_again(now_ms)
+        if live == self.live:
+            return
+        self.live = live
+        self._election.live_changed({node: each.incarnation for node, each in live.items()})
+        self._listener.nodes_changed(live)
+
+    def _link(self) -> None:
+        if self.peers is None:
+            return
+        others = {node: each for node, each in self._liveness.registered().items() if node != self.own.node}
+        addresses = {
+            node: (each.description.peer.host, each.description.peer.port, each.incarnation)
+            for node, each in others.items()
+        }
+        self.peers.set_addresses(addresses)
+
+    def _look_again(self, now_ms: int) -> None:
+        """Look again when missing registrations begin to count."""
+        due_ms = self._liveness.trusted_from_ms
+        if due_ms <= now_ms:
+            return
+        if self._recheck is not None:
+            self._recheck.cancel()
+        self._recheck = self._timers.add(due_ms, self._settle)

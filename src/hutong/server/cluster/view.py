@@ -1,0 +1,96 @@
+"""The cluster as the broker's handlers see it, from what the driver of the cluster knows.
+
+Strategy: answers come from values in memory. What another node must do is asked over the link with it; a node that asks
+itself gets its answer from its own handlers, so that callers need not know where a leader is.
+
+Decides nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from hutong.broker.handling.cluster_view import CoordinationKind, NodeAddress
+from hutong.broker.handling.listeners import Listener
+from hutong.broker.handling.session import ClientSession
+from hutong.broker.topics.lifetimes import OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
+from hutong.cluster.driver import ClusterDriver
+from hutong.cluster.peers.port import PeerMessage
+from hutong.cluster.questions import ForwardedRequest, QuestionCode, encode_forwarded
+from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Continuation
+from hutong.replication.group_state import NO_LEADER
+from hutong.wire.buffer import Buffer
+from hutong.wire.kafka.error_codes import ErrorCode
+
+FORWARD_MS_MAX: Final = 30_000  # Kafka's clients give a request as long (request.timeout.ms)
+ASK_MS_MAX: Final = 10_000
+_GROUPS: Final = {
+    CoordinationKind.GROUP: OFFSETS_GROUP,
+    CoordinationKind.TRANSACTION: TRANSACTIONS_GROUP,
+    CoordinationKind.SHARE: SHARE_GROUP,
+}
+
+AskOwn = Callable[[bytes, Continuation[bytes]], None]
+
+
+class ClusterBrokerView:
+    """Implements `ClusterView`. `ask_own` has this node's own handlers answer a frame of this node."""
+
+    is_alone = False
+
+    def __init__(self, driver: ClusterDriver, is_controlling: Callable[[], bool], ask_own: AskOwn) -> None:
+        self._driver = driver
+        self._is_controlling = is_controlling
+        self._ask_own = ask_own
+
+    @property
+    def controller_id(self) -> int:
+        return self._driver.controller
+
+    @property
+    def is_controller(self) -> bool:
+        return self._is_controlling()
+
+    def nodes(self, listener: Listener) -> Sequence[NodeAddress]:
+        found = []
+        for node, each in self._driver.live.items():
+            address = each.description.listeners.get(listener.name)
+            # A node that is still starting is alive for its peers alone.
+            if address is not None:
+                found.append(NodeAddress(node, address.host, address.port, each.description.rack))
+        return found
+
+    def coordinator_of(self, kind: CoordinationKind, key: str) -> int:
+        state = self._driver.groups.get(_GROUPS[kind])
+        return NO_LEADER if state is None or state.leader not in self._driver.live else state.leader
+
+    def forward(self, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
+        controller = self._driver.controller
+        if controller == NO_LEADER or controller == self._driver.own.node:
+            then(Refused(ErrorCode.NOT_CONTROLLER, "The cluster has no controller at this moment."))
+            return
+        principal = session.principal
+        asked = ForwardedRequest(
+            principal_type=principal.kind,
+            principal_name=principal.name,
+            listener=session.listener.name,
+            address=session.address,
+            port=session.port,
+            frame=bytes(frame),
+        )
+        self._ask(controller, encode_forwarded(asked), FORWARD_MS_MAX, then)
+
+    def ask_node(self, node: int, frame: bytes, then: Continuation[bytes]) -> None:
+        if node == self._driver.own.node:
+            self._ask_own(frame, then)
+        else:
+            self._ask(node, PeerMessage(QuestionCode.KAFKA_ASKED, {}, frame), ASK_MS_MAX, then)
+
+    def _ask(self, node: int, question: PeerMessage, timeout_ms: int, then: Continuation[bytes]) -> None:
+        assert self._driver.peers is not None
+        self._driver.peers.ask(node, question, timeout_ms, partial(_answered, then))
+
+
+def _answered(then: Continuation[bytes], outcome: PeerMessage | HutongError) -> None:
+    then(outcome if isinstance(outcome, HutongError) else bytes(outcome.body))

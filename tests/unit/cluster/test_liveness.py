@@ -1,0 +1,91 @@
+"""Who is alive: registrations, links, and what counts when they disagree."""
+
+from hutong.cluster.coordinator.port import SessionState
+from hutong.cluster.liveness import Liveness
+from hutong.cluster.nodes import ClusterNode, HostPort, NodeDescription
+
+SESSION_MS = 4_000
+
+
+def node(number: int, incarnation: int = 1) -> ClusterNode:
+    return ClusterNode(number, incarnation, NodeDescription(HostPort("127.0.0.1", 9_000 + number), {}))
+
+
+def liveness_of(*others: ClusterNode) -> Liveness:
+    """Of node 1, whose session has been there for long."""
+    liveness = Liveness(node(1))
+    liveness.session_changed(SessionState.CONNECTED, 0, SESSION_MS)
+    liveness.members_changed({each.node: each for each in (node(1), *others)})
+    return liveness
+
+
+def test_who_is_registered_is_alive() -> None:
+    assert list(liveness_of(node(3), node(2)).live(0)) == [1, 2, 3]
+
+
+def test_a_node_is_alive_to_itself() -> None:
+    liveness = liveness_of(node(2))
+    liveness.members_changed({2: node(2)})
+
+    assert list(liveness.live(0)) == [1, 2]
+
+
+def test_a_registration_that_goes_is_a_death_although_the_link_is_open() -> None:
+    """A process that was stopped keeps its connections."""
+    liveness = liveness_of(node(2))
+    liveness.link_opened(2, 1)
+    liveness.members_changed({1: node(1)})
+
+    assert list(liveness.live(10_000)) == [1]
+
+
+def test_a_process_that_is_gone_is_dead_before_its_registration_goes() -> None:
+    liveness = liveness_of(node(2), node(3))
+    liveness.link_opened(2, 1)
+    liveness.link_closed(2, is_process_gone=True)
+
+    assert list(liveness.live(0)) == [1, 3]
+
+
+def test_a_link_that_only_ended_says_nothing() -> None:
+    liveness = liveness_of(node(2))
+    liveness.link_opened(2, 1)
+    liveness.link_closed(2, is_process_gone=False)
+
+    assert list(liveness.live(0)) == [1, 2]
+
+
+def test_the_next_life_of_a_process_that_was_gone_is_alive() -> None:
+    liveness = liveness_of(node(2))
+    liveness.link_closed(2, is_process_gone=True)
+    liveness.members_changed({1: node(1), 2: node(2, incarnation=2)})
+
+    assert liveness.live(0)[2].incarnation == 2
+
+
+def test_a_process_that_seemed_gone_is_alive_once_it_is_linked() -> None:
+    liveness = liveness_of(node(2))
+    liveness.link_closed(2, is_process_gone=True)
+    liveness.link_opened(2, 1)
+
+    assert list(liveness.live(0)) == [1, 2]
+
+
+def test_links_count_while_nodes_register_anew_after_an_outage() -> None:
+    liveness = liveness_of(node(2), node(3))
+    liveness.link_opened(2, 1)
+    liveness.session_changed(SessionState.LOST, 50_000, SESSION_MS)
+    liveness.session_changed(SessionState.CONNECTED, 60_000, SESSION_MS)
+    liveness.members_changed({1: node(1)})
+
+    assert list(liveness.live(60_001)) == [1, 2], "node 3 is neither registered nor linked"
+    assert list(liveness.live(liveness.trusted_from_ms)) == [1]
+
+
+def test_another_life_is_not_taken_for_the_one_that_was_registered() -> None:
+    liveness = liveness_of(node(2))
+    liveness.session_changed(SessionState.LOST, 50_000, SESSION_MS)
+    liveness.link_opened(2, 7)
+    liveness.members_changed({1: node(1)})
+
+    assert list(liveness.live(50_000)) == [1]
