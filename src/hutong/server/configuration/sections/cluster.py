@@ -15,6 +15,9 @@ class NodeClusterSettings:
         "`zk://HOST:PORT,.../PATH`: the ZooKeeper ensemble by which the nodes find each other.",
         "zookeeper.connect",
     )
+    coordinator_user: str = setting(
+        "", "NAME:PASSWORD of ZooKeeper's digest scheme; it alone may read and change the cluster's data.", secret=True
+    )
     listen: Address = setting(Address("127.0.0.1", 0), "HOST:PORT where the other nodes connect.")
     advertised: Address | None = setting(None, "HOST:PORT reported to them, when it is not where the node listens.")
     rack: str | None = setting(None, "Rack of this node; replicas are spread over racks.", "broker.rack")

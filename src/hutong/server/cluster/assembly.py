@@ -1,0 +1,90 @@
+"""Makes the parts of a cluster's node from its settings: the coordinator's session, the links, their secrets.
+
+Strategy: a file with a secret is read once, at the start. What is wrong with a setting is said before anything is
+opened. Nothing of ZooKeeper's client is imported for a coordinator of another kind.
+
+Decides nothing.
+"""
+
+import os
+import ssl
+from pathlib import Path
+from typing import Final
+
+from hutong.cluster.coordinator.port import Coordinator
+from hutong.cluster.nodes import HostPort, NodeDescription
+from hutong.cluster.peers.network import PeerTls
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import ExitCode, UsageError
+from hutong.server.configuration.sections.cluster import NodeClusterSettings
+from hutong.server.configuration.sections.facts import Address
+
+SECRET_BYTES_MIN: Final = 16
+SECRET_BYTES_MAX: Final = 4_096
+
+
+def zookeeper_coordinator(settings: NodeClusterSettings, clock: Clock) -> Coordinator:
+    """The session with the ensemble that the settings name. Raises UsageError for an address that is none."""
+    from hutong.cluster.coordinator.zookeeper.address import parse_zookeeper_address
+    from hutong.cluster.coordinator.zookeeper.coordinator import ZooKeeperCoordinator
+    from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
+
+    assert settings.coordinator is not None, "a node alone has no coordinator"
+    address = parse_zookeeper_address(settings.coordinator)
+    return ZooKeeperCoordinator(
+        address,
+        ZooKeeperSettings(session_ms=settings.session_timeout_ms, user=settings.coordinator_user or None),
+        clock,
+    )
+
+
+def cluster_secret(path: Path | None) -> bytes | None:
+    """The secret in the file, without white space around it. Raises UsageError."""
+    if path is None:
+        return None
+    try:
+        with open(path, "rb") as file:
+            content = file.read(SECRET_BYTES_MAX + 1)
+    except OSError as error:
+        raise UsageError(
+            f"Cannot read the cluster's secret in {path}: {error.strerror}; see cluster.secret_file.", ExitCode.NOINPUT
+        ) from None
+    secret = content.strip()
+    if not SECRET_BYTES_MIN <= len(secret) <= SECRET_BYTES_MAX:
+        raise UsageError(
+            f"The cluster's secret in {path} has {len(secret)} bytes; write {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX}, "
+            "such as the output of `openssl rand -hex 32`.",
+            ExitCode.CONFIG,
+        )
+    return secret
+
+
+def peer_tls(settings: NodeClusterSettings) -> PeerTls | None:
+    """The contexts for links, None where the settings name no certificate. Raises UsageError."""
+    certificate, authority = settings.tls_certificate, settings.tls_ca
+    if certificate is None:
+        return None
+    if authority is None:
+        raise UsageError(
+            "Nodes that show certificates to each other need cluster.tls_ca: the authority that signed them.",
+            ExitCode.CONFIG,
+        )
+    from hutong.reactor.tls.server_contexts import server_context
+
+    server = server_context(certificate, settings.tls_key, authority)
+    client = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=os.fspath(authority))
+    # A node proves by the handshake of links which node it is; its address may be any.
+    client.check_hostname = False
+    client.load_cert_chain(certificate, settings.tls_key)
+    return PeerTls(server, client)
+
+
+def description_of(
+    settings: NodeClusterSettings, listens_at: tuple[str, int], listeners: dict[str, Address], version: str
+) -> NodeDescription:
+    """The description of a node whose links are accepted there, and whose clients at `listeners`."""
+    host, port = listens_at
+    if settings.advertised is not None:
+        host, port = settings.advertised.host, settings.advertised.port or port
+    named = {name: HostPort(address.host, address.port) for name, address in listeners.items()}
+    return NodeDescription(HostPort(host, port), named, settings.rack, version)
