@@ -1,0 +1,208 @@
+"""The controller on this node, while it leads the metadata; and the way to the controller while it does not.
+
+Strategy: proposals, blocks of producer ids and operators' commands go to whoever leads the metadata. On that node they
+go to its `ControllerDriver`, elsewhere over the link with it. A proposal whose outcome is unknown is made again, with
+the same version, until the state of its group is newer: it can be taken once at most.
+
+Decides nothing.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from hutong.broker.coordinators.producer_ids import ProducerIds
+from hutong.cluster.controller.commands import (
+    CommandReply,
+    ControllerCommand,
+    decode_command,
+    decode_reply,
+    encode_command,
+    encode_reply,
+)
+from hutong.cluster.controller.driver import ControllerDriver
+from hutong.cluster.controller.messages import LiveNode, ProposalReply
+from hutong.cluster.driver import ClusterDriver
+from hutong.cluster.nodes import ClusterNode
+from hutong.cluster.peers.port import PeerMessage
+from hutong.cluster.questions import (
+    ProposedSet,
+    QuestionCode,
+    decode_block,
+    decode_proposed,
+    encode_block,
+    encode_proposed,
+)
+from hutong.cluster.records import decode_group, encode_group
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.pending import Continuation
+from hutong.replication.group_state import NO_LEADER, PartitionGroupState
+from hutong.replication.leading.messages import ProposeSet
+from hutong.wire.kafka.error_codes import ErrorCode
+
+ASK_MS_MAX: Final = 3_000
+AGAIN_MS: Final = 100
+COMMAND_MS_MAX: Final = 30_000
+MakeController = Callable[[], ControllerDriver]
+_log: Final = logging.getLogger("hutong.cluster")
+_NO_CONTROLLER: Final = Refused(ErrorCode.NOT_CONTROLLER, "The cluster has no controller at this moment.")
+
+
+class ClusterControl:
+    """The way to the controller, which may be this node."""
+
+    def __init__(
+        self, driver: ClusterDriver, clock: Clock, timers: TimerWheel, make_controller: MakeController
+    ) -> None:
+        """`make_controller` makes the controller from what this node has applied of the metadata."""
+        self._driver = driver
+        self._clock = clock
+        self._timers = timers
+        self._make_controller = make_controller
+        self._controller: ControllerDriver | None = None
+        self.producer_ids: ProducerIds | None = None
+
+    @property
+    def is_controlling(self) -> bool:
+        return self._controller is not None
+
+    # -- the controller here
+
+    def begin(self) -> None:
+        """Control from now on: this node leads the metadata, and all of it is applied."""
+        assert self._controller is None, "it controls already"
+        self._controller = self._make_controller()
+        self._controller.nodes_changed(live_nodes(self._driver.live))
+
+    def end(self) -> None:
+        """Control no more."""
+        controller, self._controller = self._controller, None
+        if controller is not None:
+            controller.close()
+
+    def nodes_changed(self, live: Mapping[int, ClusterNode]) -> None:
+        if self._controller is not None:
+            self._controller.nodes_changed(live_nodes(live))
+
+    # -- questions to it
+
+    def propose(self, state: PartitionGroupState, proposal: ProposeSet) -> None:
+        """Have the controller decide about a proposal of this node's replica, however long that takes."""
+        known = self._driver.groups.get(state.name)
+        if known is not None and (known.epoch, known.version) > (state.epoch, state.version):
+            return  # the replica has heard of the newer state, and proposes anew
+        asked = ProposedSet(state.name, state.epoch, proposal)
+        answered = partial(self._proposal_answered, state, proposal)
+        if self._controller is not None:
+            self._propose_here(self._driver.own.node, self._driver.own.incarnation, asked, answered)
+            return
+
+        def heard(outcome: PeerMessage | HutongError) -> None:
+            answered(outcome if isinstance(outcome, HutongError) else decode_outcome(outcome))
+
+        self._ask(encode_proposed(asked), ASK_MS_MAX, heard)
+
+    def reserve_producer_ids(self, then: Continuation[tuple[int, int]]) -> None:
+        """Have the controller give this node a block of producer ids: the first, and the end of the block."""
+
+        def heard(outcome: PeerMessage | HutongError) -> None:
+            then(outcome if isinstance(outcome, HutongError) else decode_block(outcome))
+
+        self._ask(PeerMessage(QuestionCode.IDS_ASKED, {}), ASK_MS_MAX, heard)
+
+    def command(self, command: ControllerCommand, then: Continuation[CommandReply]) -> None:
+        """Have the controller carry out an operator's command."""
+        if self._controller is not None:
+            self._controller.ask(command, then)
+            return
+
+        def heard(outcome: PeerMessage | HutongError) -> None:
+            then(outcome if isinstance(outcome, HutongError) else decode_reply(bytes(outcome.body)))
+
+        self._ask(PeerMessage(QuestionCode.COMMANDED, {}, encode_command(command)), COMMAND_MS_MAX, heard)
+
+    # -- questions of others
+
+    def register(self) -> None:
+        """Answer the other nodes' questions."""
+        peers = self._driver.peers
+        assert peers is not None
+        peers.register(QuestionCode.SET_PROPOSED, self._asked_for_set)
+        peers.register(QuestionCode.IDS_ASKED, self._asked_for_ids)
+        peers.register(QuestionCode.COMMANDED, self._commanded)
+
+    def _asked_for_set(self, node: int, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
+        sender = self._driver.live.get(node)
+        if self._controller is None or sender is None:
+            then(_NO_CONTROLLER)
+            return
+
+        def answered(outcome: ProposalReply | HutongError) -> None:
+            then(outcome if isinstance(outcome, HutongError) else encode_outcome(outcome))
+
+        self._propose_here(node, sender.incarnation, decode_proposed(message), answered)
+
+    def _asked_for_ids(self, _node: int, _message: PeerMessage, then: Continuation[PeerMessage]) -> None:
+        if self._controller is None or self.producer_ids is None:
+            then(_NO_CONTROLLER)
+            return
+
+        def allocated(outcome: tuple[int, int] | HutongError) -> None:
+            then(outcome if isinstance(outcome, HutongError) else encode_block(*outcome))
+
+        self.producer_ids.allocate_block(allocated)
+
+    def _commanded(self, _node: int, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
+        if self._controller is None:
+            then(_NO_CONTROLLER)
+            return
+
+        def answered(outcome: CommandReply | HutongError) -> None:
+            then(outcome if isinstance(outcome, HutongError) else PeerMessage(0, {}, encode_reply(outcome)))
+
+        self._controller.ask(decode_command(bytes(message.body)), answered)
+
+    # -- inside
+
+    def _propose_here(self, node: int, incarnation: int, asked: ProposedSet, then: Continuation[ProposalReply]) -> None:
+        assert self._controller is not None
+        self._controller.propose(node, incarnation, asked.group, asked.epoch, asked.proposal, then)
+
+    def _proposal_answered(
+        self, state: PartitionGroupState, proposal: ProposeSet, outcome: ProposalReply | HutongError
+    ) -> None:
+        if isinstance(outcome, HutongError):
+            # It may have been taken: only a newer state, or a refusal, ends it.
+            again = partial(self.propose, state, proposal)
+            self._timers.add(self._clock.monotonic_ms() + AGAIN_MS, again)
+            return
+        if outcome.state is not None:
+            self._driver.group_changed(outcome.state)
+        if not outcome.is_taken:
+            self._driver.replicas[state.name].proposal_refused(proposal.version)
+
+    def _ask(self, question: PeerMessage, timeout_ms: int, then: Continuation[PeerMessage]) -> None:
+        controller, peers = self._driver.controller, self._driver.peers
+        if controller in (NO_LEADER, self._driver.own.node) or peers is None:
+            then(_NO_CONTROLLER)
+        else:
+            peers.ask(controller, question, timeout_ms, then)
+
+
+def live_nodes(live: Mapping[int, ClusterNode]) -> dict[int, LiveNode]:
+    """The nodes as the controller's machine sees them."""
+    return {node: LiveNode(each.incarnation, each.description.rack) for node, each in live.items()}
+
+
+def encode_outcome(reply: ProposalReply) -> PeerMessage:
+    body = b"" if reply.state is None else encode_group(reply.state)
+    return PeerMessage(0, {"taken": str(int(reply.is_taken))}, body)
+
+
+def decode_outcome(message: PeerMessage) -> ProposalReply:
+    """Raises ProtocolError for what no node sends."""
+    body = bytes(message.body)
+    return ProposalReply(message.fields.get("taken") == "1", decode_group(body) if body else None)
