@@ -1,4 +1,4 @@
-"""This node in its cluster: its session with the coordinator, its links, its replicas, and who leads the metadata.
+"""A node in its cluster: its session with the coordinator, its links, its replicas, and who leads the metadata.
 
     coordinator ── members, register ──▶ ┌───────────────┐ ◀── links, replica messages ── peers
                                          │ ClusterDriver │
@@ -76,7 +76,6 @@ class ClusterDriver:
         own: ClusterNode,
         *,
         coordinator: Coordinator,
-        election: MetadataElection,
         clock: Clock,
         timers: TimerWheel,
         listener: ClusterListener,
@@ -92,9 +91,7 @@ class ClusterDriver:
         self._timers = timers
         self._listener = listener
         self._liveness = Liveness(own)
-        self._election = MetadataElectionDriver(
-            election, coordinator, clock, timers, apply=self.group_changed, refuse=self._metadata_refused
-        )
+        self._election: MetadataElectionDriver | None = None
         self._recheck: Timer | None = None
         self._knows_members = False  # until then nobody may be taken for dead
         self._is_closed = False
@@ -107,8 +104,16 @@ class ClusterDriver:
             return NO_LEADER
         return state.leader
 
-    async def start(self, cluster_id: str) -> str:
+    async def start(self, cluster_id: str, election: MetadataElection) -> str:
         """Register this node; returns the cluster's id. News come from now on. Raises UsageError."""
+        self._election = MetadataElectionDriver(
+            election,
+            self._coordinator,
+            self._clock,
+            self._timers,
+            apply=self.group_changed,
+            refuse=self._metadata_refused,
+        )
         registration = NodeRegistration(self.own.node, self.own.incarnation, encode_description(self.own.description))
         return await self._coordinator.start(registration, cluster_id, self)
 
@@ -124,7 +129,8 @@ class ClusterDriver:
         self._is_closed = True
         if self._recheck is not None:
             self._recheck.cancel()
-        self._election.close()
+        if self._election is not None:
+            self._election.close()
         await self._coordinator.close()
 
     def group_changed(self, state: PartitionGroupState) -> None:
@@ -154,13 +160,10 @@ class ClusterDriver:
         self._settle()
 
     def register_changed(self, register: CoordinatorRegister) -> None:
-        if not self._is_closed:
+        if self._election is not None and not self._is_closed:
             self._election.register_read(register)
 
     def session_changed(self, state: SessionState) -> None:
-        if state is not self.session:
-            level = logging.INFO if state is SessionState.CONNECTED else logging.WARNING
-            _log.log(level, "the session with the coordinator is %s.", state.value)
         self.session = state
         self._liveness.session_changed(state, self._clock.monotonic_ms(), self._coordinator.session_ms)
         self._settle()
@@ -202,7 +205,7 @@ class ClusterDriver:
         self._listener.journal_failed(group, error)
 
     def propose(self, state: PartitionGroupState, proposal: ProposeSet) -> None:
-        if self._is_closed:
+        if self._is_closed or self._election is None:
             return
         if state.name == METADATA_NAME:
             self._election.propose(proposal)
@@ -225,6 +228,7 @@ class ClusterDriver:
         if live == self.live:
             return
         self.live = live
+        assert self._election is not None, "it has started"
         self._election.live_changed({node: each.incarnation for node, each in live.items()})
         self._listener.nodes_changed(live)
 
@@ -235,6 +239,7 @@ class ClusterDriver:
         addresses = {
             node: (each.description.peer.host, each.description.peer.port, each.incarnation)
             for node, each in others.items()
+            if each.description.peer.port  # a node that is starting listens a little later
         }
         self.peers.set_addresses(addresses)
 

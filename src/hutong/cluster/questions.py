@@ -16,10 +16,8 @@ from typing import Final
 
 from hutong.cluster.peers.port import PeerMessage
 from hutong.foundation.errors import ProtocolError
-from hutong.replication.leading.messages import ProposeSet
 from hutong.wire.buffer import Buffer
 
-FOLLOWERS_MAX: Final = 64
 _INT64_MAX: Final = 2**63 - 1
 
 
@@ -34,15 +32,6 @@ class QuestionCode(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ProposedSet:
-    """A proposal of the leader of `group` in `epoch`."""
-
-    group: str
-    epoch: int
-    proposal: ProposeSet
-
-
-@dataclass(frozen=True, slots=True)
 class ForwardedRequest:
     """A client's request as it came, with the name of its client and the listener that it came by."""
 
@@ -52,32 +41,6 @@ class ForwardedRequest:
     address: str
     port: int
     frame: Buffer
-
-
-def encode_proposed(asked: ProposedSet) -> PeerMessage:
-    followers = ",".join(f"{node}:{incarnation}" for node, incarnation in sorted(asked.proposal.followers))
-    fields = {
-        "group": asked.group,
-        "epoch": str(asked.epoch),
-        "version": str(asked.proposal.version),
-        "followers": followers,
-    }
-    return PeerMessage(QuestionCode.SET_PROPOSED, fields)
-
-
-def decode_proposed(message: PeerMessage) -> ProposedSet:
-    """Raises ProtocolError for what no node sends."""
-    fields = message.fields
-    named = fields.get("followers", "")
-    parts = named.split(",") if named else []
-    if len(parts) > FOLLOWERS_MAX:
-        raise ProtocolError(f"an in-sync set of {len(parts)} followers")
-    followers = set()
-    for part in parts:
-        node, _, incarnation = part.partition(":")
-        followers.add((_number(node, "a follower"), _number(incarnation, "an incarnation")))
-    proposal = ProposeSet(_field(fields, "version"), frozenset(followers))
-    return ProposedSet(fields.get("group", ""), _field(fields, "epoch"), proposal)
 
 
 def encode_forwarded(asked: ForwardedRequest) -> PeerMessage:

@@ -114,15 +114,15 @@ class DevCluster:
                 self._nodes[number] = ChildNode(number, folder / f"node-{number}", arguments, f"{HOST}:{kafka_port}")
             exit_stack.push_async_callback(self._stop_all)
             # The first one founds the cluster; all others join it, side by side.
-            starting = [asyncio.ensure_future(each.start()) for each in self._nodes.values()]
+            starting = asyncio.ensure_future(asyncio.gather(*(each.start() for each in self._nodes.values())))
             over = asyncio.ensure_future(self._over.wait())
-            await asyncio.wait([*starting, over], return_when=asyncio.FIRST_EXCEPTION)
-            over.cancel()
-            for each in starting:
-                if each.done():
-                    each.result()
-            self._say_ready(folder)
-            await self._over.wait()
+            await asyncio.wait([starting, over], return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                self._say_ready(folder)
+                await over
+            else:
+                starting.cancel()
 
     async def _start_zookeeper(self, folder: Path, exit_stack: AsyncExitStack) -> str:
         from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper

@@ -11,10 +11,10 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any, AsyncIterator, Final
+from typing import Any, Final
 
 from hutong.foundation.errors import ExitCode, UsageError
 

@@ -53,7 +53,7 @@ class BrokerPart(NodePart):
         clock = node.runtime.clock
         self._preload = Preload(HANDLERS, clock, node.runtime.wheel)
         await self.monitor.open(node)
-        broker = BrokerVerticle(self.settings, self._ports, clock, self.monitor.sources, self._gate, self._users)
+        broker = self._verticle()(self.settings, self._ports, clock, self.monitor.sources, self._gate, self._users)
         if self.settings.kafka.tracing:
             broker.tracer = node.tracing().requests
         await node.deploy("broker", broker)
@@ -61,6 +61,13 @@ class BrokerPart(NodePart):
             self.monitor.collector.start()
         self.monitor.stalls.wake_by(broker.call_at_traffic)
         node.addresses.listeners = broker.listeners
+
+    def _verticle(self) -> type[BrokerVerticle]:
+        if self.settings.cluster.coordinator is None:
+            return BrokerVerticle
+        from hutong.server.cluster.cluster_verticle import ClusterBrokerVerticle  # late: a node alone never needs it
+
+        return ClusterBrokerVerticle
 
     def all_opened(self) -> None:
         self.monitor.all_opened()

@@ -11,10 +11,10 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hutong.broker.state.state_topic import GARBAGE_FLOOR_BYTES, SLICE_BYTES
-from hutong.foundation.clock import thread_processor_us
+from hutong.foundation.clock import Clock, thread_processor_us
 from hutong.journal.files.disk import Disk, RealDisk
 from hutong.journal.settings import JournalSettings
 from hutong.reactor.accept.acceptor import OpenSocket
@@ -22,7 +22,11 @@ from hutong.runtime.threads.offload import ClosableOffload, ThreadOffload
 from hutong.runtime.threads.pools import PENDING_WORK_MAX
 from hutong.server.broker.data.data_dir import DataDir, DataFolder
 from hutong.server.configuration import translate
+from hutong.server.configuration.sections.cluster import NodeClusterSettings
 from hutong.server.configuration.settings import Settings
+
+if TYPE_CHECKING:
+    from hutong.cluster.coordinator.port import Coordinator
 
 RandomBytes = Callable[[int], bytes]
 
@@ -40,6 +44,20 @@ def _volume_bytes(path: Path) -> tuple[int, int]:
     return volume.total, volume.free
 
 
+class OpenCoordinator(Protocol):
+    """Opens the session of a node with the coordinator of its cluster."""
+
+    def __call__(
+        self, settings: NodeClusterSettings, node: int, clock: Clock, loop: AbstractEventLoop
+    ) -> "Coordinator": ...
+
+
+def _zookeeper(settings: NodeClusterSettings, node: int, clock: Clock, loop: AbstractEventLoop) -> "Coordinator":
+    from hutong.server.cluster.assembly import zookeeper_coordinator  # late: a node alone never needs it
+
+    return zookeeper_coordinator(settings, clock)
+
+
 @dataclass(frozen=True, slots=True)
 class SystemPorts:
     """By default those of this machine."""
@@ -54,5 +72,6 @@ class SystemPorts:
     journal_settings: Callable[[Settings, str, int], JournalSettings] = (
         translate.journal_settings
     )  # of a partition group
+    open_coordinator: OpenCoordinator = _zookeeper
     state_garbage_bytes: int = GARBAGE_FLOOR_BYTES  # in a state topic, before it is compacted
     state_slice_bytes: int = SLICE_BYTES  # of a state topic's snapshot

@@ -84,7 +84,8 @@ def description_of(
 ) -> NodeDescription:
     """The description of a node whose links are accepted there, and whose clients at `listeners`."""
     host, port = listens_at
-    if settings.advertised is not None:
+    # A node that does not listen yet has no address for others.
+    if settings.advertised is not None and port:
         host, port = settings.advertised.host, settings.advertised.port or port
     named = {name: HostPort(address.host, address.port) for name, address in listeners.items()}
     return NodeDescription(HostPort(host, port), named, settings.rack, version)

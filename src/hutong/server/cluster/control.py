@@ -8,11 +8,12 @@ Decides nothing.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from hutong.broker.coordinators.producer_ids import ProducerIds
+from hutong.broker.state.state_topic import Apply
 from hutong.cluster.controller.commands import (
     CommandReply,
     ControllerCommand,
@@ -23,20 +24,20 @@ from hutong.cluster.controller.commands import (
 )
 from hutong.cluster.controller.driver import ControllerDriver
 from hutong.cluster.controller.messages import LiveNode, ProposalReply
+from hutong.cluster.controller.proposals import (
+    GroupProposal,
+    decode_proposal,
+    decode_proposal_reply,
+    encode_proposal,
+    encode_proposal_reply,
+)
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.nodes import ClusterNode
 from hutong.cluster.peers.port import PeerMessage
-from hutong.cluster.questions import (
-    ProposedSet,
-    QuestionCode,
-    decode_block,
-    decode_proposed,
-    encode_block,
-    encode_proposed,
-)
-from hutong.cluster.records import decode_group, encode_group
+from hutong.cluster.questions import QuestionCode, decode_block, encode_block
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.machine_host import StatePort, StateRecord
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
@@ -49,6 +50,25 @@ COMMAND_MS_MAX: Final = 30_000
 MakeController = Callable[[], ControllerDriver]
 _log: Final = logging.getLogger("hutong.cluster")
 _NO_CONTROLLER: Final = Refused(ErrorCode.NOT_CONTROLLER, "The cluster has no controller at this moment.")
+
+
+class AppliedDecisions:
+    """The metadata as the controller writes it: what is stored is applied on this node, too, before the answer."""
+
+    def __init__(self, state: StatePort, apply: Apply) -> None:
+        self._state = state
+        self._apply = apply
+
+    def append_all(self, records: Sequence[StateRecord], then: Continuation[None], /) -> None:
+        """Append the records; `then` gets None once they are durable and applied."""
+
+        def stored(error: HutongError | None) -> None:
+            if error is None:
+                for key, value in records:
+                    self._apply(key, value)
+            then(error)
+
+        self._state.append_all(records, stored)
 
 
 class ClusterControl:
@@ -94,16 +114,16 @@ class ClusterControl:
         known = self._driver.groups.get(state.name)
         if known is not None and (known.epoch, known.version) > (state.epoch, state.version):
             return  # the replica has heard of the newer state, and proposes anew
-        asked = ProposedSet(state.name, state.epoch, proposal)
+        asked = GroupProposal(state.name, state.epoch, proposal.version, tuple(sorted(proposal.followers)))
         answered = partial(self._proposal_answered, state, proposal)
         if self._controller is not None:
-            self._propose_here(self._driver.own.node, self._driver.own.incarnation, asked, answered)
+            self._controller.propose(self._driver.own.node, self._driver.own.incarnation, asked, answered)
             return
 
         def heard(outcome: PeerMessage | HutongError) -> None:
-            answered(outcome if isinstance(outcome, HutongError) else decode_outcome(outcome))
+            answered(outcome if isinstance(outcome, HutongError) else decode_proposal_reply(bytes(outcome.body)))
 
-        self._ask(encode_proposed(asked), ASK_MS_MAX, heard)
+        self._ask(PeerMessage(QuestionCode.SET_PROPOSED, {}, encode_proposal(asked)), ASK_MS_MAX, heard)
 
     def reserve_producer_ids(self, then: Continuation[tuple[int, int]]) -> None:
         """Have the controller give this node a block of producer ids: the first, and the end of the block."""
@@ -141,9 +161,9 @@ class ClusterControl:
             return
 
         def answered(outcome: ProposalReply | HutongError) -> None:
-            then(outcome if isinstance(outcome, HutongError) else encode_outcome(outcome))
+            then(outcome if isinstance(outcome, HutongError) else PeerMessage(0, {}, encode_proposal_reply(outcome)))
 
-        self._propose_here(node, sender.incarnation, decode_proposed(message), answered)
+        self._controller.propose(node, sender.incarnation, decode_proposal(bytes(message.body)), answered)
 
     def _asked_for_ids(self, _node: int, _message: PeerMessage, then: Continuation[PeerMessage]) -> None:
         if self._controller is None or self.producer_ids is None:
@@ -166,10 +186,6 @@ class ClusterControl:
         self._controller.ask(decode_command(bytes(message.body)), answered)
 
     # -- inside
-
-    def _propose_here(self, node: int, incarnation: int, asked: ProposedSet, then: Continuation[ProposalReply]) -> None:
-        assert self._controller is not None
-        self._controller.propose(node, incarnation, asked.group, asked.epoch, asked.proposal, then)
 
     def _proposal_answered(
         self, state: PartitionGroupState, proposal: ProposeSet, outcome: ProposalReply | HutongError
@@ -195,14 +211,3 @@ class ClusterControl:
 def live_nodes(live: Mapping[int, ClusterNode]) -> dict[int, LiveNode]:
     """The nodes as the controller's machine sees them."""
     return {node: LiveNode(each.incarnation, each.description.rack) for node, each in live.items()}
-
-
-def encode_outcome(reply: ProposalReply) -> PeerMessage:
-    body = b"" if reply.state is None else encode_group(reply.state)
-    return PeerMessage(0, {"taken": str(int(reply.is_taken))}, body)
-
-
-def decode_outcome(message: PeerMessage) -> ProposalReply:
-    """Raises ProtocolError for what no node sends."""
-    body = bytes(message.body)
-    return ProposalReply(message.fields.get("taken") == "1", decode_group(body) if body else None)

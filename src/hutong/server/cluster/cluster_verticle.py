@@ -1,0 +1,268 @@
+"""A broker that is a node of a cluster.
+
+Strategy: the same broker as of a node alone, with other beginnings. Its journals are replicas; its metadata follows the
+controller's; its coordinators come and go with what it leads. Start: open the journals, register, follow the metadata
+until this node is in sync, accept clients, and let the others know where. End: the other way round, and leave at once,
+so that others lead what this node has led.
+
+Decides nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Final
+
+from hutong.broker.handling.node_facts import NodeIdentity
+from hutong.broker.topics.lifetimes import DATA_GROUPS, METADATA_GROUP, STATE_GROUPS, group_of_slot
+from hutong.cluster.controller.driver import ControllerDriver
+from hutong.cluster.driver import ClusterDriver
+from hutong.cluster.image import ClusterImage
+from hutong.cluster.metadata_machine import MetadataElection
+from hutong.cluster.nodes import ClusterNode
+from hutong.cluster.peers.identity import PeerIdentity
+from hutong.cluster.peers.network import PeerNetwork, PeerTls
+from hutong.cluster.records import CLUSTER_PREFIX, GROUP_PREFIX, FoundingSettings
+from hutong.foundation.errors import ExitCode, HutongError, OwnerGone, UsageError
+from hutong.foundation.waiting.pending import Continuation
+from hutong.journal.append.replicator import Replicator
+from hutong.journal.journal import Journal
+from hutong.replication.driver import GroupReplica
+from hutong.replication.settings import ReplicationSettings
+from hutong.server.broker.broker_verticle import BrokerVerticle
+from hutong.server.cluster.assembly import cluster_secret, description_of, peer_tls
+from hutong.server.cluster.control import AppliedDecisions, ClusterControl
+from hutong.server.cluster.reactions import ClusterReactions
+from hutong.server.cluster.standings import ClusterStandings
+from hutong.server.cluster.view import ClusterBrokerView
+
+NODES_MAX: Final = 15
+"""All nodes replicate the metadata, so a record of it waits for all that are in sync."""
+_LOOK_MS: Final = 20
+NOWHERE: Final = ("", 0)
+_log: Final = logging.getLogger("hutong.cluster")
+
+
+def groups_of_cluster(slots: int) -> tuple[str, ...]:
+    """The names of all partition groups of a cluster."""
+    data = (group_of_slot(group, slot) for group in DATA_GROUPS for slot in range(slots))
+    return (*STATE_GROUPS, *data)
+
+
+class ClusterBrokerVerticle(BrokerVerticle):
+    """A broker that is a node of a cluster. `listeners` are open once the metadata of the cluster is known."""
+
+    _driver: ClusterDriver | None = None
+    _network: PeerNetwork | None = None
+
+    async def start(self) -> None:
+        """Recover, join, follow, accept clients."""
+        settings = self._settings.cluster
+        secret, tls = cluster_secret(settings.secret_file), peer_tls(settings)
+        names = groups_of_cluster(settings.slots)
+        self._prepare(names)
+        standings = ClusterStandings(names, self._settings.node.id)
+        self._image = ClusterImage()
+        self._reactions = reactions = ClusterReactions(self._environment, standings)
+        driver = self._driver = reactions.driver = self._make_driver(reactions)
+        network = self._network = self._make_network(driver, secret, tls)
+        driver.peers = network
+        await self._open_replicas(names)
+        await self._wire(standings, settings.slots)
+        cluster_id = await driver.start(self._folder.cluster_id, self._make_election(driver))
+        self._folder.join_cluster(cluster_id)
+        reactions.broker.identity = NodeIdentity(driver.own.node, cluster_id)
+        # Others may link with this node only now that it can tell them which cluster it belongs to.
+        network.identity = replace(network.identity, cluster_id=cluster_id)
+        listens_at = await self._bound(network)
+        driver.describe(description_of(settings, listens_at, {}, version("hutong")))
+        await self._joined()
+        await self._listen(reactions.broker)
+        listeners = {opened.name: opened.advertised for opened in self.listeners}
+        driver.describe(description_of(settings, listens_at, listeners, version("hutong")))
+
+    def _make_driver(self, reactions: ClusterReactions) -> ClusterDriver:
+        incarnation = int.from_bytes(self._ports.random_bytes(8), "big") >> 1
+        node, settings = self._settings.node.id, self._settings.cluster
+        return ClusterDriver(
+            ClusterNode(node, incarnation, description_of(settings, NOWHERE, {}, "")),
+            coordinator=self._ports.open_coordinator(settings, node, self._clock, self.context.loop),
+            clock=self._clock,
+            timers=self._environment.wheel,
+            listener=reactions,
+        )
+
+    def _make_network(self, driver: ClusterDriver, secret: bytes | None, tls: PeerTls | None) -> PeerNetwork:
+        own = driver.own
+        return PeerNetwork(
+            self.context.loop,
+            clock=self._clock,
+            wheel=self._environment.wheel,
+            identity=PeerIdentity(self._folder.cluster_id, own.node, own.incarnation, version("hutong")),
+            secret=secret,
+            tls=tls,
+            open_socket=self._ports.open_socket,
+            listener=driver,
+            random_bytes=self._ports.random_bytes,
+        )
+
+    def _make_election(self, driver: ClusterDriver) -> MetadataElection:
+        """The election, in which a node that was in a cluster founds no other one: a register may be lost."""
+        settings = self._settings.cluster
+        return MetadataElection(
+            driver.own.node,
+            driver.own.incarnation,
+            replica_count=NODES_MAX,
+            min_in_sync=settings.min_in_sync,
+            may_found=driver.replicas[METADATA_GROUP].journal.epochs.last < 1,
+        )
+
+    async def _bound(self, network: PeerNetwork) -> tuple[str, int]:
+        address = self._settings.cluster.listen
+        try:
+            return await network.listen(address.host, address.port)
+        except OSError as error:
+            raise UsageError(
+                f"Cannot listen for other nodes at {address}: {error.strerror}; choose another with --cluster-listen.",
+                ExitCode.UNAVAILABLE,
+            ) from None
+
+    async def _open_replicas(self, names: Sequence[str]) -> None:
+        """Open all journals, as replicas that follow. Raises StorageError."""
+        assert self._driver is not None
+        assert self._network is not None
+        driver = self._driver
+        for name in names:
+            driver.replicas[name] = GroupReplica(
+                name,
+                driver.own.node,
+                driver.own.incarnation,
+                open_journal=self._open_journal,
+                links=self._network,
+                events=driver,
+                clock=self._clock,
+                timers=self._environment.wheel,
+                offload=self._journals.offload,
+                disk=self._ports.disk,
+                settings=ReplicationSettings(),
+            )
+        await asyncio.gather(*(replica.open() for replica in driver.replicas.values()))
+
+    async def _open_journal(self, group: str, replicator: Replicator, refusal: HutongError) -> Journal:
+        node = self._settings.node.id
+        return await self._journals.open_journal(self._folder, group, self._deletion_ms, replicator, refusal, node)
+
+    async def _wire(self, standings: ClusterStandings, slots: int) -> None:
+        """Make the broker, whose metadata follows, and let it react to the cluster."""
+        assert self._driver is not None
+        driver, reactions = self._driver, self._reactions
+        topics, producer_ids = self._make_metadata(standings.by_group, slots)
+        self._start_metadata(topics, producer_ids)
+        control = ClusterControl(driver, self._clock, self._environment.wheel, self._make_controller)
+        control.producer_ids = producer_ids
+        for prefix in (GROUP_PREFIX, CLUSTER_PREFIX):
+            self._metadata.appliers.add(prefix, self._apply_cluster)
+        reactions.topics, reactions.metadata, reactions.control = topics, self._metadata, control
+        view = ClusterBrokerView(driver, lambda: control.is_controlling, self._ask_own)
+        coordinators = await self._make_coordinators(topics, producer_ids)
+        reactions.broker = self._make_broker(view, topics, producer_ids, coordinators)
+        self._work.start(topics, self._admin.node_configs)
+        control.register()
+        reactions.wire()
+
+    def _make_controller(self) -> ControllerDriver:
+        settings = self._settings.cluster
+        decisions = AppliedDecisions(self._metadata.topic, self._apply_cluster)
+        controller = ControllerDriver(self._clock, self._environment.wheel, decisions, self._control_failed)
+        founding = FoundingSettings(slots=settings.slots, replicas=settings.replicas, min_in_sync=settings.min_in_sync)
+        names = [name for name in groups_of_cluster(settings.slots) if name != METADATA_GROUP]
+        controller.load(self._image.copy(), founding, names)
+        return controller
+
+    def _control_failed(self, error: HutongError) -> None:
+        _log.error("this node could not store a decision as the controller: %s", error)
+
+    def _apply_cluster(self, key: bytes, value: bytes | None) -> None:
+        """Apply a record of the controller."""
+        assert self._driver is not None
+        state = self._image.apply(key, value)
+        if state is not None:
+            self._driver.group_changed(state)
+
+    async def _joined(self) -> None:
+        """Wait until this node knows the cluster's metadata. Raises UsageError where that takes too long."""
+        timeout_ms = self._settings.cluster.start_timeout_ms
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        while not self._is_in_sync():
+            if self._clock.monotonic_ms() > deadline_ms:
+                raise UsageError(self._why_not_joined(timeout_ms), ExitCode.TEMPFAIL)
+            await asyncio.sleep(_LOOK_MS / 1000)
+        await self._metadata.topic.applied()
+
+    def _is_in_sync(self) -> bool:
+        assert self._driver is not None
+        state = self._driver.groups.get(METADATA_GROUP)
+        own = self._driver.own
+        if state is None or own.node not in state.in_sync or self._image.settings is None:
+            return False
+        # A leader has begun once its own records are in; of a follower the leader says so.
+        return state.leader != own.node or self._reactions.control.is_controlling
+
+    def _why_not_joined(self, timeout_ms: int) -> str:
+        assert self._driver is not None
+        state = self._driver.groups.get(METADATA_GROUP)
+        seconds = timeout_ms // 1000
+        if state is None:
+            return (
+                f"The coordinator knows no cluster, but {self._folder.path} belongs to one; is it the right --cluster? "
+                f"(waited {seconds} s)"
+            )
+        return (
+            f"This node did not get the cluster's metadata within {seconds} s: node {state.leader} leads it, nodes "
+            f"{sorted(state.in_sync)} have it; start one of them."
+        )
+
+    def _ask_own(self, frame: bytes, then: Continuation[bytes]) -> None:
+        raise NotImplementedError
+
+    async def _make_coordinators(self, topics, producer_ids):
+        from hutong.server.broker.broker_verticle import Coordinators
+        from hutong.server.broker.group_coordinators import open_groups
+        from hutong.server.broker.share_coordinators import open_share_groups
+        from hutong.broker.fetch.read_actors import ReadActors
+        from hutong.broker.coordinators.transaction_markers import TransactionMarkers
+        from hutong.broker.topics.catalogue import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
+        from hutong.broker.topics.lifetimes import OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
+        from hutong.transactions.driver import TransactionCoordinator
+        from hutong.server.configuration import translate
+        from hutong.broker.state.state_topic import StateTopic
+
+        class Empty:
+            start_offset = end_offset = 0
+            def append(self, batch, then, late=None):
+                then(OwnerGone("no"))
+
+        def state(name, group):
+            self._state_topic(name, group, topics)
+            return StateTopic(name, Empty(), self._clock)
+
+        self._groups = await open_groups(self._environment, state(OFFSETS_TOPIC, OFFSETS_GROUP), topics, self._group_configs, self._deletion_ms)
+        ra = ReadActors((self._groups.classic, self._groups.consumer), self._group_configs)
+        self._share = await open_share_groups(self._environment, state=state(SHARE_TOPIC, SHARE_GROUP), topics=topics, directory=self._groups.directory, configs=self._group_configs, disk_reads=self._queues.disk_reads, read_actors=ra, offload=self._journals.offload)
+        markers = TransactionMarkers(topics, self._groups.offsets.transactional)
+        t = TransactionCoordinator(clock=self._clock, timers=self._environment.wheel, state=state(TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP), producer_ids=producer_ids, markers=markers, settings=translate.transaction_settings(self._settings), deletion_ms=self._deletion_ms)
+        self._transactions = t
+        self._groups.close()
+        t.close()
+        return Coordinators(self._groups, self._share, t, markers, ra)
+
+    async def _end(self) -> None:
+        if self._driver is not None:
+            await self._driver.close()
+        if self._network is not None:
+            await self._network.close()
+        if self._driver is not None:
+            await asyncio.gather(*(r.close() for r in self._driver.replicas.values()))
+        await super()._end()

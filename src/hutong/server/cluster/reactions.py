@@ -1,0 +1,120 @@
+"""The broker's reactions to the cluster's news: standings, logs, the metadata's role, coordinators, the controller.
+
+    journal opened   partitions get their logs anew; the metadata follows
+    group changed    standings; clients that wait for another node's records are answered
+    led              metadata: apply all, then control; offsets, transactions: load; else: serve
+    stepped down     the same backwards, before the journal goes
+
+Strategy: one place lists everything that happens to a group on this node. Decides nothing.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from hutong.broker.broker import Broker
+from hutong.broker.state.log_storage import LogStorage
+from hutong.broker.topics.catalogue import Topics
+from hutong.broker.topics.lifetimes import METADATA_GROUP
+from hutong.cluster.driver import ClusterDriver
+from hutong.cluster.nodes import ClusterNode
+from hutong.foundation.errors import HutongError, Refused
+from hutong.journal.journal import Journal
+from hutong.replication.group_state import PartitionGroupState
+from hutong.replication.leading.messages import ProposeSet
+from hutong.server.broker.environment import BrokerEnvironment
+from hutong.server.broker.node_metadata import NodeMetadata, pace_of
+from hutong.server.cluster.control import ClusterControl
+from hutong.server.cluster.standings import ClusterStandings
+from hutong.wire.kafka.error_codes import ErrorCode
+
+_log: Final = logging.getLogger("hutong.cluster")
+_NOT_CONTROLLER: Final = Refused(ErrorCode.NOT_CONTROLLER, "Another node is the controller.")
+STATE_LOG_ID: Final = 0
+
+
+class MovingCoordinators(Protocol):
+    """The coordinators whose state is in one partition group."""
+
+    def load(self, journal: Journal) -> None:
+        """Replay the state and coordinate, unless `unload` comes first."""
+
+    def unload(self) -> None: ...
+
+
+class ClusterReactions:
+    """Implements `ClusterListener`. The parts that are made later are set before the driver starts."""
+
+    topics: Topics
+    metadata: NodeMetadata
+    driver: ClusterDriver
+    control: ClusterControl
+    broker: Broker
+
+    def __init__(self, environment: BrokerEnvironment, standings: ClusterStandings) -> None:
+        self._environment = environment
+        self._standings = standings
+        self._journals = environment.sources.journals
+        self._is_wired = False
+        self.coordinators: dict[str, MovingCoordinators] = {}  # by partition group
+
+    def wire(self) -> None:
+        """React from now on: all parts are set."""
+        self._is_wired = True
+        self._standings.on_change.append(self.topics.standing_changed)
+        self._follow_metadata()
+
+    def nodes_changed(self, live: Mapping[int, ClusterNode]) -> None:
+        self._standings.live_changed(self.driver.groups, live)
+        self.control.nodes_changed(live)
+
+    def group_changed(self, state: PartitionGroupState) -> None:
+        self._standings.group_changed(state, self.driver.live)
+
+    def journal_opened(self, group: str, journal: Journal) -> None:
+        self._journals[group] = journal
+        if not self._is_wired:
+            return
+        self.topics.rebind(group)
+        self.broker.congestion.watch(group, journal)
+        if group == METADATA_GROUP:
+            self._follow_metadata()
+
+    def led(self, group: str, epoch: int) -> None:
+        _log.info("this node leads %s in epoch %d.", group, epoch)
+        if group == METADATA_GROUP:
+            self.metadata.when_leading(self._metadata_led)
+            return
+        self._standings.set_led_here(group, is_led_here=True)
+        coordinators = self.coordinators.get(group)
+        if coordinators is not None:
+            coordinators.load(self._journals[group])
+        for log_id in self.topics.orphans_of(group):
+            self._journals[group].delete_log(log_id)
+
+    def stepped_down(self, group: str) -> None:
+        _log.info("this node leads %s no more.", group)
+        if group == METADATA_GROUP:
+            self.control.end()
+            self.metadata.topic.step_down(_NOT_CONTROLLER)
+            return
+        self._standings.set_led_here(group, is_led_here=False)
+        coordinators = self.coordinators.get(group)
+        if coordinators is not None:
+            coordinators.unload()
+
+    def journal_failed(self, group: str, error: HutongError) -> None:
+        _log.critical("this node's replica of %s has failed: %s", group, error)
+
+    def proposed(self, state: PartitionGroupState, proposal: ProposeSet) -> None:
+        self.control.propose(state, proposal)
+
+    def _metadata_led(self, error: HutongError | None) -> None:
+        if error is not None:
+            return  # it has stepped down meanwhile
+        self._standings.set_led_here(METADATA_GROUP, is_led_here=True)
+        self.control.begin()
+
+    def _follow_metadata(self) -> None:
+        log = self._journals[METADATA_GROUP].log(STATE_LOG_ID)
+        self.metadata.follow(LogStorage(log), _NOT_CONTROLLER, pace_of(self._environment))
