@@ -100,8 +100,8 @@ class DevCluster:
     async def run(self) -> None:
         """Run it until SIGINT, SIGTERM or the command `end`."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._over.set)
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(each, self._over.set)
         async with AsyncExitStack() as exit_stack:
             folder = self._data_dir
             if folder is None:
@@ -114,9 +114,9 @@ class DevCluster:
                 self._nodes[number] = ChildNode(number, folder / f"node-{number}", arguments, f"{HOST}:{kafka_port}")
             exit_stack.push_async_callback(self._stop_all)
             # The first one founds the cluster; all others join it, side by side.
-            starting = asyncio.ensure_future(asyncio.gather(*(each.start() for each in self._nodes.values())))
-            over = asyncio.ensure_future(self._over.wait())
-            await asyncio.wait([starting, over], return_when=asyncio.FIRST_COMPLETED)
+            starting = asyncio.create_task(self._start_all())
+            over = asyncio.create_task(self._ended())
+            await asyncio.wait((starting, over), return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 starting.result()
                 self._say_ready(folder)
@@ -139,6 +139,12 @@ class DevCluster:
         typer.echo(ready_line({"kafka": bootstrap, "data": str(folder)}, os.getpid(), as_json=self._as_json))
         if not self._as_json:
             remark("Try `hutong cluster dev kill 2` and `hutong cluster status` in another terminal; Ctrl-C ends all.")
+
+    async def _ended(self) -> None:
+        await self._over.wait()
+
+    async def _start_all(self) -> None:
+        await asyncio.gather(*(each.start() for each in self._nodes.values()))
 
     async def _stop_all(self) -> None:
         await asyncio.gather(*(each.stop() for each in self._nodes.values()))

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from hutong.foundation.errors import ExitCode, UsageError
 
@@ -66,10 +66,9 @@ class ChildNode:
 
     async def start(self) -> None:
         """Start it, and return once it accepts clients. Raises UsageError with its own words where it does not."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "hutong", "serve", "--json", "--data-dir", str(self.folder / "data")]
         command += ["--kafka", self.kafka, "--node-id", str(self.number), *self._arguments]
-        with open(self.folder / "log", "ab") as log:
+        with self._open_log() as log:
             self._process = await asyncio.create_subprocess_exec(
                 *command, stdout=asyncio.subprocess.PIPE, stderr=log, preexec_fn=die_with_parent
             )
@@ -85,6 +84,10 @@ class ChildNode:
                 f"Node {self.number} did not start; it says in {self.folder / 'log'}: {self.last_words()}",
                 ExitCode.UNAVAILABLE,
             )
+
+    def _open_log(self) -> BinaryIO:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return open(self.folder / "log", "ab")
 
     def last_words(self) -> str:
         """The end of its log, on one line."""

@@ -241,6 +241,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
 
         class Empty:
             start_offset = end_offset = 0
+
             def append(self, batch, then, late=None):
                 then(OwnerGone("no"))
 
@@ -248,11 +249,30 @@ class ClusterBrokerVerticle(BrokerVerticle):
             self._state_topic(name, group, topics)
             return StateTopic(name, Empty(), self._clock)
 
-        self._groups = await open_groups(self._environment, state(OFFSETS_TOPIC, OFFSETS_GROUP), topics, self._group_configs, self._deletion_ms)
+        self._groups = await open_groups(
+            self._environment, state(OFFSETS_TOPIC, OFFSETS_GROUP), topics, self._group_configs, self._deletion_ms
+        )
         ra = ReadActors((self._groups.classic, self._groups.consumer), self._group_configs)
-        self._share = await open_share_groups(self._environment, state=state(SHARE_TOPIC, SHARE_GROUP), topics=topics, directory=self._groups.directory, configs=self._group_configs, disk_reads=self._queues.disk_reads, read_actors=ra, offload=self._journals.offload)
+        self._share = await open_share_groups(
+            self._environment,
+            state=state(SHARE_TOPIC, SHARE_GROUP),
+            topics=topics,
+            directory=self._groups.directory,
+            configs=self._group_configs,
+            disk_reads=self._queues.disk_reads,
+            read_actors=ra,
+            offload=self._journals.offload,
+        )
         markers = TransactionMarkers(topics, self._groups.offsets.transactional)
-        t = TransactionCoordinator(clock=self._clock, timers=self._environment.wheel, state=state(TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP), producer_ids=producer_ids, markers=markers, settings=translate.transaction_settings(self._settings), deletion_ms=self._deletion_ms)
+        t = TransactionCoordinator(
+            clock=self._clock,
+            timers=self._environment.wheel,
+            state=state(TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP),
+            producer_ids=producer_ids,
+            markers=markers,
+            settings=translate.transaction_settings(self._settings),
+            deletion_ms=self._deletion_ms,
+        )
         self._transactions = t
         self._groups.close()
         t.close()
