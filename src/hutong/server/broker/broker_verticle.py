@@ -209,10 +209,13 @@ class BrokerVerticle(Verticle):
         if self._authenticators is not None:
             self._authenticators.close()
         # After the connections: their last appends are flushed and answered first.
-        await self._journals.close()
+        await self._close_journals()
         self._queues.close()
         if self._data_dir is not None:
             self._data_dir.close()
+
+    async def _close_journals(self) -> None:
+        await self._journals.close()
 
     def _make_metadata(self, standings: Mapping[str, GroupStanding], slots: int = 1) -> tuple[Topics, ProducerIds]:
         """Make all that lives by the metadata: topics, producer ids, and settings that are altered while nodes run."""

@@ -15,8 +15,18 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Final
 
+from hutong.broker.coordinators.producer_ids import ProducerIds
 from hutong.broker.handling.node_facts import NodeIdentity
-from hutong.broker.topics.lifetimes import DATA_GROUPS, METADATA_GROUP, STATE_GROUPS, group_of_slot
+from hutong.broker.topics.catalogue import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
+from hutong.broker.topics.lifetimes import (
+    DATA_GROUPS,
+    METADATA_GROUP,
+    OFFSETS_GROUP,
+    SHARE_GROUP,
+    STATE_GROUPS,
+    TRANSACTIONS_GROUP,
+    group_of_slot,
+)
 from hutong.cluster.controller.driver import ControllerDriver
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.image import ClusterImage
@@ -25,18 +35,19 @@ from hutong.cluster.nodes import ClusterNode
 from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.network import PeerNetwork, PeerTls
 from hutong.cluster.records import CLUSTER_PREFIX, GROUP_PREFIX, FoundingSettings
-from hutong.foundation.errors import ExitCode, HutongError, OwnerGone, UsageError
+from hutong.foundation.errors import ExitCode, HutongError, UsageError
 from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.replicator import Replicator
 from hutong.journal.journal import Journal
 from hutong.replication.driver import GroupReplica
 from hutong.replication.settings import ReplicationSettings
-from hutong.server.broker.broker_verticle import BrokerVerticle
+from hutong.server.broker.broker_verticle import BrokerVerticle, Coordinators
 from hutong.server.cluster.assembly import cluster_secret, description_of, peer_tls
 from hutong.server.cluster.control import AppliedDecisions, ClusterControl
 from hutong.server.cluster.reactions import ClusterReactions
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import ClusterBrokerView
+from hutong.wire.kafka.error_codes import ErrorCode
 
 NODES_MAX: Final = 15
 """All nodes replicate the metadata, so a record of it waits for all that are in sync."""
@@ -166,11 +177,24 @@ class ClusterBrokerVerticle(BrokerVerticle):
             self._metadata.appliers.add(prefix, self._apply_cluster)
         reactions.topics, reactions.metadata, reactions.control = topics, self._metadata, control
         view = ClusterBrokerView(driver, lambda: control.is_controlling, self._ask_own)
-        coordinators = await self._make_coordinators(topics, producer_ids)
+        producer_ids.reserve = control.reserve_producer_ids
+        coordinators = await self._idle_coordinators(topics, producer_ids)
+        reactions.coordinators = coordinators
         reactions.broker = self._make_broker(view, topics, producer_ids, coordinators)
         self._work.start(topics, self._admin.node_configs)
         control.register()
         reactions.wire()
+
+    async def _idle_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> Coordinators:
+        """Make the coordinators, which are loaded when this node leads their logs."""
+        for name, group in ((OFFSETS_TOPIC, OFFSETS_GROUP), (TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP)):
+            self._internal_log(name, group, topics)
+        made = self._make_coordinators(topics, producer_ids)
+        share_log = self._internal_log(SHARE_TOPIC, SHARE_GROUP, topics)
+        await self._open_share_groups(made, topics, self._environment.state_topic(SHARE_TOPIC, share_log))
+        # Their state and their partitions would have to be led by one node.
+        made.coordination.share_groups = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return made
 
     def _make_controller(self) -> ControllerDriver:
         settings = self._settings.cluster
@@ -227,62 +251,16 @@ class ClusterBrokerVerticle(BrokerVerticle):
     def _ask_own(self, frame: bytes, then: Continuation[bytes]) -> None:
         raise NotImplementedError
 
-    async def _make_coordinators(self, topics, producer_ids):
-        from hutong.server.broker.broker_verticle import Coordinators
-        from hutong.server.broker.group_coordinators import open_groups
-        from hutong.server.broker.share_coordinators import open_share_groups
-        from hutong.broker.fetch.read_actors import ReadActors
-        from hutong.broker.coordinators.transaction_markers import TransactionMarkers
-        from hutong.broker.topics.catalogue import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
-        from hutong.broker.topics.lifetimes import OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
-        from hutong.transactions.driver import TransactionCoordinator
-        from hutong.server.configuration import translate
-        from hutong.broker.state.state_topic import StateTopic
-
-        class Empty:
-            start_offset = end_offset = 0
-
-            def append(self, batch, then, late=None):
-                then(OwnerGone("no"))
-
-        def state(name, group):
-            self._state_topic(name, group, topics)
-            return StateTopic(name, Empty(), self._clock)
-
-        self._groups = await open_groups(
-            self._environment, state(OFFSETS_TOPIC, OFFSETS_GROUP), topics, self._group_configs, self._deletion_ms
-        )
-        ra = ReadActors((self._groups.classic, self._groups.consumer), self._group_configs)
-        self._share = await open_share_groups(
-            self._environment,
-            state=state(SHARE_TOPIC, SHARE_GROUP),
-            topics=topics,
-            directory=self._groups.directory,
-            configs=self._group_configs,
-            disk_reads=self._queues.disk_reads,
-            read_actors=ra,
-            offload=self._journals.offload,
-        )
-        markers = TransactionMarkers(topics, self._groups.offsets.transactional)
-        t = TransactionCoordinator(
-            clock=self._clock,
-            timers=self._environment.wheel,
-            state=state(TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP),
-            producer_ids=producer_ids,
-            markers=markers,
-            settings=translate.transaction_settings(self._settings),
-            deletion_ms=self._deletion_ms,
-        )
-        self._transactions = t
-        self._groups.close()
-        t.close()
-        return Coordinators(self._groups, self._share, t, markers, ra)
-
     async def _end(self) -> None:
-        if self._driver is not None:
-            await self._driver.close()
-        if self._network is not None:
-            await self._network.close()
-        if self._driver is not None:
-            await asyncio.gather(*(r.close() for r in self._driver.replicas.values()))
+        """Leave the cluster, let open requests finish, then close everything in the opposite order of start."""
+        driver, network = self._driver, self._network
+        if driver is not None:
+            await driver.close()
+        if network is not None:
+            await network.close()
         await super()._end()
+
+    async def _close_journals(self) -> None:
+        if self._driver is not None:
+            await asyncio.gather(*(replica.close() for replica in self._driver.replicas.values()))
+        self._journals.close_threads()

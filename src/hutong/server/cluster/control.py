@@ -128,6 +128,10 @@ class ClusterControl:
     def reserve_producer_ids(self, then: Continuation[tuple[int, int]]) -> None:
         """Have the controller give this node a block of producer ids: the first, and the end of the block."""
 
+        if self._controller is not None and self.producer_ids is not None:
+            self.producer_ids.allocate_block(then)
+            return
+
         def heard(outcome: PeerMessage | HutongError) -> None:
             then(outcome if isinstance(outcome, HutongError) else decode_block(outcome))
 

@@ -10,18 +10,19 @@ Strategy: one place lists everything that happens to a group on this node. Decid
 
 import logging
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from hutong.broker.broker import Broker
 from hutong.broker.state.log_storage import LogStorage
 from hutong.broker.topics.catalogue import Topics
-from hutong.broker.topics.lifetimes import METADATA_GROUP
+from hutong.broker.topics.lifetimes import METADATA_GROUP, OFFSETS_GROUP, TRANSACTIONS_GROUP
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.nodes import ClusterNode
 from hutong.foundation.errors import HutongError, Refused
 from hutong.journal.journal import Journal
 from hutong.replication.group_state import PartitionGroupState
 from hutong.replication.leading.messages import ProposeSet
+from hutong.server.broker.broker_verticle import STATE_LOG_ID, Coordinators
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.broker.node_metadata import NodeMetadata, pace_of
 from hutong.server.cluster.control import ClusterControl
@@ -30,16 +31,6 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 _log: Final = logging.getLogger("hutong.cluster")
 _NOT_CONTROLLER: Final = Refused(ErrorCode.NOT_CONTROLLER, "Another node is the controller.")
-STATE_LOG_ID: Final = 0
-
-
-class MovingCoordinators(Protocol):
-    """The coordinators whose state is in one partition group."""
-
-    def load(self, journal: Journal) -> None:
-        """Replay the state and coordinate, unless `unload` comes first."""
-
-    def unload(self) -> None: ...
 
 
 class ClusterReactions:
@@ -50,13 +41,13 @@ class ClusterReactions:
     driver: ClusterDriver
     control: ClusterControl
     broker: Broker
+    coordinators: Coordinators
 
     def __init__(self, environment: BrokerEnvironment, standings: ClusterStandings) -> None:
         self._environment = environment
         self._standings = standings
         self._journals = environment.sources.journals
         self._is_wired = False
-        self.coordinators: dict[str, MovingCoordinators] = {}  # by partition group
 
     def wire(self) -> None:
         """React from now on: all parts are set."""
@@ -86,9 +77,10 @@ class ClusterReactions:
             self.metadata.when_leading(self._metadata_led)
             return
         self._standings.set_led_here(group, is_led_here=True)
-        coordinators = self.coordinators.get(group)
-        if coordinators is not None:
-            coordinators.load(self._journals[group])
+        if group == OFFSETS_GROUP:
+            self.coordinators.groups.load_soon(self._journals[group].log(STATE_LOG_ID))
+        elif group == TRANSACTIONS_GROUP:
+            self.coordinators.transactions.load_soon(self._journals[group].log(STATE_LOG_ID), epoch)
         for log_id in self.topics.orphans_of(group):
             self._journals[group].delete_log(log_id)
 
@@ -99,9 +91,10 @@ class ClusterReactions:
             self.metadata.topic.step_down(_NOT_CONTROLLER)
             return
         self._standings.set_led_here(group, is_led_here=False)
-        coordinators = self.coordinators.get(group)
-        if coordinators is not None:
-            coordinators.unload()
+        if group == OFFSETS_GROUP:
+            self.coordinators.groups.unload()
+        elif group == TRANSACTIONS_GROUP:
+            self.coordinators.transactions.unload()
 
     def journal_failed(self, group: str, error: HutongError) -> None:
         _log.critical("this node's replica of %s has failed: %s", group, error)
