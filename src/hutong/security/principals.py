@@ -22,3 +22,6 @@ class Principal:
 
 ANONYMOUS: Final = Principal(USER, "ANONYMOUS")
 """The principal of a client without authentication, as Kafka names it."""
+
+CLUSTER_NODE: Final = Principal("Node", "cluster")
+"""The principal of requests that the nodes of a cluster make themselves. No client can have it: its kind is another."""

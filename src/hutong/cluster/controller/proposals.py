@@ -15,7 +15,6 @@ PROPOSAL_BYTES_MAX: Final = 64 * 1024
 _NULL: Final = b"null"
 
 T = TypeVar("T")
-_NULL: Final = msgspec.Raw(b"null")
 
 
 class GroupProposal(msgspec.Struct, frozen=True):

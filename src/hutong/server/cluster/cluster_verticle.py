@@ -16,6 +16,8 @@ from importlib.metadata import version
 from typing import Final
 
 from hutong.broker.coordinators.producer_ids import ProducerIds
+from hutong.broker.dispatch.forwarded import ForwardedRequests
+from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.handling.node_facts import NodeIdentity
 from hutong.broker.topics.catalogue import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
 from hutong.broker.topics.lifetimes import (
@@ -35,7 +37,7 @@ from hutong.cluster.nodes import ClusterNode
 from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.network import PeerNetwork, PeerTls
 from hutong.cluster.records import CLUSTER_PREFIX, GROUP_PREFIX, FoundingSettings
-from hutong.foundation.errors import ExitCode, HutongError, UsageError
+from hutong.foundation.errors import ExitCode, HutongError, OwnerGone, UsageError
 from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.replicator import Replicator
 from hutong.journal.journal import Journal
@@ -44,6 +46,7 @@ from hutong.replication.settings import ReplicationSettings
 from hutong.server.broker.broker_verticle import BrokerVerticle, Coordinators
 from hutong.server.cluster.assembly import cluster_secret, description_of, peer_tls
 from hutong.server.cluster.control import AppliedDecisions, ClusterControl
+from hutong.server.cluster.kafka_questions import KafkaQuestions
 from hutong.server.cluster.reactions import ClusterReactions
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import ClusterBrokerView
@@ -67,6 +70,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
 
     _driver: ClusterDriver | None = None
     _network: PeerNetwork | None = None
+    _requests: ForwardedRequests | None = None
 
     async def start(self) -> None:
         """Recover, join, follow, accept clients."""
@@ -176,13 +180,21 @@ class ClusterBrokerVerticle(BrokerVerticle):
         for prefix in (GROUP_PREFIX, CLUSTER_PREFIX):
             self._metadata.appliers.add(prefix, self._apply_cluster)
         reactions.topics, reactions.metadata, reactions.control = topics, self._metadata, control
-        view = ClusterBrokerView(driver, lambda: control.is_controlling, self._ask_own)
+        clock, wheel = self._clock, self._environment.wheel
+        view = ClusterBrokerView(
+            driver, control, clock, wheel, lambda frame, then: self._questions.ask_own(frame, then)
+        )
         producer_ids.reserve = control.reserve_producer_ids
         coordinators = await self._idle_coordinators(topics, producer_ids)
         reactions.coordinators = coordinators
         reactions.broker = self._make_broker(view, topics, producer_ids, coordinators)
         self._work.start(topics, self._admin.node_configs)
+        inside = Listener("NODES", SecurityProtocol.PLAINTEXT, "", 0)
+        self._requests = ForwardedRequests(reactions.broker, inside, self.context.loop.call_soon)
+        self._questions = KafkaQuestions(self._requests, driver.own.node, self._listener_of)
         control.register()
+        assert driver.peers is not None
+        self._questions.register(driver.peers)
         reactions.wire()
 
     async def _idle_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> Coordinators:
@@ -249,7 +261,14 @@ class ClusterBrokerVerticle(BrokerVerticle):
         )
 
     def _ask_own(self, frame: bytes, then: Continuation[bytes]) -> None:
-        raise NotImplementedError
+        self._questions.ask_own(frame, then)
+
+    def _listener_of(self, name: str) -> Listener | None:
+        """The listener of a name on this node, None while it is not open."""
+        for opened in getattr(self, "listeners", ()):
+            if opened.name == name:
+                return Listener(name, opened.protocol, opened.advertised.host, opened.advertised.port)
+        return None
 
     async def _end(self) -> None:
         """Leave the cluster, let open requests finish, then close everything in the opposite order of start."""
@@ -258,6 +277,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
             await driver.close()
         if network is not None:
             await network.close()
+        if self._requests is not None:
+            self._requests.close(OwnerGone("the node is stopping"))
         await super()._end()
 
     async def _close_journals(self) -> None:

@@ -14,15 +14,21 @@ from hutong.broker.handling.cluster_view import CoordinationKind, NodeAddress
 from hutong.broker.handling.listeners import Listener
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.topics.lifetimes import OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
+from hutong.cluster.controller.commands import CommandReply, ElectPreferred, ElectUnclean, ForgetNode
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.peers.port import PeerMessage
 from hutong.cluster.questions import ForwardedRequest, QuestionCode, encode_forwarded
+from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.replication.group_state import NO_LEADER
+from hutong.server.cluster.control import ClusterControl
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.error_codes import ErrorCode
 
+CONTROLLER_MS_MAX: Final = 10_000  # for an election
+FORWARD_AGAIN_MS: Final = 100
 FORWARD_MS_MAX: Final = 30_000  # Kafka's clients give a request as long (request.timeout.ms)
 ASK_MS_MAX: Final = 10_000
 _GROUPS: Final = {
@@ -39,9 +45,13 @@ class ClusterBrokerView:
 
     is_alone = False
 
-    def __init__(self, driver: ClusterDriver, is_controlling: Callable[[], bool], ask_own: AskOwn) -> None:
+    def __init__(
+        self, driver: ClusterDriver, control: ClusterControl, clock: Clock, timers: TimerWheel, ask_own: AskOwn
+    ) -> None:
         self._driver = driver
-        self._is_controlling = is_controlling
+        self._control = control
+        self._clock = clock
+        self._timers = timers
         self._ask_own = ask_own
 
     @property
@@ -50,7 +60,7 @@ class ClusterBrokerView:
 
     @property
     def is_controller(self) -> bool:
-        return self._is_controlling()
+        return self._control.is_controlling
 
     def nodes(self, listener: Listener) -> Sequence[NodeAddress]:
         found = []
@@ -66,10 +76,6 @@ class ClusterBrokerView:
         return NO_LEADER if state is None or state.leader not in self._driver.live else state.leader
 
     def forward(self, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
-        controller = self._driver.controller
-        if controller == NO_LEADER or controller == self._driver.own.node:
-            then(Refused(ErrorCode.NOT_CONTROLLER, "The cluster has no controller at this moment."))
-            return
         principal = session.principal
         asked = ForwardedRequest(
             principal_type=principal.kind,
@@ -79,13 +85,52 @@ class ClusterBrokerView:
             port=session.port,
             frame=bytes(frame),
         )
-        self._ask(controller, encode_forwarded(asked), FORWARD_MS_MAX, then)
+        self._forward(encode_forwarded(asked), self._clock.monotonic_ms() + CONTROLLER_MS_MAX, then)
+
+    def _forward(self, question: PeerMessage, until_ms: int, then: Continuation[bytes]) -> None:
+        """Ask the controller, and wait for one until then: an election takes less than most clients wait."""
+        controller = self._driver.controller
+        is_there = controller not in (NO_LEADER, self._driver.own.node)
+        now_ms = self._clock.monotonic_ms()
+
+        def answered(outcome: PeerMessage | HutongError) -> None:
+            is_elsewhere = isinstance(outcome, Refused) and outcome.code == ErrorCode.NOT_CONTROLLER
+            if is_elsewhere and self._clock.monotonic_ms() < until_ms:
+                self._forward_later(question, until_ms, then)
+            else:
+                _answered(then, outcome)
+
+        if is_there and self._driver.peers is not None and self._driver.peers.is_open(controller):
+            self._driver.peers.ask(controller, question, FORWARD_MS_MAX, answered)
+        elif now_ms < until_ms:
+            self._forward_later(question, until_ms, then)
+        else:
+            then(Refused(ErrorCode.NOT_CONTROLLER, "The cluster has no controller at this moment."))
+
+    def _forward_later(self, question: PeerMessage, until_ms: int, then: Continuation[bytes]) -> None:
+        self._timers.add(
+            self._clock.monotonic_ms() + FORWARD_AGAIN_MS, partial(self._forward, question, until_ms, then)
+        )
 
     def ask_node(self, node: int, frame: bytes, then: Continuation[bytes]) -> None:
         if node == self._driver.own.node:
             self._ask_own(frame, then)
         else:
             self._ask(node, PeerMessage(QuestionCode.KAFKA_ASKED, {}, frame), ASK_MS_MAX, then)
+
+    def elect(self, group: str, *, is_unclean: bool, then: Continuation[None]) -> None:
+        state = self._driver.groups.get(group)
+        if state is None:
+            then(Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition group {group}."))
+            return
+        live = [node for node in state.replicas if node in self._driver.live]
+        if is_unclean and live:
+            self._control.command(ElectUnclean(group, live[0]), partial(_commanded, then))
+        else:
+            self._control.command(ElectPreferred((group,)), partial(_commanded, then))
+
+    def forget_node(self, node: int, then: Continuation[None]) -> None:
+        self._control.command(ForgetNode(node), partial(_commanded, then))
 
     def _ask(self, node: int, question: PeerMessage, timeout_ms: int, then: Continuation[bytes]) -> None:
         assert self._driver.peers is not None
@@ -94,3 +139,12 @@ class ClusterBrokerView:
 
 def _answered(then: Continuation[bytes], outcome: PeerMessage | HutongError) -> None:
     then(outcome if isinstance(outcome, HutongError) else bytes(outcome.body))
+
+
+def _commanded(then: Continuation[None], outcome: CommandReply | HutongError) -> None:
+    if isinstance(outcome, HutongError):
+        then(outcome)
+    elif outcome.error != ErrorCode.NONE:
+        then(Refused(outcome.error, outcome.message))
+    else:
+        then(None)

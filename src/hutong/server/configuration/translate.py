@@ -25,6 +25,7 @@ from hutong.runtime.runtime import Runtime
 from hutong.runtime.watch.blocked import BlockedLimits
 from hutong.scheduler.machine import Scheduler
 from hutong.security.decisions import Decisions
+from hutong.security.principals import CLUSTER_NODE
 from hutong.server.configuration.settings import Settings, all_settings
 from hutong.server.listeners.plans import OpenListener
 from hutong.server.listeners.rules import shown_rules
@@ -139,6 +140,8 @@ def authorizer(settings: Settings, decisions: Decisions, clock: Clock) -> Author
             )
     if section.authorize and not super_users and not section.allow_everyone_if_no_acl_found and not len(decisions):
         _log.warning("Nobody may do anything: security.authorize is on, there is no ACL, and no security.super_users.")
+    if settings.cluster.coordinator is not None:
+        super_users.append(str(CLUSTER_NODE))
     decisions.govern(super_users, allows_without_acl=section.allow_everyone_if_no_acl_found)
     return Authorizer(decisions, clock, is_on=section.authorize)
 

@@ -1,0 +1,53 @@
+"""Kafka requests that other nodes hand to this one: those of their clients for the controller, and their own.
+
+Strategy: both are handled as if they had come by a connection, with the rights of the client, or with those of the
+cluster for a node's own. The nodes have proven to each other that they belong to the cluster (`cluster/peers`), and no
+client can have the principal of a node, whose kind is another one.
+
+Decides nothing.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from hutong.broker.dispatch.forwarded import ForwardedRequests
+from hutong.broker.handling.listeners import Listener
+from hutong.cluster.peers.port import PeerMessage, Peers
+from hutong.cluster.questions import QuestionCode, decode_forwarded
+from hutong.foundation.errors import HutongError
+from hutong.foundation.waiting.pending import Continuation
+from hutong.security.principals import CLUSTER_NODE, Principal
+
+ListenerOf = Callable[[str], Listener | None]
+
+
+class KafkaQuestions:
+    """Answers the other nodes' Kafka requests. `listener_of` gives this node's listener of a name."""
+
+    def __init__(self, requests: ForwardedRequests, node: int, listener_of: ListenerOf) -> None:
+        self._requests = requests
+        self._node = node
+        self._listener_of = listener_of
+
+    def register(self, peers: Peers) -> None:
+        peers.register(QuestionCode.KAFKA_FORWARDED, self._forwarded)
+        peers.register(QuestionCode.KAFKA_ASKED, self._asked)
+
+    def ask_own(self, frame: bytes, then: Continuation[bytes]) -> None:
+        """Handle a request of this node itself."""
+        self._requests.handle_frame(frame, self._requests.session_of(CLUSTER_NODE, f"node {self._node}"), then)
+
+    def _forwarded(self, _node: int, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
+        asked = decode_forwarded(message)
+        principal = Principal(asked.principal_type, asked.principal_name)
+        listener = self._listener_of(asked.listener)
+        session = self._requests.session_of(principal, asked.address, asked.port, listener)
+        self._requests.handle_frame(asked.frame, session, partial(_handled, then))
+
+    def _asked(self, node: int, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
+        session = self._requests.session_of(CLUSTER_NODE, f"node {node}")
+        self._requests.handle_frame(bytes(message.body), session, partial(_handled, then))
+
+
+def _handled(then: Continuation[PeerMessage], outcome: bytes | HutongError) -> None:
+    then(outcome if isinstance(outcome, HutongError) else PeerMessage(0, {}, outcome))
