@@ -10,6 +10,7 @@ MEBIBYTE: Final = 1024 * 1024
 class ReplicationSettings:
     """Bounds of one replica of a partition group. Sizes in bytes, times in milliseconds."""
 
+    lag_ms_max: int = 2_000  # for a member that does not keep up; then it leaves the set
     ship_bytes_max: int = 1 * MEBIBYTE  # of one message with chunks, or one larger chunk
     shipped_bytes_max: int = 8 * MEBIBYTE  # sent to one follower, and not held by it yet
     unstored_bytes_max: int = (

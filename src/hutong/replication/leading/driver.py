@@ -63,7 +63,8 @@ class LeadingReplica(Role[LeaderReplication, LeaderEvent, LeaderInstruction]):
         journal.lead(state.epoch, origin)
         self._own_end = journal.position
         now_ms = ports.clock.monotonic_ms()
-        machine = LeaderReplication(node, _set_of(state), journal.epochs, journal.position, now_ms)
+        lag_ms_max = ports.settings.lag_ms_max
+        machine = LeaderReplication(node, _set_of(state), journal.epochs, journal.position, now_ms, lag_ms_max)
         super().__init__(machine, ports.clock, ports.timers)
         self._shipments = Shipments(
             state.name,

@@ -52,9 +52,18 @@ GONE_MS_MAX: Final = 250  # for a connection that comes back at once, before its
 class LeaderReplication:
     """Leads one group in one epoch. `check_invariants` holds between two events."""
 
-    def __init__(self, node: int, replicas: ReplicaSet, epochs: LeaderEpochs, end_position: int, now_ms: int) -> None:
+    def __init__(
+        self,
+        node: int,
+        replicas: ReplicaSet,
+        epochs: LeaderEpochs,
+        end_position: int,
+        now_ms: int,
+        lag_ms_max: int = LAG_MS_MAX,
+    ) -> None:
         """`epochs` is the journal's own list; its newest epoch is that of this leader, and has its first chunk."""
         self._node = node
+        self._lag_ms_max = lag_ms_max
         self._replicas = replicas
         self._epochs = epochs
         self._end_position = end_position
@@ -101,7 +110,7 @@ class LeaderReplication:
         due_ms = [self._followers[node].caught_up_ms + JOIN_LAG_MS_MAX + 1 for node in self._joining]
         # While a change is on its way, nothing can be done about a late member.
         if self._proposed is None:
-            due_ms += [_late_ms(self._followers[node]) for node in self._replicas.in_sync if node != self._node]
+            due_ms += [self._late_ms(self._followers[node]) for node in self._replicas.in_sync if node != self._node]
         return min(due_ms, default=None)
 
     def check_invariants(self) -> None:
@@ -194,7 +203,7 @@ class LeaderReplication:
 
     def _propose(self, now_ms: int) -> list[LeaderInstruction]:
         in_sync = self._replicas.in_sync
-        on_time = {node for node in in_sync if node != self._node and now_ms < _late_ms(self._followers[node])}
+        on_time = {node for node in in_sync if node != self._node and now_ms < self._late_ms(self._followers[node])}
         outside = self._followers.keys() - in_sync
         self._joining = {node for node in outside if self._may_join(self._followers[node], now_ms)}
         if self._proposed is not None:
@@ -218,7 +227,6 @@ class LeaderReplication:
         has_all = follower.held_position >= told.held_position and follower.stored_position >= told.stored_position
         return follower.is_following and has_all
 
-
-def _late_ms(follower: FollowerStanding) -> int:
-    late_ms = follower.caught_up_ms + LAG_MS_MAX
-    return late_ms if follower.left_ms is None else min(late_ms, follower.left_ms + GONE_MS_MAX)
+    def _late_ms(self, follower: FollowerStanding) -> int:
+        late_ms = follower.caught_up_ms + self._lag_ms_max
+        return late_ms if follower.left_ms is None else min(late_ms, follower.left_ms + GONE_MS_MAX)

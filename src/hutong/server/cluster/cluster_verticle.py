@@ -161,7 +161,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
                 timers=self._environment.wheel,
                 offload=self._journals.offload,
                 disk=self._ports.disk,
-                settings=ReplicationSettings(),
+                settings=ReplicationSettings(lag_ms_max=self._settings.cluster.lag_ms_max),
             )
         await asyncio.gather(*(replica.open() for replica in driver.replicas.values()))
 
