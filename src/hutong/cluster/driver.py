@@ -144,6 +144,11 @@ class ClusterDriver:
             replica.apply(state)
         self._listener.group_changed(state)
 
+    def intents_changed(self, drained: frozenset[int], forgotten: frozenset[int]) -> None:
+        """Note what operators want of nodes, which concerns the replicas of the metadata, too."""
+        if self._election is not None and not self._is_closed:
+            self._election.intents_changed(drained, forgotten)
+
     # -- news of the coordinator
 
     def members_changed(self, members: Mapping[int, NodeRegistration]) -> None:

@@ -12,6 +12,7 @@ from hutong.cluster.coordinator.port import Coordinator, CoordinatorRegister
 from hutong.cluster.metadata_machine import METADATA_NAME, MetadataElection
 from hutong.cluster.metadata_messages import (
     ApplyState,
+    IntentsChanged,
     LiveChanged,
     MetadataEvent,
     MetadataInstruction,
@@ -73,6 +74,10 @@ class MetadataElectionDriver:
     def live_changed(self, live: Mapping[int, int]) -> None:
         """Note the incarnations of all nodes that are alive."""
         self._feed(self._entry, LiveChanged(live, self._host.now_ms))
+
+    def intents_changed(self, drained: frozenset[int], forgotten: frozenset[int]) -> None:
+        """Note the nodes that shall have no replicas, and those that are gone for good."""
+        self._feed(self._entry, IntentsChanged(drained, forgotten, self._host.now_ms))
 
     def propose(self, proposal: ProposeSet) -> None:
         """Take a proposal of this node's replica, which leads."""

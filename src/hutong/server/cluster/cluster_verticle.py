@@ -43,14 +43,13 @@ from hutong.journal.append.replicator import Replicator
 from hutong.journal.journal import Journal
 from hutong.replication.driver import GroupReplica
 from hutong.replication.settings import ReplicationSettings
-from hutong.server.broker.broker_verticle import BrokerVerticle, Coordinators
+from hutong.server.broker.broker_verticle import BrokerVerticle, NodeCoordinators
 from hutong.server.cluster.assembly import cluster_secret, description_of, peer_tls
 from hutong.server.cluster.control import AppliedDecisions, ClusterControl
 from hutong.server.cluster.kafka_questions import KafkaQuestions
 from hutong.server.cluster.reactions import ClusterReactions
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import ClusterBrokerView
-from hutong.wire.kafka.error_codes import ErrorCode
 
 NODES_MAX: Final = 15
 """All nodes replicate the metadata, so a record of it waits for all that are in sync."""
@@ -197,15 +196,16 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self._questions.register(driver.peers)
         reactions.wire()
 
-    async def _idle_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> Coordinators:
-        """Make the coordinators, which are loaded when this node leads their logs."""
+    async def _idle_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> NodeCoordinators:
+        """Make the coordinators, which are loaded when this node leads their logs.
+
+        Share groups are not served: their state and their partitions would have to be led by one node.
+        """
         for name, group in ((OFFSETS_TOPIC, OFFSETS_GROUP), (TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP)):
             self._internal_log(name, group, topics)
         made = self._make_coordinators(topics, producer_ids)
         share_log = self._internal_log(SHARE_TOPIC, SHARE_GROUP, topics)
         await self._open_share_groups(made, topics, self._environment.state_topic(SHARE_TOPIC, share_log))
-        # Their state and their partitions would have to be led by one node.
-        made.coordination.share_groups = ErrorCode.COORDINATOR_NOT_AVAILABLE
         return made
 
     def _make_controller(self) -> ControllerDriver:
@@ -226,6 +226,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
         state = self._image.apply(key, value)
         if state is not None:
             self._driver.group_changed(state)
+        elif key.startswith(CLUSTER_PREFIX):
+            self._driver.intents_changed(frozenset(self._image.drained), frozenset(self._image.forgotten))
 
     async def _joined(self) -> None:
         """Wait until this node knows the cluster's metadata. Raises UsageError where that takes too long."""

@@ -22,7 +22,7 @@ from hutong.foundation.errors import HutongError, Refused
 from hutong.journal.journal import Journal
 from hutong.replication.group_state import PartitionGroupState
 from hutong.replication.leading.messages import ProposeSet
-from hutong.server.broker.broker_verticle import STATE_LOG_ID, Coordinators
+from hutong.server.broker.broker_verticle import STATE_LOG_ID, NodeCoordinators
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.broker.node_metadata import NodeMetadata, pace_of
 from hutong.server.cluster.control import ClusterControl
@@ -41,7 +41,7 @@ class ClusterReactions:
     driver: ClusterDriver
     control: ClusterControl
     broker: Broker
-    coordinators: Coordinators
+    coordinators: NodeCoordinators
 
     def __init__(self, environment: BrokerEnvironment, standings: ClusterStandings) -> None:
         self._environment = environment
