@@ -106,12 +106,14 @@ class DevCluster:
             folder = self._data_dir
             if folder is None:
                 folder = Path(exit_stack.enter_context(tempfile.TemporaryDirectory(prefix="hutong-cluster-")))
+            # Before anything is started: a second cluster of this user would take the first one's commands.
             await exit_stack.enter_async_context(dev_control.listening(self._obey))
             address = self._zookeeper or await self._start_zookeeper(folder, exit_stack)
             for number in range(1, self._count + 1):
                 kafka_port = self._port + number - 1 if self._port else free_port()
                 arguments = ["--cluster", f"zk://{address}{PATH}", "--cluster-listen", f"{HOST}:{free_port()}"]
                 self._nodes[number] = ChildNode(number, folder / f"node-{number}", arguments, f"{HOST}:{kafka_port}")
+            # After ZooKeeper's, so called before it: nodes that stop cleanly give their registrations back.
             exit_stack.push_async_callback(self._stop_all)
             # The first one founds the cluster; all others join it, side by side.
             starting = asyncio.create_task(self._start_all())
@@ -128,7 +130,7 @@ class DevCluster:
         from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
 
         server = DevelopmentZooKeeper(folder / "zookeeper", os.environ)
-        exit_stack.push_async_callback(asyncio.to_thread, server.stop)
+        exit_stack.push_async_callback(asyncio.to_thread, server.stop)  # also of a start that fails half way
         await asyncio.to_thread(server.start)
         return server.address
 

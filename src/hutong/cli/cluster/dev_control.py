@@ -40,6 +40,7 @@ async def listening(answer: Answer) -> AsyncIterator[None]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with closing(writer):
             line = await reader.readline()
+            # A line that was cut off or is no JSON comes from no command of ours.
             try:
                 asked = json.loads(line)
             except ValueError:
@@ -48,7 +49,7 @@ async def listening(answer: Answer) -> AsyncIterator[None]:
             await writer.drain()
 
     server = await asyncio.start_unix_server(serve, path, limit=LINE_BYTES_MAX)
-    path.chmod(0o600)
+    path.chmod(0o600)  # a command can kill nodes
     try:
         yield
     finally:

@@ -47,7 +47,7 @@ def cluster_standing(admin: AdminClient) -> ClusterStanding:
     for name in sorted(metadata.topics):
         for index, partition in sorted(metadata.topics[name].partitions.items()):
             count += 1
-            leads[partition.leader] += 1
+            leads[partition.leader] += 1  # -1 where there is none, which no node has as its number
             follows.update(node for node in partition.replicas if node != partition.leader)
             in_sync.update(partition.isrs)
             if partition.leader < 0 or set(partition.isrs) != set(partition.replicas):

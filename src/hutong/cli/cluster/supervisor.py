@@ -74,6 +74,7 @@ class ChildNode:
             )
         self.is_paused = False
         assert self._process.stdout is not None
+        # An empty line is the end of its output: the process has ended, and says why in its log.
         try:
             line = await asyncio.wait_for(self._process.stdout.readline(), READY_S_MAX)
         except TimeoutError:
@@ -103,7 +104,7 @@ class ChildNode:
 
     async def stop(self) -> None:
         """End it as a service manager does: it hands over what it leads, and closes its journals."""
-        self.resume()
+        self.resume()  # a paused process takes no signal but SIGKILL
         self._signal(signal.SIGTERM)
         if self._process is not None:
             try:

@@ -1,6 +1,6 @@
 """The controller on this node, while it leads the metadata; and the way to the controller while it does not.
 
-Strategy: proposals, blocks of producer ids and operators' commands go to whoever leads the metadata. On that node they
+Strategy: proposals, blocks of producer ids and operators' commands go to the node that leads the metadata. There they
 go to its `ControllerDriver`, elsewhere over the link with it. A proposal whose outcome is unknown is made again, with
 the same version, until the state of its group is newer: it can be taken once at most.
 
