@@ -1,11 +1,9 @@
 """The coordinator of consumer groups (KIP-848): carries out what groups decide, and is what the node sees of them.
 
 Strategy: each request becomes an event of one group, in a `MachineHost`. The records that the event changed are
-appended together. Its answer leaves when they, and all that the group had appended before, are durable: no client may
-see what a crash could revert. Committed offsets are in the table and the log that all kinds of groups share
-(`groups/offsets`).
-
-Contains no decision about membership (`machine.py`) or input (`requests.py`). Belongs to one loop.
+appended together. Its answer leaves when they, and all that the group had appended before, are durable. Committed
+offsets are in the table and the log that all kinds of groups share. Decisions are in `machine.py`, checks of input in
+`requests.py`. Belongs to one loop.
 """
 
 from __future__ import annotations

@@ -15,10 +15,13 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Final
 
+from hutong.broker.apis import SHARE_API_KEYS
+from hutong.broker.configs.features import SHARE_VERSION
 from hutong.broker.coordinators.producer_ids import ProducerIds
 from hutong.broker.dispatch.forwarded import ForwardedRequests
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.handling.node_facts import NodeIdentity
+from hutong.broker.kafka import HANDLERS
 from hutong.broker.topics.catalogue import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
 from hutong.broker.topics.lifetimes import (
     DATA_GROUPS,
@@ -172,12 +175,16 @@ class ClusterBrokerVerticle(BrokerVerticle):
         """Make the broker, whose metadata follows, and let it react to the cluster."""
         assert self._driver is not None
         driver, reactions = self._driver, self._reactions
+        # Share groups are not served: their state and their partitions would have to be led by one node.
+        self._admin.features.leave_out(SHARE_VERSION)
+        self._admin.node_configs.other_nodes = lambda: driver.live
         topics, producer_ids = self._make_metadata(standings.by_group, slots)
         self._start_metadata(topics, producer_ids)
         control = ClusterControl(driver, self._clock, self._environment.wheel, self._make_controller)
         control.producer_ids = producer_ids
         for prefix in (GROUP_PREFIX, CLUSTER_PREFIX):
             self._metadata.appliers.add(prefix, self._apply_cluster)
+        reactions.reconfigure = self._reconfigure_journals
         reactions.topics, reactions.metadata, reactions.control = topics, self._metadata, control
         clock, wheel = self._clock, self._environment.wheel
         view = ClusterBrokerView(
@@ -188,6 +195,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         reactions.coordinators = coordinators
         reactions.broker = self._make_broker(view, topics, producer_ids, coordinators)
         self._work.start(topics, self._admin.node_configs)
+        reactions.broker.api_keys = tuple(key for key in HANDLERS if key not in SHARE_API_KEYS)
         inside = Listener("NODES", SecurityProtocol.PLAINTEXT, "", 0)
         self._requests = ForwardedRequests(reactions.broker, inside, self.context.loop.call_soon)
         self._questions = KafkaQuestions(self._requests, driver.own.node, self._listener_of)
@@ -197,10 +205,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         reactions.wire()
 
     async def _idle_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> NodeCoordinators:
-        """Make the coordinators, which are loaded when this node leads their logs.
-
-        Share groups are not served: their state and their partitions would have to be led by one node.
-        """
+        """Make the coordinators, which are loaded when this node leads their logs."""
         for name, group in ((OFFSETS_TOPIC, OFFSETS_GROUP), (TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP)):
             self._internal_log(name, group, topics)
         made = self._make_coordinators(topics, producer_ids)
@@ -261,6 +266,9 @@ class ClusterBrokerVerticle(BrokerVerticle):
             f"This node did not get the cluster's metadata within {seconds} s: node {state.leader} leads it, nodes "
             f"{sorted(state.in_sync)} have it; start one of them."
         )
+
+    def _reconfigure_journals(self) -> None:
+        self._work.configs_changed(self._admin.node_configs, self._journals)
 
     def _ask_own(self, frame: bytes, then: Continuation[bytes]) -> None:
         self._questions.ask_own(frame, then)

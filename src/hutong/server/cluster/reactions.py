@@ -9,7 +9,7 @@ Strategy: one place lists everything that happens to a group on this node. Decid
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from hutong.broker.broker import Broker
@@ -42,6 +42,7 @@ class ClusterReactions:
     control: ClusterControl
     broker: Broker
     coordinators: NodeCoordinators
+    reconfigure: Callable[[], None]  # gives journals the settings that were altered
 
     def __init__(self, environment: BrokerEnvironment, standings: ClusterStandings) -> None:
         self._environment = environment
@@ -68,6 +69,7 @@ class ClusterReactions:
             return
         self.topics.rebind(group)
         self.broker.congestion.watch(group, journal)
+        self.reconfigure()
         if group == METADATA_GROUP:
             self._follow_metadata()
 
