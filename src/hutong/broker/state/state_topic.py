@@ -146,6 +146,11 @@ class StateTopic:
         return self._offset
 
     @property
+    def end_offset(self) -> int:
+        """The end of the log, with what is on its way."""
+        return self._storage.end_offset
+
+    @property
     def live(self) -> Mapping[bytes, bytes]:
         """The map as it is on disk. To be read only."""
         return self._live

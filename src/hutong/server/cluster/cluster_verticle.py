@@ -13,6 +13,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
+from random import Random
 from typing import Final
 
 from hutong.broker.apis import SHARE_API_KEYS
@@ -87,6 +88,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         network = self._network = self._make_network(driver, secret, tls)
         driver.peers = network
         await self._open_replicas(names)
+        self._sources.replicas = driver.replicas
         await self._wire(standings, settings.slots)
         cluster_id = await driver.start(self._folder.cluster_id, self._make_election(driver))
         self._folder.join_cluster(cluster_id)
@@ -122,6 +124,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
             tls=tls,
             open_socket=self._ports.open_socket,
             listener=driver,
+            chance=Random(self._ports.random_bytes(8)).random,
             random_bytes=self._ports.random_bytes,
         )
 
@@ -223,7 +226,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
         return controller
 
     def _control_failed(self, error: HutongError) -> None:
-        _log.error("this node could not store a decision as the controller: %s", error)
+        _log.warning("this node could not store a decision as the controller: %s", error)
+        self._reactions.controller_failed()
 
     def _apply_cluster(self, key: bytes, value: bytes | None) -> None:
         """Apply a record of the controller."""

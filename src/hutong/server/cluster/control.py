@@ -89,6 +89,11 @@ class ClusterControl:
     def is_controlling(self) -> bool:
         return self._controller is not None
 
+    @property
+    def controller(self) -> ControllerDriver | None:
+        """The present one, if this node controls."""
+        return self._controller
+
     # -- the controller here
 
     def begin(self) -> None:

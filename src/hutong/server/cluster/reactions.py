@@ -29,6 +29,7 @@ from hutong.server.cluster.control import ClusterControl
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.wire.kafka.error_codes import ErrorCode
 
+CONTROL_AGAIN_MS: Final = 100
 _log: Final = logging.getLogger("hutong.cluster")
 _NOT_CONTROLLER: Final = Refused(ErrorCode.NOT_CONTROLLER, "Another node is the controller.")
 
@@ -103,6 +104,22 @@ class ClusterReactions:
 
     def proposed(self, state: PartitionGroupState, proposal: ProposeSet) -> None:
         self.control.propose(state, proposal)
+
+    def controller_failed(self) -> None:
+        """Control anew once it is known which decisions hold: one that failed may be committed later."""
+        failed, topic = self.control.controller, self.metadata.topic
+
+        def again() -> None:
+            topic.when_applied(topic.end_offset, applied)
+
+        def applied(error: HutongError | None) -> None:
+            # It may have stepped down meanwhile, and lead again.
+            if error is None and failed is not None and self.control.controller is failed:
+                self.control.end()
+                self.control.begin()
+
+        # Later: what failed at once would fail at once again.
+        self._environment.wheel.add(self._environment.clock.monotonic_ms() + CONTROL_AGAIN_MS, again)
 
     def _metadata_led(self, error: HutongError | None) -> None:
         if error is not None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hutong.bus.bus import EventBus
     from hutong.bus.figures import BusFigures
     from hutong.reactor.accept.acceptor import Acceptor
+    from hutong.replication.driver import GroupReplica  # only a node in a cluster needs it
     from hutong.rpc.figures import MethodFigures
     from hutong.rpc.rpc import Rpc
     from hutong.runtime.runtime import Runtime, RuntimeFigures
@@ -70,6 +71,7 @@ class Sources:
     bridges: "dict[str, BridgeFigures]" = field(default_factory=dict)
     runtime: "Runtime | None" = None
     bus: "EventBus | None" = None
+    replicas: "Mapping[str, GroupReplica]" = field(default_factory=dict)  # by partition group, of a node in a cluster
     rpc: "Callable[[], Rpc | None]" = lambda: None  # made by the first use of `node.rpc`
 
     def messaging(self) -> MessagingFigures:
