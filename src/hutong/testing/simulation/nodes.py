@@ -5,16 +5,17 @@ Strategy: the same `ComposedNode` and `BrokerPart` as anywhere. What differs are
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 from hutong.broker.state.state_topic import GARBAGE_FLOOR_BYTES, SLICE_BYTES
+from hutong.broker.topics.partition import Partition
 from hutong.cluster.coordinator.memory import MemoryEnsemble
 from hutong.cluster.coordinator.memory_node import MemoryCoordinator
 from hutong.foundation.errors import HutongError
-from hutong.journal.journal import Journal
 from hutong.journal.settings import JournalSettings
 from hutong.replication.driver import GroupReplica
 from hutong.runtime.runtime import Runtime
@@ -86,15 +87,17 @@ class SimNode:
         return self.is_ready and sources is not None and any(each.failure for each in sources.journals.values())
 
     @property
-    def journals(self) -> Mapping[str, Journal]:
-        """Those of the present process, by group."""
-        sources = None if self._broker is None else self._broker.monitor.sources
-        return {} if sources is None or not self.is_ready else sources.journals
+    def partitions(self) -> Iterator[Partition]:
+        """Those that the present process knows, those of its own topics among them."""
+        broker = None if self._broker is None else self._broker.monitor.sources.broker
+        if broker is not None and self.is_ready:
+            yield from chain.from_iterable(topic.partitions for topic in broker.topics.all())
 
     @property
     def replicas(self) -> Mapping[str, GroupReplica]:
         """Those of the present process in a cluster, by group."""
-        return {}
+        sources = None if self._broker is None else self._broker.monitor.sources
+        return {} if sources is None or self.host.process is None else sources.replicas
 
     def start(self) -> None:
         """Start a fresh process; `is_ready` once it accepts clients."""
@@ -167,6 +170,7 @@ class SimNode:
             processor_us=lambda: process.worked_us,
             volume_bytes=lambda _path: (VOLUME_BYTES, VOLUME_BYTES),
             journal_settings=self._journal_settings,
+            open_coordinator=lambda *_: self._open_coordinator(process),
             state_garbage_bytes=self._state_bounds[0],
             state_slice_bytes=self._state_bounds[1],
         )

@@ -14,16 +14,16 @@ from itertools import combinations
 from typing import Final
 
 from hutong.broker.topics.lifetimes import COMPACTED_GROUP, STATE_GROUPS
+from hutong.broker.topics.partition import Partition
 from hutong.foundation.waiting.pending import settle_future
-from hutong.journal.journal import Journal
 from hutong.journal.log import PartitionLog
 from hutong.journal.read.runs import Views
 from hutong.replication.driver import GroupReplica
 from hutong.wire.kafka.batch.records import Record, iterate_batches, iterate_records
 
 _READ_BYTES: Final = 1 << 20
-LogKey = tuple[str, int]
-"""A partition group, and the number of a log in it."""
+LogKey = tuple[str, str]
+"""A partition group, and a partition in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +52,25 @@ class LeaderWatch:
                 yield f"{first} and {process} both lead the group {group} in epoch {key[1]}"
 
 
-async def read_logs(journals: Mapping[str, Journal]) -> dict[LogKey, LogContent]:
-    """All that a node shows. Runs on the node's loop."""
-    found = {}
-    for group, journal in journals.items():
-        for number in sorted(journal.log_ids()):
-            found[group, number] = await _content(journal.log(number))
-    return found
+async def read_logs(partitions: Iterable[Partition]) -> dict[LogKey, LogContent]:
+    """All that a node shows of its partitions. Runs on the node's loop."""
+    return {(each.group, f"{each.topic_name}-{each.index}"): await _content(each.log) for each in [*partitions]}
 
 
 def differences(contents: Mapping[str, Mapping[LogKey, LogContent]]) -> Iterator[str]:
-    """The logs that are not the same on two nodes, by their names."""
+    """The partitions that are not the same on all nodes, by the nodes' names."""
     keys: dict[LogKey, None] = dict.fromkeys(key for logs in contents.values() for key in logs)
     for key in keys:
-        for (one, first), (other, second) in combinations(_of(contents, key), 2):
-            problem = _difference(key, first, second)
+        for (one, first), (other, second) in combinations(contents.items(), 2):
+            problem = _difference(key, first.get(key), second.get(key))
             if problem is not None:
-                yield f"{one} and {other} differ in log {key[1]} of the group {key[0]}: {problem}"
+                yield f"{one} and {other} differ in {key[1]} of the group {key[0]}: {problem}"
                 break
 
 
-def _of(contents: Mapping[str, Mapping[LogKey, LogContent]], key: LogKey) -> Iterable[tuple[str, LogContent]]:
-    return [(node, logs[key]) for node, logs in contents.items() if key in logs]
-
-
-def _difference(key: LogKey, one: LogContent, other: LogContent) -> str | None:
+def _difference(key: LogKey, one: LogContent | None, other: LogContent | None) -> str | None:
+    if one is None or other is None:
+        return None if one is other else "only one has it"
     if one.end != other.end:
         return f"one ends at {one.end}, the other at {other.end}"
     both = one.records.keys() & other.records.keys()

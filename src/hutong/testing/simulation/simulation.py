@@ -213,7 +213,7 @@ class Simulation:
         process = node.host.process
         if process is None:
             return {}
-        task = process.run(lambda: read_logs(node.journals))
+        task = process.run(lambda: read_logs(node.partitions))
         self.world.run(self.world.now_us + _SECOND_US, task.done)
         return task.result() if task.done() else {}
 
@@ -239,7 +239,9 @@ class Simulation:
         admin = KafkaClient(self._checker("admin"))
         for topic in self._plan.topics:
             configs = [CreatableTopicConfig(name, value) for name, value in topic.configs]
-            request = CreateTopicsRequest([CreatableTopic(topic.name, topic.partitions, 1, [], configs)])
+            request = CreateTopicsRequest(
+                [CreatableTopic(topic.name, topic.partitions, admin.replication_factor, [], configs)]
+            )
             await admin.ask_until_done(request, 7, lambda answer: answer.topics[0].error_code in _CREATED)
         for group in self._plan.share_groups:
             await configure_share_group(admin, group)

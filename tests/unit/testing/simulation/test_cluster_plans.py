@@ -92,7 +92,7 @@ def test_healing_mends_all_links() -> None:
 
 def test_replicas_that_differ_are_named() -> None:
     whole = LogContent(0, 3, {0: 1, 1: 2, 2: 3})
-    key = ("days", 1)
+    key = ("days", "orders-1")
     for other, problem in (
         (LogContent(0, 2, {0: 1, 1: 2}), "ends at"),
         (LogContent(0, 3, {0: 1, 1: 9, 2: 3}), "other records at 1"),
@@ -102,6 +102,6 @@ def test_replicas_that_differ_are_named() -> None:
         assert problem in sentence
     trimmed = LogContent(2, 3, {2: 3})
     assert not [*differences({"node-1": {key: whole}, "node-2": {key: trimmed}})]
-    compacted = ("compacted-1", 1)
+    compacted = ("compacted-1", "orders-1")
     cleaned = LogContent(0, 3, {0: 1, 2: 3})
     assert not [*differences({"node-1": {compacted: whole}, "node-2": {compacted: cleaned}})]

@@ -103,7 +103,9 @@ class SimAdmin(KafkaClient):
 
     async def _create(self, hand: KafkaClient) -> None:
         partitions = self.random.choice((1, 2, 3))
-        request = CreateTopicsRequest([CreatableTopic(self._topic, partitions, 1, [], [])], _TIMEOUT_MS)
+        request = CreateTopicsRequest(
+            [CreatableTopic(self._topic, partitions, self.replication_factor, [], [])], _TIMEOUT_MS
+        )
         answer = await self._change(hand, CREATES, partitions, request, 7, lambda answer: answer.topics[0].error_code)
         if answer is not None:
             self._partitions = partitions

@@ -77,6 +77,11 @@ class KafkaClient:
         self._failures = 0
 
     @property
+    def replication_factor(self) -> int:
+        """Of topics that it creates: -1 lets a cluster decide."""
+        return 1 if self.routes.is_alone else -1
+
+    @property
     def now_us(self) -> int:
         return self._host.world.now_us
 
