@@ -104,7 +104,7 @@ class ClusterDriver:
             return NO_LEADER
         return state.leader
 
-    async def start(self, cluster_id: str, election: MetadataElection) -> str:
+    async def start(self, cluster_id: str, election: MetadataElection, *, may_join: bool) -> str:
         """Register this node; returns the cluster's id. News come from now on. Raises UsageError."""
         self._election = MetadataElectionDriver(
             election,
@@ -115,7 +115,7 @@ class ClusterDriver:
             refuse=self._metadata_refused,
         )
         registration = NodeRegistration(self.own.node, self.own.incarnation, encode_description(self.own.description))
-        return await self._coordinator.start(registration, cluster_id, self)
+        return await self._coordinator.start(registration, cluster_id, self, may_join=may_join)
 
     def describe(self, description: NodeDescription) -> None:
         """Let the others have another description of this node."""

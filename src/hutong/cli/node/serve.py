@@ -55,6 +55,9 @@ def serve(arguments: Sequence[str], ports: "SystemPorts | None" = None) -> int:
         options = _parser().parse_args(arguments)
     except SystemExit as end:  # argparse ends the process itself after printing the help
         return int(end.code or 0)
+    # An empty value is none at all elsewhere, and a variable that is not set would make a node alone of this one.
+    if options.cluster is not None and not options.cluster.strip():
+        raise UsageError("--cluster is empty; write --cluster zk://HOST:PORT/PATH, or leave it out.", ExitCode.USAGE)
     settings = load(options.config, flags=flags_of(options)).settings
     if options.bridge_permit and not (settings.tcp_bridge.listen or settings.sockjs.listen):
         raise UsageError(

@@ -15,7 +15,7 @@ from random import Random
 from typing import Final, TypeAlias
 
 from hutong.cluster.coordinator.memory_node import MemoryCoordinator
-from hutong.cluster.coordinator.port import CoordinatorRegister, NodeRegistration, SessionState
+from hutong.cluster.coordinator.port import CoordinatorRegister, NodeRegistration, SessionState, other_cluster
 from hutong.foundation.errors import CoordinatorUnavailable, ExitCode, HutongError, Refused, UsageError
 from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -231,9 +231,15 @@ class MemoryEnsemble:
         """Register a process that is connected, or let it wait until its number is free."""
         if handle.node in self._sessions:
             return
-        self._sessions[handle.node] = handle
         if self.cluster_id is None:
             self.cluster_id = handle.proposed_cluster_id
+        # Before it is registered: the others would give it replicas.
+        if not handle.may_join and handle.proposed_cluster_id != self.cluster_id:
+            self._handles.remove(handle)
+            self._disappear(handle)
+            handle.refuse(other_cluster("the coordinator in memory", handle.proposed_cluster_id, self.cluster_id))
+            return
+        self._sessions[handle.node] = handle
         handle.enter_session()
         self._tell_all(MemoryCoordinator.hear_members)
 

@@ -43,6 +43,7 @@ class MemoryCoordinator:
         self.is_connected = False
         self.expiry = 0  # rises with each reason why an expiry that is under way must not come
         self.proposed_cluster_id = ""
+        self.may_join = True
         self._registration: NodeRegistration | None = None
         self._listener: CoordinatorListener | None = None
         self._started: Continuation[str] | None = None
@@ -56,11 +57,14 @@ class MemoryCoordinator:
     def session_ms(self) -> int:
         return self._ensemble.session_ms
 
-    async def start(self, registration: NodeRegistration, cluster_id: str, listener: CoordinatorListener) -> str:
+    async def start(
+        self, registration: NodeRegistration, cluster_id: str, listener: CoordinatorListener, *, may_join: bool = True
+    ) -> str:
         assert registration.node == self.node
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         with self._ensemble.lock:
             self._registration, self.proposed_cluster_id, self._listener = registration, cluster_id, listener
+            self.may_join = may_join
             self._started = partial(settle_future, future)
             self._ensemble.enter(self)
         return await future

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.waiting.pending import Continuation
 
 
@@ -34,6 +35,15 @@ class CoordinatorRegister:
 
     version: int
     value: bytes
+
+
+def other_cluster(place: object, own_id: str, cluster_id: str) -> UsageError:
+    """The error of a node that has records of one cluster, and names the coordinator of another one."""
+    return UsageError(
+        f"This node's data folder belongs to the cluster {own_id}, and {place} has the cluster {cluster_id}; choose "
+        "another folder with --data-dir, or name the right cluster with --cluster.",
+        ExitCode.CONFIG,
+    )
 
 
 class SessionState(Enum):
@@ -64,8 +74,12 @@ class Coordinator(Protocol):
         """The time between the death of a process and the end of its registration."""
         ...
 
-    async def start(self, registration: NodeRegistration, cluster_id: str, listener: CoordinatorListener) -> str:
+    async def start(
+        self, registration: NodeRegistration, cluster_id: str, listener: CoordinatorListener, *, may_join: bool = True
+    ) -> str:
         """Register this node, and call `listener` from now on. Returns the cluster's id: `cluster_id` if it is new.
+
+        Without `may_join` this node has records of the cluster `cluster_id`, and is refused by any other one.
 
         Raises UsageError: nobody answers there, the place holds another program's data, another process has this node
         number (after waiting a session for one that died).

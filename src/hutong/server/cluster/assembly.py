@@ -26,14 +26,19 @@ SECRET_BYTES_MAX: Final = 4_096
 def zookeeper_coordinator(settings: NodeClusterSettings, clock: Clock) -> Coordinator:
     """The session with the ensemble that the settings name. Raises UsageError for an address that is none."""
     from hutong.cluster.coordinator.zookeeper.address import parse_zookeeper_address
-    from hutong.cluster.coordinator.zookeeper.coordinator import ZooKeeperCoordinator
-    from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
+    from hutong.cluster.coordinator.zookeeper.opening import make_zookeeper_coordinator
+    from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings, ZooKeeperTls
 
     assert settings.coordinator is not None, "a node alone has no coordinator"
-    address = parse_zookeeper_address(settings.coordinator)
-    return ZooKeeperCoordinator(
-        address,
-        ZooKeeperSettings(session_ms=settings.session_timeout_ms, user=settings.coordinator_user or None),
+    authority, certificate = settings.coordinator_tls_ca, settings.coordinator_tls_certificate
+    has_tls = authority is not None or certificate is not None
+    return make_zookeeper_coordinator(
+        parse_zookeeper_address(settings.coordinator),
+        ZooKeeperSettings(
+            session_ms=settings.session_timeout_ms,
+            user=settings.coordinator_user or None,
+            tls=ZooKeeperTls(authority, certificate, settings.coordinator_tls_key) if has_tls else None,
+        ),
         clock,
     )
 

@@ -90,7 +90,9 @@ class ClusterBrokerVerticle(BrokerVerticle):
         await self._open_replicas(names)
         self._sources.replicas = driver.replicas
         await self._wire(standings, settings.slots)
-        cluster_id = await driver.start(self._folder.cluster_id, self._make_election(driver))
+        cluster_id = await driver.start(
+            self._folder.cluster_id, self._make_election(driver), may_join=self._folder.was_new
+        )
         self._folder.join_cluster(cluster_id)
         reactions.broker.identity = NodeIdentity(driver.own.node, cluster_id)
         # Others may link with this node only now that it can tell them which cluster it belongs to.

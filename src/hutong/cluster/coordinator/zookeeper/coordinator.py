@@ -44,7 +44,9 @@ class ZooKeeperCoordinator:
         """As it was asked for, and after the start as the servers granted it."""
         return self._session.session_ms if self._session is not None else self._settings.session_ms
 
-    async def start(self, registration: NodeRegistration, cluster_id: str, listener: CoordinatorListener) -> str:
+    async def start(
+        self, registration: NodeRegistration, cluster_id: str, listener: CoordinatorListener, *, may_join: bool = True
+    ) -> str:
         assert self._session is None, "a coordinator is started once"
         self._loop = asyncio.get_running_loop()
         thread = self._thread = ThreadOffload(self._loop, 1, _THREAD_NAME)
@@ -57,7 +59,7 @@ class ZooKeeperCoordinator:
             self._submit_later,
             self._tell,
         )
-        return await self._done(partial(self._session.open, registration, cluster_id))
+        return await self._done(partial(self._session.open, registration, cluster_id, may_join=may_join))
 
     def describe(self, description: bytes) -> None:
         assert self._session is not None

@@ -28,7 +28,13 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from hutong.cluster.coordinator.port import CoordinatorListener, CoordinatorRegister, NodeRegistration, SessionState
+from hutong.cluster.coordinator.port import (
+    CoordinatorListener,
+    CoordinatorRegister,
+    NodeRegistration,
+    SessionState,
+    other_cluster,
+)
 from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
 from hutong.cluster.coordinator.zookeeper.client import FAILURES, ZooKeeperClient
 from hutong.cluster.coordinator.zookeeper.layout import (
@@ -106,12 +112,15 @@ class ZooKeeperSession:
 
     # -- what the coordinator submits
 
-    def open(self, registration: NodeRegistration, cluster_id: str) -> str:
+    def open(self, registration: NodeRegistration, cluster_id: str, *, may_join: bool = True) -> str:
         """Connect and register. Returns the cluster's id. Raises UsageError."""
         self._registration = registration
         try:
             client = self._connect()
             self._cluster_id = self._find_cluster(cluster_id)
+            # Before it is registered: the others would give it replicas.
+            if not may_join and self._cluster_id != cluster_id:
+                raise other_cluster(self._address, cluster_id, self._cluster_id)
             self._wait_for_number()
             self._is_open = True
             self._follow(client, client.state)

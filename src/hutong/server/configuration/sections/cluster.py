@@ -18,6 +18,13 @@ class NodeClusterSettings:
     coordinator_user: str = setting(
         "", "NAME:PASSWORD of ZooKeeper's digest scheme; it alone may read and change the cluster's data.", secret=True
     )
+    coordinator_tls_ca: Path | None = setting(
+        None, "PEM file with the authorities of ZooKeeper's certificate; its connections have no TLS without one."
+    )
+    coordinator_tls_certificate: Path | None = setting(
+        None, "PEM file with the certificate that is shown to ZooKeeper, where it asks for one."
+    )
+    coordinator_tls_key: Path | None = setting(None, "PEM file with its key, where that is not in the same file.")
     listen: Address = setting(Address("127.0.0.1", 0), "HOST:PORT where the other nodes connect.")
     advertised: Address | None = setting(None, "HOST:PORT reported to them, when it is not where the node listens.")
     rack: str | None = setting(None, "Rack of this node; replicas are spread over racks.", "broker.rack")
