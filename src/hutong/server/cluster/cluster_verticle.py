@@ -168,13 +168,14 @@ class ClusterBrokerVerticle(BrokerVerticle):
                 timers=self._environment.wheel,
                 offload=self._journals.offload,
                 disk=self._ports.disk,
+                origin=self._folder.origin,
                 settings=ReplicationSettings(lag_ms_max=self._settings.cluster.lag_ms_max),
             )
         await asyncio.gather(*(replica.open() for replica in driver.replicas.values()))
 
     async def _open_journal(self, group: str, replicator: Replicator, refusal: HutongError) -> Journal:
-        node = self._settings.node.id
-        return await self._journals.open_journal(self._folder, group, self._deletion_ms, replicator, refusal, node)
+        folder = self._folder
+        return await self._journals.open_journal(folder, group, self._deletion_ms, replicator, refusal, folder.origin)
 
     async def _wire(self, standings: ClusterStandings, slots: int) -> None:
         """Make the broker, whose metadata follows, and let it react to the cluster."""

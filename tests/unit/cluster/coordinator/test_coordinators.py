@@ -51,6 +51,19 @@ async def test_the_first_node_gives_the_cluster_its_id(scene: CoordinatorScene) 
     await third.close()
 
 
+async def test_a_node_of_another_cluster_is_refused_before_it_registers(scene: CoordinatorScene) -> None:
+    first, heard = await started(scene, 1)
+    other = await scene.coordinator(2)
+    with pytest.raises(UsageError, match="belongs to the cluster elsewhere, and .* has the cluster id-1"):
+        await other.start(registration(2), "elsewhere", Listening(), may_join=False)
+    await other.close()
+    again = await scene.coordinator(2)
+    assert await again.start(registration(2), "id-1", Listening(), may_join=False) == "id-1"
+    await heard.until_members(1, 2)
+    await again.close()
+    await first.close()
+
+
 async def test_nodes_hear_of_each_other(scene: CoordinatorScene) -> None:
     first, first_heard = await started(scene, 1)
     await first_heard.until_members(1)

@@ -43,6 +43,11 @@ class DataFolder(Protocol):
         """True where no journal was ever in it when it was opened."""
         ...
 
+    @property
+    def origin(self) -> int:
+        """A number of this disk: another one after the folder was lost. Below 2**31."""
+        ...
+
     def join_cluster(self, cluster_id: str) -> None:
         """Belong to this cluster from now on. Raises UsageError where the folder has records of another one."""
         ...
@@ -78,6 +83,7 @@ class DataDir:
             self._lock(os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _FILE_MODE))
             self._lock(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
             self.was_new = not (path / "groups").is_dir()
+            self._folder_id = ""  # as long as the folder lasts; at first it is the cluster's id
             self.cluster_id = self._read_mark() or self._write_mark(_new_cluster_id(random_bytes))
         except UsageError:
             self.close()
@@ -96,6 +102,10 @@ class DataDir:
 
     def group_path(self, group: str) -> Path:
         return self.path / "groups" / group
+
+    @property
+    def origin(self) -> int:
+        return zlib.crc32(self._folder_id.encode()) >> 1
 
     def join_cluster(self, cluster_id: str) -> None:
         if cluster_id == self.cluster_id:
@@ -143,6 +153,7 @@ class DataDir:
                     ExitCode.DATAERR,
                 )
             cluster_id = str(content["cluster_id"])
+            self._folder_id = str(content.get("folder_id", cluster_id))
             if not _is_sound(content):
                 raise ValueError("the check sum does not match")
         except FileNotFoundError:
@@ -157,7 +168,10 @@ class DataDir:
         return cluster_id
 
     def _write_mark(self, cluster_id: str) -> str:
+        self._folder_id = self._folder_id or cluster_id
         content: dict[str, Any] = {"format": FORMAT, "cluster_id": cluster_id}
+        if self._folder_id != cluster_id:
+            content["folder_id"] = self._folder_id
         content["crc32"] = _check_sum(content)
         temporary = self.path / f"{_MARK}.new"
         descriptor = os.open(

@@ -14,6 +14,7 @@ class SimFolder:
     def __init__(self, path: Path, now_ms: int) -> None:
         self.path = path
         self.cluster_id = ""
+        self.origin = 0  # drawn with the first id
         self.last_used_ms = now_ms
         self.was_new = True
         self._has_groups = False
@@ -27,6 +28,7 @@ class SimFolder:
         self._is_open = True
         self.was_new = not self._has_groups
         if not self.cluster_id:
+            self.origin = int.from_bytes(random_bytes(4), "big") >> 1
             self.cluster_id = base64.urlsafe_b64encode(random_bytes(16)).rstrip(b"=").decode()
         return self
 

@@ -167,3 +167,26 @@ def test_the_folder_knows_when_it_was_used_last(tmp_path: Path) -> None:
     second = DataDir(tmp_path, os.urandom)
     assert second.last_used_ms == 1_700_000_000_123
     second.close()
+
+
+def test_a_new_folder_joins_a_cluster_and_keeps_its_own_number(tmp_path: Path) -> None:
+    folder = DataDir(tmp_path, os.urandom)
+    origin = folder.origin
+    folder.join_cluster("another-cluster")
+    folder.close()
+    again = DataDir(tmp_path, os.urandom)
+
+    assert (again.cluster_id, again.origin) == ("another-cluster", origin)
+    again.close()
+
+
+def test_a_folder_with_records_of_one_cluster_joins_no_other(tmp_path: Path) -> None:
+    folder = DataDir(tmp_path, os.urandom)
+    folder.group_path("days").mkdir(parents=True)
+    folder.close()
+    used = DataDir(tmp_path, os.urandom)
+
+    used.join_cluster(used.cluster_id)
+    with pytest.raises(UsageError, match="belongs to the cluster"):
+        used.join_cluster("another-cluster")
+    used.close()
