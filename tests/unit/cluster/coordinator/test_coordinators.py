@@ -54,7 +54,7 @@ async def test_the_first_node_gives_the_cluster_its_id(scene: CoordinatorScene) 
 async def test_a_node_of_another_cluster_is_refused_before_it_registers(scene: CoordinatorScene) -> None:
     first, heard = await started(scene, 1)
     other = await scene.coordinator(2)
-    with pytest.raises(UsageError, match="belongs to the cluster elsewhere, and .* has the cluster id-1"):
+    with pytest.raises(UsageError, match=r"belongs to the cluster elsewhere, and .* has the cluster id-1"):
         await other.start(registration(2), "elsewhere", Listening(), may_join=False)
     await other.close()
     again = await scene.coordinator(2)
