@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from hutong.foundation.machine import Tick
 from hutong.journal.append.leader_epochs import EpochStart, LeaderEpochs
+from hutong.replication.following.machine import HEARTBEATS, FollowerReplication
+from hutong.replication.following.messages import JoinAccepted, LeaderConnected
 from hutong.replication.leading.machine import GONE_MS_MAX, JOIN_LAG_MS_MAX, LAG_MS_MAX, LeaderReplication
 from hutong.replication.leading.messages import (
     Acknowledged,
@@ -319,3 +321,13 @@ def test_what_is_committed_is_on_every_disk_that_counts(seed: int, followers: in
                 each.outgoing.append((each.held, each.stored))  # as its heartbeat does
     assert cluster.register.in_sync == everybody
     assert cluster.leader.committed_position == cluster.end
+
+
+def test_a_follower_is_heard_several_times_before_it_is_late() -> None:
+    epochs = LeaderEpochs()
+    follower = FollowerReplication(lambda: epochs, 0, 0, 100 // HEARTBEATS)
+    follower.handle(LeaderConnected(1, 1_000))
+    follower.handle(JoinAccepted(0))
+    assert follower.next_tick_ms() == 1_025
+    follower.handle(Tick(1_025))
+    assert follower.next_tick_ms() == 1_050

@@ -14,7 +14,7 @@ from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import Timer
 from hutong.journal.journal import Journal
 from hutong.replication.following.file_copy import FileCopy
-from hutong.replication.following.machine import FollowerReplication
+from hutong.replication.following.machine import HEARTBEATS, FollowerReplication
 from hutong.replication.following.messages import (
     AcknowledgeChunks,
     AskToJoin,
@@ -70,7 +70,8 @@ class FollowingReplica(Role[FollowerReplication, FollowerEvent, FollowerInstruct
 
         `cut` gets the position where the journal must end, `install` the names and sizes of files that were copied.
         """
-        machine = FollowerReplication(lambda: journal.epochs, journal.position, committed_position)
+        interval_ms = max(1, ports.settings.lag_ms_max // HEARTBEATS)
+        machine = FollowerReplication(lambda: journal.epochs, journal.position, committed_position, interval_ms)
         super().__init__(machine, ports.clock, ports.timers)
         self.problem: str | None = None
         self._name = name

@@ -37,14 +37,22 @@ from hutong.replication.following.messages import (
     TakeChunks,
 )
 
-HEARTBEAT_MS: Final = 500  # a quarter of the time after which the leader takes a silent follower for late
+HEARTBEATS: Final = 4  # in the time after which the leader takes a silent follower for late
+HEARTBEAT_INTERVAL_MS: Final = 500
 
 
 class FollowerReplication:
     """Follows one group. `epochs_of` gives the journal's list, which is another one after each cut."""
 
-    def __init__(self, epochs_of: Callable[[], LeaderEpochs], end_position: int, committed_position: int) -> None:
+    def __init__(
+        self,
+        epochs_of: Callable[[], LeaderEpochs],
+        end_position: int,
+        committed_position: int,
+        heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
+    ) -> None:
         """All of the stream is on disk when a journal was opened."""
+        self._heartbeat_interval_ms = heartbeat_interval_ms
         self._epochs_of = epochs_of
         self._end_position = end_position
         self._flushed_position = end_position
@@ -117,7 +125,7 @@ class FollowerReplication:
         return [] if self._is_cutting else self._ask(now_ms)
 
     def _ask(self, now_ms: int) -> list[FollowerInstruction]:
-        self._heartbeat_ms = now_ms + HEARTBEAT_MS
+        self._heartbeat_ms = now_ms + self._heartbeat_interval_ms
         self._is_joined = False
         return [AskToJoin(self._end_position, self._epochs_of().last)]
 
@@ -159,5 +167,5 @@ class FollowerReplication:
         return [*self._acknowledge(event.now_ms), *self._note_committed()] if self._is_joined else []
 
     def _acknowledge(self, now_ms: int) -> list[FollowerInstruction]:
-        self._heartbeat_ms = now_ms + HEARTBEAT_MS
+        self._heartbeat_ms = now_ms + self._heartbeat_interval_ms
         return [AcknowledgeChunks(self._end_position, self._flushed_position)]
