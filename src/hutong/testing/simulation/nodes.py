@@ -15,7 +15,7 @@ from hutong.broker.state.state_topic import GARBAGE_FLOOR_BYTES, SLICE_BYTES
 from hutong.broker.topics.partition import Partition
 from hutong.cluster.coordinator.memory import MemoryEnsemble
 from hutong.cluster.coordinator.memory_node import MemoryCoordinator
-from hutong.foundation.errors import HutongError
+from hutong.foundation.errors import HutongError, StorageShortage
 from hutong.journal.settings import JournalSettings
 from hutong.replication.driver import GroupReplica
 from hutong.runtime.runtime import Runtime
@@ -82,9 +82,14 @@ class SimNode:
 
     @property
     def has_failed_disk(self) -> bool:
-        """True once a journal of it takes no more records."""
+        """True once a journal of it takes no more records, or a replica has given up."""
         sources = None if self._broker is None else self._broker.monitor.sources
-        return self.is_ready and sources is not None and any(each.failure for each in sources.journals.values())
+        if sources is None or not self.is_ready:
+            return False
+        failures: list[HutongError | None] = [each.failure for each in sources.journals.values()]
+        failures += [each.failure for each in sources.replicas.values()]
+        # A shortage is over by itself.
+        return any(failure is not None and not isinstance(failure, StorageShortage) for failure in failures)
 
     @property
     def partitions(self) -> Iterator[Partition]:
