@@ -81,14 +81,14 @@ def _start_hutong(folder: pathlib.Path, exit_stack: ExitStack) -> Cluster:
     process = ReadyProcess(
         [*command, "--data-dir", str(folder / "hutong")], log_path=str(folder / "hutong.log"), environment=environment
     )
-    exit_stack.callback(process.stop)
+    exit_stack.callback(process.terminate)
     process.start()
     return Cluster("hutong", process.fields["kafka"], process.process.pid)
 
 
 def _start_kafka(script: pathlib.Path, folder: pathlib.Path, exit_stack: ExitStack) -> Cluster:
     process = ReadyProcess([str(script), "start", "--nodes", str(NODES)], log_path=str(folder / "kafka.log"))
-    exit_stack.callback(process.stop)
+    exit_stack.callback(process.terminate)
     process.start(deadline_s=120)
     return Cluster("kafka", process.fields["0"], process.process.pid)
 
@@ -170,13 +170,8 @@ def _print_table(clusters: Sequence[Cluster], found: dict[Row, dict[str, list[tu
         if not row.in_flight:
             cpu = [statistics.median(cpu for _, cpu in by_name[name]) for name in names]
             _print_row(f"{row.name.partition(',')[0]}: s of processor for a million", cpu, "{:.2f}")
-    peaks = [sum(memory(pid).rss_mb for pid in _nodes(cluster)) for cluster in clusters]
-    _print_row("memory of all nodes, MB", peaks, "{:,.0f}")
-
-
-def _nodes(cluster: Cluster) -> list[int]:
-    """Memory of a family is counted whole from its parent."""
-    return [cluster.pid]
+    resident = [memory(cluster.pid).rss_mb for cluster in clusters]
+    _print_row("memory of all processes, ZooKeeper's too, MB", resident, "{:,.0f}")
 
 
 def _print_row(name: str, figures: Sequence[float], form: str) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import tempfile
+import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -18,6 +19,8 @@ from hutong.foundation.errors import UsageError
 HOST: Final = "127.0.0.1"
 PATH: Final = "/hutong-dev"
 NODES_MAX: Final = 15
+KNOWN_TRIES: Final = 100
+KNOWN_PAUSE_S: Final = 0.05
 VERBS: Final = ("kill", "stop", "start", "pause", "resume")
 
 app = typer.Typer(help="A cluster on this machine, to try what happens when nodes die.", invoke_without_command=True)
@@ -147,6 +150,18 @@ class DevCluster:
 
     async def _start_all(self) -> None:
         await asyncio.gather(*(each.start() for each in self._nodes.values()))
+        await asyncio.to_thread(self._wait_until_known)
+
+    def _wait_until_known(self) -> None:
+        """Wait until each node names all of them: a client may ask any one first."""
+        from hutong.cli.kafka import client
+
+        for each in self._nodes.values():
+            admin = client.admin(each.kafka)
+            for _ in range(KNOWN_TRIES):
+                if len(admin.list_topics(timeout=client.REQUEST_TIMEOUT_SECONDS).brokers) == self._count:
+                    break
+                time.sleep(KNOWN_PAUSE_S)
 
     async def _stop_all(self) -> None:
         await asyncio.gather(*(each.stop() for each in self._nodes.values()))
