@@ -38,6 +38,7 @@ from hutong.wire.kafka.headers import decode_request_header, decode_response_hea
 from hutong.wire.kafka.registry import APIS
 
 UNPACKED_MAX: Final = MEBIBYTE
+BYTE_MAX: Final = 255  # one byte of a seed says which API an answer is of
 
 
 def decode_frame(data: bytes) -> object:
@@ -76,6 +77,8 @@ def response_frames() -> Iterator[bytes]:
         for version in api.versions:
             tags = b"\0" if api.is_flexible(version) and api.key != 18 else b""
             bodies = [b"".join(encode_response(fill(api.response, version, random), version)) for _ in range(3)]
+            if api.key > BYTE_MAX:
+                continue
             yield bytes([api.key, version]) + b"\0\0\0\7" + tags + min(bodies, key=len)
 
 

@@ -256,6 +256,7 @@ SAMPLES: Final[Mapping[int, Sequence[tuple[int, dict[str, Any]]]]] = {
         )
     ],
     92: [(0, {"group_id": EMPTY_SHARERS, "topics": [{"topic_name": TOPIC}]})],
+    10_000: [(0, {"command": b'{"type":"ShowStatus"}'}), (0, {"command": b'{"type":"UndrainNode","node":77}'})],
 }
 """By API key: (version, fields). A topic's id is written as its name."""
 

@@ -12,6 +12,7 @@ from hutong.broker.dispatch.forwarded import ForwardedRequests
 from hutong.broker.handling.cluster_view import CoordinationKind, NodeAddress
 from hutong.broker.handling.listeners import Listener
 from hutong.broker.handling.session import ClientSession
+from hutong.cluster.controller.commands import CommandReply, ControllerCommand
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Continuation
 from hutong.server.broker import broker_verticle
@@ -34,6 +35,8 @@ class DrawnCluster:
         self.remote: ForwardedRequests | None = None
         self.elections: list[tuple[str, bool]] = []
         self.forgotten: list[int] = []
+        self.commands: list[ControllerCommand] = []
+        self.reply: CommandReply | HutongError = CommandReply()
 
     @property
     def is_controller(self) -> bool:
@@ -68,6 +71,10 @@ class DrawnCluster:
     def forget_node(self, node: int, then: Continuation[None]) -> None:
         self.forgotten.append(node)
         then(None)
+
+    def command(self, command: ControllerCommand, then: Continuation[CommandReply]) -> None:
+        self.commands.append(command)
+        then(self.reply)
 
 
 class ClusterScene:

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from hutong.foundation.errors import Refused
 from hutong.foundation.waiting.pending import Continuation
+from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.handling.listeners import Listener
     from hutong.broker.handling.session import ClientSession
+    from hutong.cluster.controller.commands import CommandReply, ControllerCommand
     from hutong.wire.buffer import Buffer
 
 
@@ -85,6 +88,10 @@ class ClusterView(Protocol):
         """Take a node that is gone out of the cluster. Called on the controller. `then` gets Refused for a live one."""
         ...
 
+    def command(self, command: ControllerCommand, then: Continuation[CommandReply]) -> None:
+        """Have the controller carry out an operator's command, wherever it is. On a node alone `then` gets Refused."""
+        ...
+
 
 class AloneView:
     """A node without others."""
@@ -112,3 +119,6 @@ class AloneView:
 
     def forget_node(self, node: int, then: Continuation[None]) -> None:
         raise AssertionError("a node alone forgets nobody")
+
+    def command(self, command: ControllerCommand, then: Continuation[CommandReply]) -> None:
+        then(Refused(ErrorCode.INVALID_REQUEST, "This node is alone: commands for clusters have nothing to do here."))

@@ -52,9 +52,9 @@ def unsupported_version() -> ApiVersionsResponse:
 
 
 def advertised(keys: Iterable[int]) -> list[ApiVersion]:
-    """The version ranges of these APIs, by key."""
+    """The version ranges of these APIs, by key; an API that has none there is for our own commands alone."""
     ranges = ((key, APIS[key].advertised_versions) for key in sorted(keys))
-    return [ApiVersion(key, versions[0], versions[-1]) for key, versions in ranges]
+    return [ApiVersion(key, versions[0], versions[-1]) for key, versions in ranges if versions]
 
 
 def _is_legal(text: str) -> bool:

@@ -1,15 +1,19 @@
-"""`hutong cluster`: a cluster's nodes and their standing, and one to try on this machine."""
+"""`hutong cluster`: a cluster's nodes, what operators want of them, and a cluster to try on this machine."""
 
 from typing import Annotated
 
 import typer
 
 from hutong.cli.cluster import dev
-from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, Bootstrap
-from hutong.cli.output import print_json, print_rows
+from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, Bootstrap, Yes
+from hutong.cli.output import print_json, print_rows, remark
+from hutong.foundation.errors import UsageError
 
 app = typer.Typer(help="Clusters: their nodes, and one to try on this machine.", no_args_is_help=True)
 app.add_typer(dev.app, name="dev")
+
+Node = Annotated[int, typer.Argument(metavar="NODE", min=0, show_default=False)]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is done.")]
 
 
 @app.command()
@@ -18,9 +22,13 @@ def status(
     under_replicated: Annotated[
         bool, typer.Option("--under-replicated", help="List the partitions that lack a replica in sync.")
     ] = False,
+    groups: Annotated[bool, typer.Option("--groups", help="List Hutong's partition groups, by their leaders.")] = False,
     as_json: AsDocument = False,
 ) -> None:
     """Show the nodes, what each leads and follows, and what lacks replicas."""
+    if groups:
+        _show_groups(bootstrap, as_json=as_json)
+        return
     from hutong.cli.cluster.standing import cluster_standing
     from hutong.cli.kafka import client
 
@@ -34,3 +42,132 @@ def status(
     columns = ("node", "address", "role", "leads", "follows", "in_sync")
     print_rows(standing.nodes, columns, as_json=False, title=f"Cluster {standing.cluster_id}")
     typer.echo(standing.summary)
+
+
+@app.command()
+def drain(node: Node, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, wait: Wait = True, as_json: AsDocument = False) -> None:
+    """Let a node lead nothing, and move its replicas to other nodes: before it is stopped for long."""
+    from hutong.cli.cluster.operations import drained
+
+    _show_changed(drained(bootstrap, node, wait=wait), as_json=as_json)
+
+
+@app.command()
+def undrain(node: Node, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsDocument = False) -> None:
+    """Let a node that was drained lead and have replicas again."""
+    from hutong.cli.cluster.asking import Operator
+    from hutong.cluster.controller.commands import UndrainNode
+
+    Operator(bootstrap).ask(UndrainNode(node))
+    _say(f"Node {node} may lead and have replicas again; `hutong cluster balance` gives it some.", as_json=as_json)
+
+
+@app.command()
+def balance(
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
+    wait: Wait = True,
+    as_json: AsDocument = False,
+) -> None:
+    """Even out leaders and replicas among the nodes."""
+    from hutong.cli.cluster.operations import balanced
+
+    _show_changed(balanced(bootstrap, is_dry_run=dry_run, wait=wait), as_json=as_json)
+
+
+@app.command()
+def move(
+    group: Annotated[str, typer.Argument(metavar="GROUP", show_default=False)],
+    to: Annotated[str | None, typer.Option("--to", metavar="NODES", help="As 1,2,3; the first one leads.")] = None,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Take back the move that is under way.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    wait: Wait = True,
+    as_json: AsDocument = False,
+) -> None:
+    """Give a partition group other replicas."""
+    from hutong.cli.cluster.operations import moved
+
+    if (to is None) != cancel:
+        raise UsageError("Say where the group shall be, as --to 1,2,3, or --cancel.")
+    # No replicas stand for taking a move back, as in Kafka's AlterPartitionReassignments.
+    replicas = _nodes(to) if to is not None else ()
+    _show_changed(moved(bootstrap, group, replicas, wait=wait), as_json=as_json)
+
+
+@app.command()
+def elect(
+    group: Annotated[str | None, typer.Argument(metavar="[GROUP]", show_default=False)] = None,
+    unclean: Annotated[
+        int | None,
+        typer.Option(
+            "--unclean", metavar="NODE", help="Let this replica lead, though it may lack records: they are lost."
+        ),
+    ] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    yes: Yes = False,
+    as_json: AsDocument = False,
+) -> None:
+    """Let the preferred leaders lead now: the first replica of each group."""
+    from hutong.cli.cluster.asking import Operator
+    from hutong.cluster.controller.commands import ControllerCommand, ElectPreferred, ElectUnclean
+
+    command: ControllerCommand = ElectPreferred(() if group is None else (group,))
+    if unclean is not None:
+        if group is None:
+            raise UsageError("An unclean election is for one group: name it.")
+        if not yes:
+            typer.confirm(
+                f"Records of {group} that node {unclean} lacks are lost for good. Go on?", abort=True, err=True
+            )
+        command = ElectUnclean(group, unclean)
+    _show_changed(Operator(bootstrap).ask(command).groups, as_json=as_json, what="leader")
+
+
+@app.command()
+def forget(node: Node, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, yes: Yes = False, as_json: AsDocument = False) -> None:
+    """Take a node that is down and will never come back out of the cluster."""
+    from hutong.cli.cluster.asking import Operator
+    from hutong.cluster.controller.commands import ForgetNode
+
+    if not yes:
+        typer.confirm(f"Node {node} must not come back with its present data. Go on?", abort=True, err=True)
+    reply = Operator(bootstrap).ask(ForgetNode(node))
+    _show_changed(reply.groups, as_json=as_json)
+    remark(f"Node {node} is forgotten.")
+
+
+def _nodes(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise UsageError(f"--to takes the numbers of nodes, as 1,2,3, and not {text!r}.")
+    return tuple(map(int, parts))
+
+
+def _show_groups(bootstrap: str, *, as_json: bool) -> None:
+    from hutong.cli.cluster.operations import group_rows, member_rows, status_of
+
+    found = status_of(bootstrap)
+    members, groups = member_rows(found), group_rows(found)
+    if as_json:
+        print_json({"nodes": members, "groups": groups})
+        return
+    columns = ("node", "alive", "drained", "rack", "leads", "replicas", "behind", "failed", "moving_out")
+    print_rows(members, columns, as_json=False)
+    print_rows(groups, ("group", "leader", "epoch", "replicas", "in_sync", "needed", "moving_to"), as_json=False)
+
+
+def _show_changed(groups: dict[str, tuple[int, ...]], *, as_json: bool, what: str = "replicas") -> None:
+    if as_json:
+        print_json({"groups": groups})
+    elif groups:
+        rows = [{"group": name, what: nodes} for name, nodes in sorted(groups.items())]
+        print_rows(rows, ("group", what), as_json=False)
+    else:
+        remark("Nothing is left to be changed.")
+
+
+def _say(sentence: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"groups": {}})
+    else:
+        typer.echo(sentence)

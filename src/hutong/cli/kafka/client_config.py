@@ -16,7 +16,7 @@ import typer.main
 from hutong.server.bus.client_properties import read
 
 VARIABLE: Final = "HUTONG_CLIENT_CONFIG"
-COMMANDS: Final = ("topic", "produce", "consume", "tail", "group", "user")
+COMMANDS: Final = ("topic", "produce", "consume", "tail", "group", "cluster", "user")
 _BOOTSTRAP: Final = "bootstrap.servers"
 
 _current: dict[str, str] = {}
@@ -35,7 +35,8 @@ def offer(group: Any) -> None:
     for name in COMMANDS:
         command = group.commands[name]
         for one in getattr(command, "commands", {name: command}).values():
-            one.params.append(option)
+            if not hasattr(one, "commands"):  # `cluster dev` starts nodes of its own
+                one.params.append(option)
 
 
 def _use(context: typer.Context, path: str | None) -> str | None:

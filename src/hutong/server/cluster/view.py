@@ -14,7 +14,13 @@ from hutong.broker.handling.cluster_view import CoordinationKind, NodeAddress
 from hutong.broker.handling.listeners import Listener
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.topics.lifetimes import OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
-from hutong.cluster.controller.commands import CommandReply, ElectPreferred, ElectUnclean, ForgetNode
+from hutong.cluster.controller.commands import (
+    CommandReply,
+    ControllerCommand,
+    ElectPreferred,
+    ElectUnclean,
+    ForgetNode,
+)
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.peers.port import PeerMessage
 from hutong.cluster.questions import ForwardedRequest, QuestionCode, encode_forwarded
@@ -131,6 +137,15 @@ class ClusterBrokerView:
 
     def forget_node(self, node: int, then: Continuation[None]) -> None:
         self._control.command(ForgetNode(node), partial(_commanded, then))
+
+    def command(self, command: ControllerCommand, then: Continuation[CommandReply]) -> None:
+        def replied(outcome: CommandReply | HutongError) -> None:
+            if isinstance(outcome, HutongError) and not isinstance(outcome, Refused):
+                then(Refused(ErrorCode.REQUEST_TIMED_OUT, f"It is unknown whether the controller did it: {outcome}."))
+            else:
+                then(outcome)
+
+        self._control.command(command, replied)
 
     def _ask(self, node: int, question: PeerMessage, timeout_ms: int, then: Continuation[bytes]) -> None:
         assert self._driver.peers is not None

@@ -38,7 +38,7 @@ class UnsupportedVersion(ProtocolError):
 
 @dataclass(frozen=True)
 class Api:
-    """One API: `versions` are accepted, `advertised_versions` are listed in ApiVersions.
+    """One API: `versions` are accepted, `advertised_versions` are listed in ApiVersions (none: not at all).
 
     `flexible_from` is the first version with compact and tagged fields, None when there is none.
     """
@@ -142,10 +142,13 @@ _ROWS: Final[tuple[tuple[int, str, int, int, int | None], ...]] = (  # key, name
     (90, "DescribeShareGroupOffsets", 0, 1, 0),
     (91, "AlterShareGroupOffsets", 0, 0, 0),
     (92, "DeleteShareGroupOffsets", 0, 0, 0),
+    (10_000, "ClusterCommand", 0, 0, 0),
 )
 _ADVERTISED: Final = {
     # Older librdkafka turns compression off unless version 0 is offered (KAFKA-18659); 0 to 2 are refused anyway.
     0: range(14),
+    # Our own, far from Kafka's keys: its clients do not hear of it.
+    10_000: range(0),
 }
 
 

@@ -9,7 +9,9 @@ from tests.unit.broker.cluster_scene import HERE, LAST, NEXT, ClusterScene, clus
 from tests.unit.broker.wire_node import batch_of, fetch_request
 
 from hutong.broker.handling.cluster_view import CoordinationKind
+from hutong.cluster.controller.commands import CommandReply, DrainNode, decode_reply, encode_command
 from hutong.foundation.clock import SystemClock
+from hutong.foundation.errors import Refused
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -39,6 +41,7 @@ from hutong.wire.kafka.apis.k55_describe_quorum import AskedPartition, AskedTopi
 from hutong.wire.kafka.apis.k60_describe_cluster import DescribeClusterRequest
 from hutong.wire.kafka.apis.k64_unregister_broker import UnregisterBrokerRequest
 from hutong.wire.kafka.apis.k75_describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from hutong.wire.kafka.apis.k10000_cluster_command import ClusterCommandRequest
 from hutong.wire.kafka.apis.shared import LeaderIdAndEpoch, NodeEndpoint
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -270,3 +273,20 @@ async def test_the_voters_are_the_replicas_of_the_metadata(scene: ClusterScene) 
 async def test_a_node_is_forgotten_by_the_cluster(scene: ClusterScene) -> None:
     assert (await scene.client.ask(UnregisterBrokerRequest(LAST), 0)).error_code == 0
     assert scene.cluster.forgotten == [LAST]
+
+
+async def test_an_operators_command_gets_the_controllers_reply(scene: ClusterScene) -> None:
+    scene.cluster.reply = CommandReply(groups={"days": (2, 3)})
+    response = await scene.client.ask(ClusterCommandRequest(encode_command(DrainNode(1))), 0)
+    assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
+    assert decode_reply(bytes(response.reply)).groups == {"days": (2, 3)}
+    assert scene.cluster.commands == [DrainNode(1)]
+
+
+async def test_refusals_of_an_operators_command_have_code_and_reason(scene: ClusterScene) -> None:
+    for reply in (Refused(ErrorCode.NOT_CONTROLLER, "none"), CommandReply(ErrorCode.NOT_CONTROLLER, "none")):
+        scene.cluster.reply = reply
+        response = await scene.client.ask(ClusterCommandRequest(encode_command(DrainNode(1))), 0)
+        assert (response.error_code, response.error_message) == (ErrorCode.NOT_CONTROLLER, "none")
+    response = await scene.client.ask(ClusterCommandRequest(b"{}"), 0)
+    assert response.error_code == ErrorCode.INVALID_REQUEST

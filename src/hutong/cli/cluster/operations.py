@@ -1,0 +1,132 @@
+"""Commands that take a while: they are given, and then watched until the controller has carried them out.
+
+Strategy: the controller keeps what is wanted, so an interrupted command goes on without us. Progress is a sentence on
+standard error whenever it changes.
+
+Knows nothing of the command line.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from hutong.cli.cluster.asking import Operator
+from hutong.cli.output import remark
+from hutong.cluster.controller.commands import (
+    BalanceGroups,
+    ControllerStatus,
+    DrainNode,
+    MoveGroup,
+    ShowStatus,
+)
+from hutong.foundation.errors import ExitCode, UsageError
+
+LOOK_SECONDS: Final = 1.0
+
+Replicas = tuple[int, ...]
+Changed = dict[str, Replicas]
+
+
+def status_of(bootstrap: str) -> ControllerStatus:
+    """The nodes and groups as the controller sees them. Raises UsageError."""
+    return _status(Operator(bootstrap))
+
+
+def drained(bootstrap: str, node: int, *, wait: bool) -> Changed:
+    """Drain a node; returns the groups that it has still, with the replicas they shall have."""
+    operator, said = Operator(bootstrap), Said()
+    while True:
+        # Asked again, a drain tells how far it is.
+        reply = operator.ask(DrainNode(node))
+        assert reply.status is not None, "a drain tells its progress"
+        member = next(each for each in reply.status.nodes if each.node == node)
+        leaving = [name for name, replicas in reply.groups.items() if node not in replicas]
+        # With too few other nodes its replicas stay: they would be lost to the count of copies.
+        if not member.led_groups and not leaving:
+            if reply.groups:
+                remark(f"Node {node} leads nothing; it keeps replicas that no other node can take.")
+            return reply.groups
+        if not wait:
+            return reply.groups
+        said.say(f"Node {node}: leads {member.led_groups}, {len(leaving)} replicas are to leave.")
+        time.sleep(LOOK_SECONDS)
+
+
+def balanced(bootstrap: str, *, is_dry_run: bool, wait: bool) -> Changed:
+    """Balance the cluster; returns the groups that move, with their new replicas."""
+    operator = Operator(bootstrap)
+    plan = operator.ask(BalanceGroups(is_dry_run)).groups
+    if wait and not is_dry_run:
+        _watch_moves(operator, plan)
+    return plan
+
+
+def moved(bootstrap: str, group: str, replicas: Replicas, *, wait: bool) -> Changed:
+    """Move a group, or without replicas take back its move; returns the replicas that it shall have."""
+    operator = Operator(bootstrap)
+    plan = operator.ask(MoveGroup(group, replicas)).groups
+    if wait:
+        _watch_moves(operator, plan)
+    return plan
+
+
+def member_rows(status: ControllerStatus) -> list[dict[str, Any]]:
+    return [
+        {
+            "node": each.node,
+            "alive": each.is_live,
+            "drained": each.is_drained,
+            "rack": each.rack,
+            "leads": each.led_groups,
+            "replicas": each.replicas,
+            "behind": each.replicas_behind,
+            "failed": each.replicas_failed,
+            "moving_out": each.moving_out,
+        }
+        for each in status.nodes
+    ]
+
+
+def group_rows(status: ControllerStatus) -> list[dict[str, Any]]:
+    return [
+        {
+            "group": each.name,
+            "leader": each.leader,
+            "epoch": each.epoch,
+            "replicas": each.replicas,
+            "in_sync": each.in_sync,
+            "needed": each.min_in_sync,
+            "moving_to": each.target,
+        }
+        for each in status.groups
+    ]
+
+
+class Said:
+    """The last sentence of progress: the same one is not said twice."""
+
+    def __init__(self, say: Callable[[str], None] = remark) -> None:
+        self._say = say
+        self._last = ""
+
+    def say(self, sentence: str) -> None:
+        if sentence != self._last:
+            self._last = sentence
+            self._say(sentence)
+
+
+def _watch_moves(operator: Operator, plan: Mapping[str, Replicas]) -> None:
+    said = Said()
+    while True:
+        moving = [each.name for each in _status(operator).groups if each.name in plan and each.target is not None]
+        if not moving:
+            return
+        said.say(f"{len(plan) - len(moving)} of {len(plan)} groups have moved; on their way: {', '.join(moving)}.")
+        time.sleep(LOOK_SECONDS)
+
+
+def _status(operator: Operator) -> ControllerStatus:
+    status = operator.ask(ShowStatus()).status
+    if status is None:
+        raise UsageError("The controller told no status; it is of another version.", ExitCode.PROTOCOL)
+    return status
