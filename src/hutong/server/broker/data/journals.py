@@ -138,8 +138,10 @@ class NodeJournals:
             refusal=refusal,
             node=node,
         )
+        # A replica that steps down is opened anew without a clean end, which is no news.
+        level = logging.INFO if group in self._journals else logging.WARNING
         for sentence in journal.recovery.sentences():
-            _log.warning("%s", sentence)
+            _log.log(level, "%s", sentence)
         journal.on_failure(
             lambda error: _log.critical(
                 "partition group %s has failed for good: %s; it takes no more records until the node is started again "
