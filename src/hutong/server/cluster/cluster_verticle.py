@@ -41,8 +41,9 @@ from hutong.cluster.nodes import ClusterNode
 from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.network import PeerNetwork, PeerTls
 from hutong.cluster.records import CLUSTER_PREFIX, GROUP_PREFIX, FoundingSettings
-from hutong.foundation.errors import ExitCode, HutongError, OwnerGone, UsageError
+from hutong.foundation.errors import ExitCode, Expired, HutongError, OwnerGone, UsageError
 from hutong.foundation.waiting.pending import Continuation
+from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.append.replicator import Replicator
 from hutong.journal.journal import Journal
 from hutong.replication.driver import GroupReplica
@@ -57,7 +58,6 @@ from hutong.server.cluster.view import ClusterBrokerView
 
 NODES_MAX: Final = 15
 """All nodes replicate the metadata, so a record of it waits for all that are in sync."""
-_LOOK_MS: Final = 20
 NOWHERE: Final = ("", 0)
 _log: Final = logging.getLogger("hutong.cluster")
 
@@ -74,6 +74,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
     _driver: ClusterDriver | None = None
     _network: PeerNetwork | None = None
     _requests: ForwardedRequests | None = None
+    _joining: WaitTable[None] | None = None
 
     async def start(self) -> None:
         """Recover, join, follow, accept clients."""
@@ -240,21 +241,39 @@ class ClusterBrokerVerticle(BrokerVerticle):
             self._driver.group_changed(state)
         elif key.startswith(CLUSTER_PREFIX):
             self._driver.intents_changed(frozenset(self._image.drained), frozenset(self._image.forgotten))
+        self._look_for_join()
 
     async def _joined(self) -> None:
         """Wait until this node knows the cluster's metadata. Raises UsageError where that takes too long."""
         timeout_ms = self._settings.cluster.start_timeout_ms
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        while not self._is_in_sync():
-            if self._clock.monotonic_ms() > deadline_ms:
-                raise UsageError(self._why_not_joined(timeout_ms), ExitCode.TEMPFAIL)
-            await asyncio.sleep(_LOOK_MS / 1000)
+        joining: WaitTable[None] = WaitTable("joining", self._environment.wheel, 1)
+        self._joining = joining
+        self._reactions.on_news = self._look_for_join
+        try:
+            if not self._is_in_sync():
+                await joining.wait(None, deadline_ms=deadline_ms)
+        except Expired:
+            raise UsageError(self._why_not_joined(timeout_ms), ExitCode.TEMPFAIL) from None
+        founded_slots = self._image.settings.slots if self._image.settings is not None else 0
+        if founded_slots != self._settings.cluster.slots:
+            raise UsageError(
+                f"The cluster was founded with {founded_slots} slots, and this node has {self._settings.cluster.slots}; "
+                f"set cluster.slots={founded_slots}.",
+                ExitCode.CONFIG,
+            )
         await self._metadata.topic.applied()
+
+    def _look_for_join(self) -> None:
+        if self._joining is not None and self._is_in_sync():
+            self._joining.resume_all(None, None)
 
     def _is_in_sync(self) -> bool:
         assert self._driver is not None
         state = self._driver.groups.get(METADATA_GROUP)
         own = self._driver.own
+        if self._image.settings is not None and self._image.settings.slots != self._settings.cluster.slots:
+            return True  # it will not start
         if state is None or own.node not in state.in_sync or self._image.settings is None:
             return False
         # A leader has begun once its own records are in; of a follower the leader says so.

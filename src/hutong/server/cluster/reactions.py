@@ -50,6 +50,7 @@ class ClusterReactions:
         self._standings = standings
         self._journals = environment.sources.journals
         self._is_wired = False
+        self.on_news: Callable[[], None] = lambda: None  # called when this node may have come to know the metadata
 
     def wire(self) -> None:
         """React from now on: all parts are set."""
@@ -63,6 +64,7 @@ class ClusterReactions:
 
     def group_changed(self, state: PartitionGroupState) -> None:
         self._standings.group_changed(state, self.driver.live)
+        self.on_news()
 
     def journal_opened(self, group: str, journal: Journal) -> None:
         self._journals[group] = journal
@@ -126,6 +128,7 @@ class ClusterReactions:
             return  # it has stepped down meanwhile
         self._standings.set_led_here(METADATA_GROUP, is_led_here=True)
         self.control.begin()
+        self.on_news()
 
     def _follow_metadata(self) -> None:
         log = self._journals[METADATA_GROUP].log(STATE_LOG_ID)
