@@ -255,11 +255,12 @@ class ClusterBrokerVerticle(BrokerVerticle):
                 await joining.wait(None, deadline_ms=deadline_ms)
         except Expired:
             raise UsageError(self._why_not_joined(timeout_ms), ExitCode.TEMPFAIL) from None
-        founded_slots = self._image.settings.slots if self._image.settings is not None else 0
-        if founded_slots != self._settings.cluster.slots:
+        slots = self._settings.cluster.slots
+        founded_slots = self._image.settings.slots if self._image.settings is not None else slots
+        if founded_slots != slots:
             raise UsageError(
-                f"The cluster was founded with {founded_slots} slots, and this node has {self._settings.cluster.slots}; "
-                f"set cluster.slots={founded_slots}.",
+                f"The cluster was founded with {founded_slots} slots, and this node has {slots}; set "
+                f"cluster.slots={founded_slots}.",
                 ExitCode.CONFIG,
             )
         await self._metadata.topic.applied()
