@@ -70,6 +70,7 @@ class PeerLink:
         "_push",
         "_timer",
         "_unchecked_bytes",
+        "answered_ms",
         "heard_ms",
         "is_over",
         "opened_ms",
@@ -82,6 +83,7 @@ class PeerLink:
         self.is_over = False
         self.owed = 0
         self.heard_ms = self.opened_ms = around.clock.monotonic_ms()
+        self.answered_ms: int | None = None  # when the newest heartbeat was sent that was answered
         self._channel = channel
         self._figures = figures
         self._around = around
@@ -202,6 +204,11 @@ class PeerLink:
         return not unsent_bytes or unsent_bytes + size <= self._around.limits.unsent_bytes_max
 
     def _measure(self, content: bytes) -> None:
+        if len(content) == _TIME.size:
+            (asked_us,) = _TIME.unpack(content)
+            # An answer may take longer than the next heartbeat. Times of before this link are not its own.
+            if self.opened_ms <= asked_us // 1_000 and asked_us <= self._asked_us:
+                self.answered_ms = max(self.answered_ms or 0, asked_us // 1_000)
         if content == _TIME.pack(self._asked_us):
             self._figures.round_trip_us = self._around.clock.monotonic_us() - self._asked_us
 

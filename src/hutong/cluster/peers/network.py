@@ -72,6 +72,7 @@ class _Known:
         self.figures = PeerFigures()
         self.link: PeerLink | None = None
         self.heard_ms: int | None = None  # on links that are over
+        self.answered_ms: int | None = None  # the same
         self.address: PeerAddress | None = None
         self.reaching: Reaching | None = None
         self.is_gone_reported = False
@@ -202,6 +203,13 @@ class PeerNetwork:
             return None
         return known.heard_ms if known.link is None else known.link.heard_ms
 
+    def answered_ms(self, node: int) -> int | None:
+        known = self._known.get(node)
+        if known is None:
+            return None
+        answered_ms = None if known.link is None else known.link.answered_ms
+        return known.answered_ms if answered_ms is None else answered_ms
+
     # What operators and replicas may ask besides.
 
     def unsent_bytes(self, node: int) -> int:
@@ -277,6 +285,7 @@ class PeerNetwork:
         node = link.partner.node
         known = self._known[node]
         known.link, known.heard_ms = None, link.heard_ms
+        known.answered_ms = known.answered_ms if link.answered_ms is None else link.answered_ms
         known.figures.silent_total += reason is LinkEnd.SILENT
         known.figures.unsent_total += reason is LinkEnd.UNSENT
         if not self._is_closed:

@@ -68,3 +68,10 @@ class Peers(Protocol):
     def heard_ms(self, node: int) -> int | None:
         """The monotonic time at which something came from the node last; None if it was never linked."""
         ...
+
+    def answered_ms(self, node: int) -> int | None:
+        """The monotonic time of the newest heartbeat of this node that the other has answered; None for none.
+
+        It is the time at which it was sent, so the other node was alive after it, whenever the answer was read.
+        """
+        ...

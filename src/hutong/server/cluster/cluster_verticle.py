@@ -36,6 +36,7 @@ from hutong.broker.topics.lifetimes import (
 from hutong.cluster.controller.driver import ControllerDriver
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.image import ClusterImage
+from hutong.cluster.lease import LeaderLease
 from hutong.cluster.metadata_machine import MetadataElection
 from hutong.cluster.nodes import ClusterNode
 from hutong.cluster.peers.identity import PeerIdentity
@@ -52,6 +53,7 @@ from hutong.server.broker.broker_verticle import BrokerVerticle, NodeCoordinator
 from hutong.server.cluster.assembly import cluster_secret, description_of, peer_tls
 from hutong.server.cluster.control import AppliedDecisions, ClusterControl
 from hutong.server.cluster.kafka_questions import KafkaQuestions
+from hutong.server.cluster.leases import LeaseKeeper
 from hutong.server.cluster.reactions import ClusterReactions
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import ClusterBrokerView
@@ -73,6 +75,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
 
     _driver: ClusterDriver | None = None
     _network: PeerNetwork | None = None
+    _leases: LeaseKeeper | None = None
     _requests: ForwardedRequests | None = None
     _joining: WaitTable[None] | None = None
 
@@ -82,12 +85,13 @@ class ClusterBrokerVerticle(BrokerVerticle):
         secret, tls = cluster_secret(settings.secret_file), peer_tls(settings)
         names = groups_of_cluster(settings.slots)
         self._prepare(names)
-        standings = ClusterStandings(names, self._settings.node.id)
+        standings = ClusterStandings(names, self._settings.node.id, self._clock)
         self._image = ClusterImage()
         self._reactions = reactions = ClusterReactions(self._environment, standings)
         driver = self._driver = reactions.driver = self._make_driver(reactions)
         network = self._network = self._make_network(driver, secret, tls)
         driver.peers = network
+        self._leases = self._make_leases(driver, network, standings)
         await self._open_replicas(names)
         self._sources.replicas = driver.replicas
         await self._wire(standings, settings.slots)
@@ -130,6 +134,12 @@ class ClusterBrokerVerticle(BrokerVerticle):
             chance=Random(self._ports.random_bytes(8)).random,
             random_bytes=self._ports.random_bytes,
         )
+
+    def _make_leases(self, driver: ClusterDriver, network: PeerNetwork, standings: ClusterStandings) -> LeaseKeeper:
+        session_ms = self._settings.cluster.session_timeout_ms
+        lease = LeaderLease(driver.own.node, session_ms, self._clock.monotonic_ms())
+        wheel = self._environment.wheel
+        return LeaseKeeper(lease, standings, lambda: driver.session, network, self._clock, wheel)
 
     def _make_election(self, driver: ClusterDriver) -> MetadataElection:
         """The election, in which a node that was in a cluster founds no other one: a register may be lost."""
@@ -310,6 +320,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
     async def _end(self) -> None:
         """Leave the cluster, let open requests finish, then close everything in the opposite order of start."""
         driver, network = self._driver, self._network
+        if self._leases is not None:
+            self._leases.close()
         if driver is not None:
             await driver.close()
         if network is not None:

@@ -1,8 +1,8 @@
 """Writes what the cluster agrees on into the standings that the broker's handlers read.
 
 Strategy: one standing for each partition group. `is_led_here` follows this node's own replica, which knows when all
-that was committed before can be read; everything else follows the agreed state. A change ends fast paths, and waits of
-clients that must ask another node.
+that was committed before can be read, and its lease; everything else follows the agreed state. A change ends fast
+paths, and waits of clients that must ask another node.
 
 Decides nothing.
 """
@@ -10,16 +10,42 @@ Decides nothing.
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from hutong.broker.topics.group_standing import GroupStanding
+from hutong.foundation.clock import Clock
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
+
+
+class LeasedStanding(GroupStanding):
+    """A standing that is led here until its deadline, which `server/cluster/leases` moves on.
+
+    The clock is asked each time: a process that was stopped must find out before it serves anything.
+    """
+
+    __slots__ = ("_clock", "is_leading", "served_until_ms", "was_served")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.is_leading = False  # by this node's replica
+        self.served_until_ms = 0
+        self.was_served = False  # at the last look
+        super().__init__(NO_LEADER, is_led_here=False)
+
+    @property
+    def is_led_here(self) -> bool:
+        return self.is_leading and self._clock.monotonic_ms() < self.served_until_ms
+
+    @is_led_here.setter
+    def is_led_here(self, is_led_here: bool) -> None:
+        self.is_leading = is_led_here
 
 
 class ClusterStandings:
     """The standings of all groups; `on_change` is called with the name of a group whose standing has changed."""
 
-    def __init__(self, groups: Iterable[str], node: int) -> None:
+    def __init__(self, groups: Iterable[str], node: int, clock: Clock) -> None:
         self._node = node
-        self.by_group = {group: GroupStanding(NO_LEADER, is_led_here=False) for group in groups}
+        self.by_group = {group: LeasedStanding(clock) for group in groups}
         self.on_change: list[Callable[[str], None]] = []
+        self.renew: Callable[[str], None] = lambda _group: None  # moves the deadline of a group
 
     def group_changed(self, state: PartitionGroupState, live: Collection[int]) -> None:
         """Note the newest state of a group. A leader that is dead is none: clients look again soon."""
@@ -34,7 +60,7 @@ class ClusterStandings:
         standing.offline_replicas = tuple(node for node in state.replicas if node not in live)
         if state.leader != self._node:
             standing.is_led_here = False
-        self._changed(state.name)
+        self.changed(state.name)
 
     def live_changed(self, states: Mapping[str, PartitionGroupState], live: Collection[int]) -> None:
         """Note that other nodes are alive now."""
@@ -43,9 +69,14 @@ class ClusterStandings:
 
     def set_led_here(self, group: str, *, is_led_here: bool) -> None:
         """Note that this node's replica leads and can be read, or leads no more."""
-        self.by_group[group].is_led_here = is_led_here
-        self._changed(group)
+        standing = self.by_group[group]
+        standing.is_leading = is_led_here
+        if is_led_here:
+            self.renew(group)
+        standing.was_served = standing.is_led_here
+        self.changed(group)
 
-    def _changed(self, group: str) -> None:
+    def changed(self, group: str) -> None:
+        """Tell that a standing has changed."""
         for callback in self.on_change:
             callback(group)

@@ -1,0 +1,85 @@
+"""Keeps the leases of what this node leads: looks at the session and the links, and moves the standings' deadlines.
+
+Strategy: a timer that looks a few times in a session time. A standing compares its deadline with the clock whenever it
+is asked, so a process that was stopped refuses before any timer of it has run. A look that finds a lease over, or
+begun again, tells so: waits of clients end.
+
+Decides nothing: `cluster/lease` does.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from hutong.cluster.coordinator.port import SessionState
+from hutong.cluster.lease import LeaderLease
+from hutong.foundation.clock import Clock
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.server.cluster.standings import ClusterStandings
+
+_log: Final = logging.getLogger("hutong.cluster")
+
+
+class AnsweringPeers(Protocol):
+    """The links of this node, as far as leases go."""
+
+    def answered_ms(self, node: int) -> int | None: ...
+
+
+class LeaseKeeper:
+    """Looks from its construction until `close`. `lapsed_total` counts the leases that ended."""
+
+    def __init__(
+        self,
+        lease: LeaderLease,
+        standings: ClusterStandings,
+        session: Callable[[], SessionState],
+        peers: AnsweringPeers,
+        clock: Clock,
+        timers: TimerWheel,
+    ) -> None:
+        self.lapsed_total = 0
+        self._lease = lease
+        self._standings = standings
+        self._session = session
+        self._peers = peers
+        self._clock = clock
+        self._timers = timers
+        self._timer: Timer | None = None
+        standings.renew = self.renew
+        self._look()
+
+    def close(self) -> None:
+        """Look no more: leases run out."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def renew(self, group: str) -> None:
+        """Move the deadline of a group to where it is now."""
+        standing = self._standings.by_group[group]
+        members = {*standing.in_sync, *standing.eligible}
+        standing.served_until_ms = self._lease.served_until_ms(members, self._peers.answered_ms)
+
+    def _look(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._lease.look(self._session(), now_ms)
+        for group, standing in self._standings.by_group.items():
+            if not standing.is_leading:
+                continue
+            self.renew(group)
+            if standing.is_led_here != standing.was_served:
+                self._turned(group, is_served=standing.is_led_here)
+        self._timer = self._timers.add(now_ms + self._lease.look_ms, self._look)
+
+    def _turned(self, group: str, *, is_served: bool) -> None:
+        self._standings.by_group[group].was_served = is_served
+        if is_served:
+            _log.info("this node serves %s again: it hears of the cluster.", group)
+        else:
+            self.lapsed_total += 1
+            _log.warning(
+                "this node leads %s, and serves it no more: it hears neither of the coordinator nor of a majority of "
+                "the replicas that are in sync.",
+                group,
+            )
+        self._standings.changed(group)
