@@ -326,11 +326,16 @@ class ClusterBrokerVerticle(BrokerVerticle):
             await driver.close()
         if network is not None:
             await network.close()
+        # No replica acknowledges here any more: clients that wait ask the next leader at once.
+        await self._close_replicas()
         if self._requests is not None:
             self._requests.close(OwnerGone("the node is stopping"))
         await super()._end()
 
     async def _close_journals(self) -> None:
+        await self._close_replicas()  # of a node that has not come to its cluster
+        self._journals.close_threads()
+
+    async def _close_replicas(self) -> None:
         if self._driver is not None:
             await asyncio.gather(*(replica.close() for replica in self._driver.replicas.values()))
-        self._journals.close_threads()
