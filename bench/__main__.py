@@ -19,6 +19,7 @@ from bench import (
     bridges,
     bus,
     e2e,
+    failover,
     fairness,
     java_tools,
     latency,
@@ -58,6 +59,7 @@ PROGRAMS = {
     "bombs": bombs.main,
     "bridges": bridges.main,
     "bus": bus.main,
+    "failover": failover.main,
     "fairness": fairness.main,
     "meet": meet.main,
     "pagerank": pagerank.main,
@@ -76,7 +78,10 @@ PROGRAMS = {
     "storm": storm.main,
     "tls": tls.main,
 }
-"""Programs with words of their own: `bus`, `meet`, `rpc`, `spark` and `tls` compare with others, the rest do not."""
+"""Programs with words of their own.
+
+`bus`, `failover`, `meet`, `rpc`, `spark` and `tls` compare with others, the rest do not.
+"""
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
