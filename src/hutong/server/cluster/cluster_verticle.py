@@ -94,6 +94,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self._leases = self._make_leases(driver, network, standings)
         await self._open_replicas(names)
         self._sources.replicas = driver.replicas
+        self._sources.live_nodes = lambda: len(driver.live)
+        self._sources.set_changes = lambda: (standings.shrinks_total, standings.expands_total)
         await self._wire(standings, settings.slots)
         cluster_id = await driver.start(
             self._folder.cluster_id, self._make_election(driver), may_join=self._folder.was_new

@@ -45,6 +45,7 @@ class ClusterStandings:
         self._node = node
         self.by_group = {group: LeasedStanding(clock) for group in groups}
         self.on_change: list[Callable[[str], None]] = []
+        self.shrinks_total = self.expands_total = 0  # of sets of groups that this node leads
         self.renew: Callable[[str], None] = lambda _group: None  # moves the deadline of a group
 
     def group_changed(self, state: PartitionGroupState, live: Collection[int]) -> None:
@@ -52,6 +53,9 @@ class ClusterStandings:
         standing = self.by_group.get(state.name)
         if standing is None:
             return
+        if state.leader == self._node and state.epoch == standing.leader_epoch:
+            self.shrinks_total += not state.in_sync.issuperset(standing.in_sync)
+            self.expands_total += not state.in_sync.issubset(standing.in_sync)
         standing.leader = state.leader if state.leader in live else NO_LEADER
         standing.leader_epoch = state.epoch
         standing.replicas = state.replicas

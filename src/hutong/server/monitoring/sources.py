@@ -72,6 +72,8 @@ class Sources:
     runtime: "Runtime | None" = None
     bus: "EventBus | None" = None
     replicas: "Mapping[str, GroupReplica]" = field(default_factory=dict)  # by partition group, of a node in a cluster
+    live_nodes: Callable[[], int] = lambda: 1
+    set_changes: Callable[[], tuple[int, int]] = lambda: (0, 0)  # sets in sync that shrank, and that grew
     rpc: "Callable[[], Rpc | None]" = lambda: None  # made by the first use of `node.rpc`
 
     def messaging(self) -> MessagingFigures:

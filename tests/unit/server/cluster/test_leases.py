@@ -125,3 +125,18 @@ def test_no_timer_is_left_after_the_end() -> None:
     node.keeper.close()
 
     assert len(node.wheel) == 0
+
+
+def test_changes_of_the_sets_that_it_leads_are_counted() -> None:
+    node = Node()
+    for version, in_sync in ((2, {1, 2}), (3, {1}), (4, {1, 2, 3})):
+        state = PartitionGroupState("days", 1, version, 1, 7, (1, 2, 3), frozenset(in_sync), frozenset(), 2)
+        node.standings.group_changed(state, THREE)
+
+    assert (node.standings.shrinks_total, node.standings.expands_total) == (2, 1)
+
+    node.standings.group_changed(
+        PartitionGroupState("days", 2, 5, 2, 7, (1, 2, 3), frozenset({2}), frozenset(), 2), THREE
+    )
+
+    assert node.standings.shrinks_total == 2

@@ -25,7 +25,17 @@ def _version() -> str:
 
 def _brokers(sources: Sources) -> Labelled:
     if sources.broker is not None:
-        yield (), 1
+        yield (), sources.live_nodes()
+
+
+def _controllers(sources: Sources) -> Labelled:
+    if sources.broker is not None:
+        yield (), int(sources.broker.cluster.is_controller)
+
+
+def _set_changes(number: int, sources: Sources) -> Labelled:
+    if sources.broker is not None:
+        yield (), sources.set_changes()[number]
 
 
 def _info(sources: Sources) -> Labelled:
@@ -61,7 +71,7 @@ def _clock_ahead(sources: Sources) -> Labelled:
         yield (), sources.deletion_clock.ahead_ms / 1000
 
 
-_ALONE: Final = "Replicas that {} the others; a node alone has none."
+_ALONE: Final = "Times that replicas {} the others in partition groups that this node led; a node alone has none."
 METRICS: Final[tuple[Metric, ...]] = (
     metric(
         "hutong_clock_ahead_seconds",
@@ -85,10 +95,20 @@ METRICS: Final[tuple[Metric, ...]] = (
         "kafka_controller_kafkacontroller_activecontrollercount",
         GAUGE,
         "1 where this node is the controller of its cluster.",
-        _brokers,
+        _controllers,
     ),
-    metric("kafka_server_replicamanager_isrshrinks_total", COUNTER, _ALONE.format("left"), _never),
-    metric("kafka_server_replicamanager_isrexpands_total", COUNTER, _ALONE.format("caught up with"), _never),
+    metric(
+        "kafka_server_replicamanager_isrshrinks_total",
+        COUNTER,
+        _ALONE.format("left"),
+        lambda sources: _set_changes(0, sources),
+    ),
+    metric(
+        "kafka_server_replicamanager_isrexpands_total",
+        COUNTER,
+        _ALONE.format("caught up with"),
+        lambda sources: _set_changes(1, sources),
+    ),
     metric(
         "kafka_controller_controllerstats_uncleanleaderelections_total",
         COUNTER,

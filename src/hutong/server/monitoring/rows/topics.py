@@ -1,7 +1,7 @@
 """Topics and partitions as kafka_exporter shows them, and what Kafka's own beans count of them.
 
-Strategy: a node alone is every partition's leader and only replica. What is summed under `(other)` counts as many
-replicas as it has partitions.
+Strategy: leaders and replicas are those of each partition's standing; a node alone is its leader and only replica.
+What is summed under `(other)` counts the replicas of all its partitions.
 
 Knows nothing of groups.
 """
@@ -17,9 +17,14 @@ def _each(read: Callable[[PartitionRow], int]) -> Callable[[Survey], LabelsReady
     return lambda survey: ((row.labels, read(row)) for row in survey.partitions)
 
 
-def _of_one(read: Callable[[Survey], int]) -> Callable[[Survey], LabelsReady]:
-    """A figure that is the same for every partition with a row of its own."""
-    return lambda survey: ((row.labels, read(survey)) for row in survey.partitions if row.is_single)
+def _of_one(read: Callable[[PartitionRow], int]) -> Callable[[Survey], LabelsReady]:
+    """A figure that only a partition with a row of its own has."""
+    return lambda survey: ((row.labels, read(row)) for row in survey.partitions if row.is_single)
+
+
+def _all(read: Callable[[PartitionRow], int]) -> Callable[[Survey], LabelsReady]:
+    """The sum over all partitions."""
+    return lambda survey: [("", sum(read(row) for row in survey.partitions))]
 
 
 def _topics(survey: Survey) -> Iterator[tuple[str, int]]:
@@ -36,10 +41,6 @@ def _traffic(number: int) -> Callable[[Survey], LabelsReady]:
                 yield row.labels, row.traffic[number]
 
     return samples
-
-
-def _partition_count(survey: Survey) -> int:
-    return sum(row.copies for row in survey.partitions)
 
 
 SURVEYED: Final[tuple[Surveyed, ...]] = (
@@ -97,46 +98,46 @@ SURVEYED: Final[tuple[Surveyed, ...]] = (
         "kafka_topic_partition_in_sync_replica",
         GAUGE,
         "Replicas that have all of it.",
-        _each(lambda row: row.copies),
+        _each(lambda row: row.in_sync),
         *PARTITION_LABELS,
     ),
     surveyed(
         "kafka_topic_partition_under_replicated_partition",
         GAUGE,
         "1 for a partition that has too few replicas in sync.",
-        _each(lambda _row: 0),
+        _each(lambda row: row.under_replicated),
         *PARTITION_LABELS,
     ),
     surveyed(
         "kafka_topic_partition_leader",
         GAUGE,
         "Number of the node that leads a partition.",
-        _of_one(lambda survey: survey.node_id),
+        _of_one(lambda row: row.leader),
         *PARTITION_LABELS,
     ),
     surveyed(
         "kafka_topic_partition_leader_is_preferred",
         GAUGE,
         "1 for a partition whose leader is the one it should have.",
-        _of_one(lambda _survey: 1),
+        _of_one(lambda row: row.is_preferred),
         *PARTITION_LABELS,
     ),
     surveyed(
         "kafka_server_replicamanager_partitioncount",
         GAUGE,
         "Partitions of this node.",
-        lambda survey: [("", _partition_count(survey))],
+        _all(lambda row: row.partitions),
     ),
     surveyed(
         "kafka_server_replicamanager_leadercount",
         GAUGE,
         "Partitions that this node leads.",
-        lambda survey: [("", _partition_count(survey))],
+        _all(lambda row: row.led),
     ),
     surveyed(
         "kafka_server_replicamanager_underreplicatedpartitions",
         GAUGE,
-        "Partitions of this node that have too few replicas in sync.",
-        lambda _survey: [("", 0)],
+        "Partitions that this node leads and that have too few replicas in sync.",
+        _all(lambda row: row.led_under_replicated),
     ),
 )

@@ -9,6 +9,7 @@ Knows nothing of groups.
 from collections.abc import Iterator
 
 from hutong.broker.topics.catalogue import Topics
+from hutong.broker.topics.group_standing import NO_LEADER
 from hutong.broker.topics.partition import Partition
 from hutong.server.monitoring.exposition import braced
 from hutong.server.monitoring.survey.result import (
@@ -26,18 +27,40 @@ class _Sum:
     """Several partitions as one."""
 
     def __init__(self) -> None:
-        self.newest = self.oldest = self.bytes = self.copies = 0
+        self.newest = self.oldest = self.bytes = 0
+        self.count = self.copies = self.in_sync = self.under_replicated = 0
+        self.led = self.led_under_replicated = self.preferred = 0
 
     def add(self, partition: Partition) -> None:
-        log = partition.log
+        log, standing = partition.log, partition.standing
         self.newest += log.high_watermark
         self.oldest += log.start_offset
         self.bytes += log.held_bytes
-        self.copies += 1
+        self.count += 1
+        self.copies += len(standing.replicas)
+        self.in_sync += len(standing.in_sync)
+        is_led, is_under_replicated = standing.is_led_here, len(standing.in_sync) < len(standing.replicas)
+        self.under_replicated += is_under_replicated
+        self.led += is_led
+        self.led_under_replicated += is_led and is_under_replicated
+        self.preferred += standing.leader == standing.replicas[0]
 
-    def row(self, topic: str) -> PartitionRow:
-        labels = braced(PARTITION_LABELS, (topic, OTHER))
-        return PartitionRow(labels, self.newest, self.oldest, self.bytes, self.copies, is_single=False)
+    def row(self, labels: str, leader: int = NO_LEADER, *, is_single: bool) -> PartitionRow:
+        return PartitionRow(
+            labels,
+            self.newest,
+            self.oldest,
+            self.bytes,
+            is_single,
+            self.count,
+            self.copies,
+            self.in_sync,
+            self.under_replicated,
+            self.led,
+            self.led_under_replicated,
+            leader,
+            self.preferred,
+        )
 
 
 def survey_partitions(topics: Topics, limits: SurveyLimits, survey: Survey) -> Iterator[None]:
@@ -69,16 +92,20 @@ def survey_partitions(topics: Topics, limits: SurveyLimits, survey: Survey) -> I
             survey.topics.append(TopicRow(braced(("topic",), (topic.name,)), len(partitions), (records, taken, served)))
         else:
             survey.folded["topics"] += 1
-        if own.copies:
-            survey.partitions.append(own.row(topic.name))
-            survey.folded["partitions"] += own.copies
-    if rest.copies:
-        survey.topics.append(TopicRow(braced(("topic",), (OTHER,)), rest.copies, None))
-        survey.partitions.append(rest.row(OTHER))
-        survey.folded["partitions"] += rest.copies
+        if own.count:
+            survey.partitions.append(own.row(_labels(topic.name, OTHER), is_single=False))
+            survey.folded["partitions"] += own.count
+    if rest.count:
+        survey.topics.append(TopicRow(braced(("topic",), (OTHER,)), rest.count, None))
+        survey.partitions.append(rest.row(_labels(OTHER, OTHER), is_single=False))
+        survey.folded["partitions"] += rest.count
 
 
 def _row(topic: str, partition: Partition) -> PartitionRow:
-    log = partition.log
-    labels = braced(PARTITION_LABELS, (topic, str(partition.index)))
-    return PartitionRow(labels, log.high_watermark, log.start_offset, log.held_bytes, 1, is_single=True)
+    alone = _Sum()
+    alone.add(partition)
+    return alone.row(_labels(topic, str(partition.index)), partition.standing.leader, is_single=True)
+
+
+def _labels(topic: str, partition: str) -> str:
+    return braced(PARTITION_LABELS, (topic, partition))

@@ -36,14 +36,25 @@ class TopicRow(NamedTuple):
 
 
 class PartitionRow(NamedTuple):
-    """One partition, or the sum of several, of as many as `copies`: then it is not `is_single`."""
+    """One partition, or the sum of several: then it is not `is_single`.
+
+    Of partitions count `partitions`, `led` by this node, `under_replicated` and `is_preferred`; `copies` and
+    `in_sync` count replicas.
+    """
 
     labels: str
     newest: int
     oldest: int
     bytes: int
-    copies: int
     is_single: bool
+    partitions: int
+    copies: int
+    in_sync: int
+    under_replicated: int
+    led: int
+    led_under_replicated: int
+    leader: int
+    is_preferred: int
 
 
 class GroupRow(NamedTuple):
