@@ -80,7 +80,6 @@ def _empty_survey(sources: Sources, broker: Broker) -> Survey:
     journals = sources.journals
     figures = [journal.figures for journal in journals.values()]
     return Survey(
-        node_id=broker.identity.node_id,
         failed_groups=frozenset(group for group, journal in journals.items() if journal.failure is not None),
         traffic=(
             sum(figure.records_total for figure in figures),

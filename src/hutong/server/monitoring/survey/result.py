@@ -92,7 +92,6 @@ class StepBudget:
 class Survey:
     """Filled step by step; read when it is whole."""
 
-    node_id: int = 0
     failed_groups: frozenset[str] = frozenset()  # partition groups
     traffic: tuple[int, int, int] = (0, 0, 0)  # of all topics: records in, bytes in, bytes out
     partitions_of_group: Counter[str] = field(default_factory=Counter)
