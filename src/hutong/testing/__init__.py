@@ -12,16 +12,32 @@ from typing import TYPE_CHECKING
 from hutong.foundation.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from hutong.testing.cluster.embedded import EmbeddedCluster
+    from hutong.testing.cluster.member import ClusterMember
     from hutong.testing.faults.switches import Fault
     from hutong.testing.node.embedded import EmbeddedNode
     from hutong.testing.node.services import Services
     from hutong.testing.values import Group, Member, Record, Standing, Topic, WaitFailed
 
-__all__ = ["EmbeddedNode", "Fault", "Group", "Member", "Record", "Services", "Standing", "Topic", "WaitFailed"]
+__all__ = [
+    "ClusterMember",
+    "EmbeddedCluster",
+    "EmbeddedNode",
+    "Fault",
+    "Group",
+    "Member",
+    "Record",
+    "Services",
+    "Standing",
+    "Topic",
+    "WaitFailed",
+]
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "testing.cluster.embedded": ("EmbeddedCluster",),
+        "testing.cluster.member": ("ClusterMember",),
         "testing.faults.switches": ("Fault",),
         "testing.node.embedded": ("EmbeddedNode",),
         "testing.node.services": ("Services",),

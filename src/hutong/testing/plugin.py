@@ -4,6 +4,7 @@
     kafka_bootstrap    its HOST:PORT, for `bootstrap.servers`
     hutong_bus         an event bus of the test's own on that node, for any thread and any event loop
     hutong_rpc         services on that bus, bound and called by the test (`hutong.testing.Services`)
+    hutong_cluster     several nodes as one broker, to kill and cut off (`hutong.testing.EmbeddedCluster`)
     hutong_shared_node the node of the whole session, for session and module fixtures of your own
 
 Strategy: this file is imported by every run of pytest, so it says what there is and imports a broker only inside of a
@@ -20,6 +21,7 @@ from hutong.testing.fixtures import requirements
 
 if TYPE_CHECKING:
     from hutong.bus.bus import EventBus
+    from hutong.testing.cluster.embedded import EmbeddedCluster
     from hutong.testing.fixtures.sharing import SharedNodes
     from hutong.testing.node.embedded import EmbeddedNode
     from hutong.testing.node.services import Services
@@ -84,6 +86,17 @@ def hutong_shared_node(request: pytest.FixtureRequest, _hutong_nodes: "SharedNod
 def kafka_bootstrap(hutong_node: "EmbeddedNode") -> str:
     """The address of the test's node: HOST:PORT, for `bootstrap.servers`."""
     return hutong_node.bootstrap
+
+
+@pytest.fixture
+def hutong_cluster(request: pytest.FixtureRequest) -> "Iterator[EmbeddedCluster]":
+    """A running cluster of the test's own, with the topics that its markers name."""
+    from hutong.testing.fixtures.clusters import cluster_for
+
+    item = request.node
+    required = requirements.cluster_requirements(item, request.config.stash[_default_key])
+    with cluster_for(required, requirements.topic_requirements(item)) as cluster:
+        yield cluster
 
 
 @pytest.fixture

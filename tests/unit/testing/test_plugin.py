@@ -17,7 +17,10 @@ import pytest
 pytest_plugins = ["pytester"]
 PLUGIN = ("-p", "hutong.testing.plugin", "-p", "no:cacheprovider", "-W", "error")
 # A run in this process forgets, at its end, what it was the first to import: what takes long is imported before.
-HEAVY = importlib.import_module("hutong.testing.fixtures.sharing")
+HEAVY = [
+    importlib.import_module(f"hutong.{name}")
+    for name in ("testing.fixtures.sharing", "testing.fixtures.clusters", "server.cluster.cluster_verticle")
+]
 
 
 @pytest.fixture(autouse=True)
@@ -242,6 +245,51 @@ def test_a_setting_that_no_topic_has_fails_the_test_with_the_words_of_the_node(p
     assert "Traceback" not in str(result.stdout)
 
 
+# -- clusters
+
+
+def test_a_cluster_is_what_its_markers_ask_for(pytester: pytest.Pytester) -> None:
+    ini(pytester, "hutong_settings = topic.auto_create=false")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        seen = set()
+
+        @pytest.mark.hutong_topic("orders", partitions=2)
+        @pytest.mark.hutong_cluster(nodes=2, settings={"cluster.slots": "1"})
+        def test_two_nodes(hutong_cluster):
+            assert [node.number for node in hutong_cluster.nodes] == [1, 2]
+            assert hutong_cluster.topics() == {"orders": 2}
+            assert hutong_cluster.leader_of("orders", 0) == hutong_cluster.leader_of("orders", 1)
+            seen.add(hutong_cluster)
+
+        def test_three(hutong_cluster):
+            assert len(hutong_cluster.bootstrap.split(",")) == 3
+            assert hutong_cluster.topics() == {}
+            assert hutong_cluster not in seen
+            with pytest.raises(AssertionError, match="there is no topic t"):
+                hutong_cluster.produce("t", "x")
+        """
+    )
+    passed(pytester, 2)
+
+
+def test_a_setting_that_no_cluster_takes_fails_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.hutong_cluster(settings={"cluster.coordinator": "zk://127.0.0.1:2181/x"})
+        def test_it(hutong_cluster):
+            pass
+        """
+    )
+    result = pytester.runpytest_inprocess(*PLUGIN)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*hutong_cluster: cluster.coordinator is the embedded cluster's own to choose*"])
+
+
 # -- what is told
 
 
@@ -266,6 +314,9 @@ def test_a_setting_that_no_topic_has_fails_the_test_with_the_words_of_the_node(p
             "hutong_topic does nothing without a node; ask for hutong_node, kafka_bootstrap or *",
         ),
         ('hutong_node(topic="x")', "hutong_node takes no topic; there are scope, data, settings, users"),
+        ("hutong_cluster(nodes=0)", "hutong_cluster(nodes=) is 1 to 15, not 0"),
+        ("hutong_cluster(node=3)", "hutong_cluster takes no node; did you mean nodes?"),
+        ("hutong_cluster()", "hutong_cluster does nothing without a cluster; ask for the fixture hutong_cluster"),
     ],
 )
 def test_a_wrong_marker_is_told_before_any_test_runs(pytester: pytest.Pytester, marker: str, line: str) -> None:

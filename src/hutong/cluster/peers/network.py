@@ -16,7 +16,9 @@ Everything is on the loop's thread. Knows nothing of what is sent.
 """
 
 import asyncio
+import errno
 import logging
+import os
 import secrets
 import socket
 import ssl
@@ -35,6 +37,7 @@ from hutong.cluster.peers.handshake.messages import NONCE_BYTES, HandshakeRefuse
 from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.limits import PeerLimits
 from hutong.cluster.peers.link import LinkEnd, LinkServices, PeerLink
+from hutong.cluster.peers.paths import PeerPaths
 from hutong.cluster.peers.port import PeerAsked, PeerListener, PeerMessage
 from hutong.cluster.peers.probe import AddressProbe
 from hutong.cluster.peers.questions import answering, check_question_code
@@ -95,6 +98,7 @@ class PeerNetwork:
         limits: PeerLimits = _DEFAULT_LIMITS,
         chance: Callable[[], float] | None = None,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+        paths: PeerPaths | None = None,
     ) -> None:
         """Without a `secret` (None) nodes link on this machine alone. Raises UsageError for TLS that is not mutual."""
         if tls is not None and {tls.server.verify_mode, tls.client.verify_mode} != {ssl.CERT_REQUIRED}:
@@ -119,6 +123,9 @@ class PeerNetwork:
         self._links = LinkServices(clock, wheel, limits, loop.call_soon, self._link_ended, self._was_told)
         chance = chance or Random().random
         self._reachings = ReachingServices(loop, clock, wheel, limits, chance)
+        self._paths = paths
+        if paths is not None:
+            paths.watch(self._cut)
 
     async def listen(self, host: str, port: int) -> tuple[str, int]:
         """Accept links; port 0 takes a free one. Returns address and port.
@@ -243,7 +250,7 @@ class PeerNetwork:
 
     def greeted(self, greeting: Greeting) -> None:
         channel = self._endpoint.channel_of(greeting.peer)
-        if channel is None or self._is_closed:
+        if channel is None or self._is_closed or not self._is_path_open(greeting.partner.node):
             greeting.peer.close()
             return
         partner = greeting.partner
@@ -380,7 +387,22 @@ class PeerNetwork:
         else:
             known.reaching.try_later()
 
+    def _is_path_open(self, node: int) -> bool:
+        return self._paths is None or self._paths.is_open(node)
+
+    def _check_path(self, node: int) -> None:
+        # Never as if refused, which would say that the process is gone.
+        if not self._is_path_open(node):
+            raise OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))
+
+    def _cut(self, node: int) -> None:
+        """End the link with the node, whose path is closed now."""
+        known = self._known.get(node)
+        if known is not None and known.link is not None:
+            known.link.end(LinkEnd.LOST)
+
     async def _dial(self, known: _Known, address: PeerAddress) -> bool:
+        self._check_path(known.node)
         tls = None if self._tls is None else self._tls.client
         try:
             peer = await self._endpoint.connector.connect(
@@ -400,7 +422,8 @@ class PeerNetwork:
         greeting.begin()
         return True
 
-    async def _ask_address(self, _: _Known, address: PeerAddress) -> bool:
+    async def _ask_address(self, known: _Known, address: PeerAddress) -> bool:
+        self._check_path(known.node)
         await self._probe.ask(address.host, address.port)
         return False
 

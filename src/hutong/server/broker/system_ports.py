@@ -27,6 +27,7 @@ from hutong.server.configuration.settings import Settings
 
 if TYPE_CHECKING:
     from hutong.cluster.coordinator.port import Coordinator
+    from hutong.cluster.peers.paths import PeerPaths
 
 RandomBytes = Callable[[int], bytes]
 
@@ -73,5 +74,6 @@ class SystemPorts:
         translate.journal_settings
     )  # of a partition group
     open_coordinator: OpenCoordinator = _zookeeper
+    peer_paths: "PeerPaths | None" = None  # to other nodes, where a test closes them
     state_garbage_bytes: int = GARBAGE_FLOOR_BYTES  # in a state topic, before it is compacted
     state_slice_bytes: int = SLICE_BYTES  # of a state topic's snapshot

@@ -135,6 +135,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
             listener=driver,
             chance=Random(self._ports.random_bytes(8)).random,
             random_bytes=self._ports.random_bytes,
+            paths=self._ports.peer_paths,
         )
 
     def _make_leases(self, driver: ClusterDriver, network: PeerNetwork, standings: ClusterStandings) -> LeaseKeeper:

@@ -61,6 +61,7 @@ class NetworkFaults:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.is_refusing = False
         self.connections_refused = 0
+        self._is_dead = False  # between the death of a node and its next life
         self._loop = loop
         self._faults: list[NetworkFault] = []
         self._clients: dict[Peer, str | None] = {}  # "" until its first request names it
@@ -106,6 +107,11 @@ class NetworkFaults:
         """Cut off all connections, or those of one client; how many there were."""
         return self._cut(lambda peer: client_id is None or self._clients.get(peer) == client_id)
 
+    def end_life(self) -> None:
+        """Cut off all connections, and admit none until the next life."""
+        self._is_dead = True
+        self.drop(None)
+
     def clients(self) -> list[str]:
         """Names of those connected that have given theirs."""
         return sorted({name for name in self._clients.values() if name})
@@ -114,10 +120,11 @@ class NetworkFaults:
 
     def admits(self, address: str) -> bool:
         self.connections_refused += self.is_refusing
-        return not self.is_refusing
+        return not (self.is_refusing or self._is_dead)
 
     def before(self, handler: Handler, cut: Cut) -> Handler:
         self._handler, self._cut = handler, cut
+        self._is_dead = False
         return self
 
     # -- the handler

@@ -10,50 +10,37 @@ Knows nothing of pytest.
 import asyncio
 import atexit
 import tempfile
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from concurrent.futures import Future
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from hutong.foundation.clock import SystemClock
-from hutong.foundation.errors import Refused, UsageError
 from hutong.journal.files.disk import Disk, RealDisk
 from hutong.server.bus.client_properties import read
-from hutong.server.configuration import loader
 from hutong.server.configuration.settings import Settings
 from hutong.testing.disks.faults import FaultPlan
 from hutong.testing.disks.faulty import FaultyDisk
 from hutong.testing.disks.memory import MemoryDisk
 from hutong.testing.faults.network import NetworkFaults
-from hutong.testing.faults.switches import Fault, FaultSwitches
+from hutong.testing.faults.switches import FaultSwitches
 from hutong.testing.node.aio import AsyncHelpers
 from hutong.testing.node.buses import NodeBus
+from hutong.testing.node.helpers import Helpers
 from hutong.testing.node.life import Life
 from hutong.testing.node.loop_thread import LoopThread
 from hutong.testing.node.ports import HOST, ReservedPort
-from hutong.testing.observe.loopback import HELPER
-from hutong.testing.observe.observer import Observer, wait_for_hits
-from hutong.testing.values import Group, Headers, Record, Standing, Text, Topic, WaitFailed
+from hutong.testing.node.settings import DEFAULTS, embedded_settings
+from hutong.testing.observe.observer import Observer
+from hutong.testing.values import Topic
 
 if TYPE_CHECKING:
     from hutong.bus.bus import EventBus
     from hutong.testing.node.services import Services
 
 T = TypeVar("T")
-TIMEOUT_S: Final = 5.0
-# What differs from a node that serves: nobody waits for more members, short sessions are allowed, a stop is quick.
-DEFAULTS: Final = {
-    "group.initial_rebalance_delay_ms": "0",
-    "group.min_session_timeout_ms": "100",
-    "node.shutdown_timeout_ms": "500",
-    "node.worker_threads": "1",
-}
-_OWN: Final = ("kafka.listen", "kafka.listeners", "kafka.advertised", "metrics.listen", "node.data_dir")
 
 
-class EmbeddedNode:
+class EmbeddedNode(Helpers):
     """A node of this process, in a `with` block or from `start` to `close`.
 
     `topics` are made when it starts. Its data are in memory unless a folder is given. `settings` are those of `hutong
@@ -74,12 +61,11 @@ class EmbeddedNode:
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._users = dict(users or {})
         self._flags = {**DEFAULTS, **(settings or {})}
-        _settings(self._flags, 0, Path())  # to complain at once
+        embedded_settings(self._flags, 0, Path())  # to complain at once
         # A slow fault sleeps on the thread that uses the disk, which a slow disk would block as well.
         self._plan = FaultPlan(sleep=sleep)
         # One disk for all lives of the node, so that data outlive `kill` and `restart`.
         self._disk: Disk = FaultyDisk(MemoryDisk() if data_dir is None else RealDisk(), self._plan)
-        self._thread: LoopThread | None = None
         self._port: ReservedPort | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._network: NetworkFaults | None = None
@@ -182,81 +168,6 @@ class EmbeddedNode:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
 
-    # -- topics and records
-
-    def create_topic(self, name: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-        """Raises ValueError for an illegal name or number, Refused where the node refuses (it is there already)."""
-        topic = Topic(name, partitions, config or {})
-        self.run(self.observer.create(topic))
-
-    def delete_topic(self, name: str) -> None:
-        """A topic that is not there is fine."""
-        self.run(self.observer.delete(name))
-
-    def topics(self) -> dict[str, int]:
-        """Names of the topics that are there, with their numbers of partitions."""
-        return self.run(self.observer.topics())
-
-    def produce(
-        self,
-        topic: str,
-        *values: Text,
-        key: Text = None,
-        headers: Headers = (),
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> list[Record]:
-        """Append one record for each value, durable on return; text is sent as UTF-8, None is a tombstone.
-
-        Without a partition the key chooses, as in librdkafka; without a key it is the first. Raises Refused.
-        """
-        return self.run(
-            self.observer.produce(
-                topic, values, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
-            )
-        )
-
-    def records(
-        self, topic: str, count: int | None = None, *, partition: int | None = None, timeout: float = TIMEOUT_S
-    ) -> list[Record]:
-        """All records of the topic, partition by partition; with a count, once there are at least that many.
-
-        Raises WaitFailed, which lists what is there, when they do not come in time.
-        """
-        __tracebackhide__ = True
-        return self._wait(self.observer.records(topic, count, partition, _ms(timeout)), "records")
-
-    # -- groups
-
-    def groups(self) -> list[str]:
-        """Names of the consumer groups that are known."""
-        return self.run(self.observer.groups())
-
-    def group(self, name: str) -> Group:
-        """Its state and members just now."""
-        return self.run(self.observer.group(name))
-
-    def standings(self, group: str, topic: str) -> list[Standing]:
-        """The group's position in each partition of the topic just now."""
-        return self.run(self.observer.standings(group, topic))
-
-    def wait_for_group(
-        self, name: str, members: int | None = None, state: str = "Stable", *, timeout: float = TIMEOUT_S
-    ) -> Group:
-        """Return the group once it is in that state, with that number of members if given. Raises WaitFailed."""
-        __tracebackhide__ = True
-        return self._wait(self.observer.wait_for_group(name, members, state, _ms(timeout)), "wait_for_group")
-
-    def wait_for_lag(self, group: str, topic: str, lag: int = 0, *, timeout: float = TIMEOUT_S) -> list[Standing]:
-        """Return once the group has committed all but `lag` records of the topic, or fewer. Raises WaitFailed."""
-        __tracebackhide__ = True
-        return self._wait(self.observer.wait_for_lag(group, topic, lag, _ms(timeout)), "wait_for_lag")
-
-    def wait_for_fault(self, fault: Fault, hits: int = 1, *, timeout: float = TIMEOUT_S) -> None:
-        """Return once somebody has met the fault, so often. Raises WaitFailed."""
-        __tracebackhide__ = True
-        return self._wait(wait_for_hits(lambda: fault.hits, hits, _ms(timeout), SystemClock()), "wait_for_fault")
-
     # -- for `aio` and the plugin
 
     @property
@@ -265,30 +176,6 @@ class EmbeddedNode:
         if self._life is None:
             raise RuntimeError("the node is not running: it was stopped or killed, or never started")
         return self._life.observer
-
-    @property
-    def thread(self) -> LoopThread:
-        """The thread on which the node runs. Raises RuntimeError while the node is not open."""
-        if self._thread is None:
-            raise RuntimeError("the node is not open: use it in a `with` block, or call start()")
-        return self._thread
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run the coroutine on the node's loop; return or raise its outcome, with the caller's traceback alone."""
-        __tracebackhide__ = True  # pytest leaves out this frame, so that a failure points at the test
-        # Closed, or Python would warn of a coroutine that was never awaited, which fails strict tests.
-        if self._thread is None:
-            work.close()
-        try:
-            return self.thread.run(work)
-        except (WaitFailed, Refused) as error:
-            # The frames of the node's thread say nothing to the test's author: the report shows the line of the test.
-            raise error.with_traceback(None) from None
-
-    def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        if self._thread is None:
-            work.close()
-        return self.thread.submit(work)
 
     async def begin(self) -> None:
         """On the node's loop: start unless it runs."""
@@ -385,7 +272,7 @@ class EmbeddedNode:
         assert self._port is not None
         folder = Path(self._folder.name) if self._data_dir is None and self._folder is not None else self._data_dir
         assert folder is not None
-        return _settings(self._flags, self._port.number, folder)
+        return embedded_settings(self._flags, self._port.number, folder)
 
     def _on_network(self, work: Callable[[NetworkFaults], T]) -> T:
         thread = self.thread
@@ -393,42 +280,3 @@ class EmbeddedNode:
         assert network is not None
         # Faults belong to the node's loop; a test changes them from its own thread.
         return thread.call(lambda: work(network))
-
-    def _wait(self, work: Coroutine[Any, Any, T], helper: str) -> T:
-        __tracebackhide__ = True
-        # A blocked event loop could not run the very client whose records the helper waits for.
-        if not _is_on_a_loop():
-            return self.run(work)
-        work.close()
-        raise RuntimeError(
-            f"{helper}() would stop the event loop of this thread, and with it what it waits for: "
-            f"write `await node.aio.{helper}(...)`"
-        )
-
-
-def _is_on_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _settings(flags: Mapping[str, str], port: int, folder: Path) -> Settings:
-    # Refused instead of ignored: a test that names a port expects the node to be there.
-    own = next((name for name in _OWN if name in flags), None)
-    if own is not None:
-        raise UsageError(f"{own} is the embedded node's own to choose; leave it out.")
-    # Port and folder are the node's own, since they stay the same from one life to the next.
-    placed = {**flags, "kafka.listen": f"{HOST}:{port}", "node.data_dir": str(folder)}
-    # No environment: variables of a developer's shell must not change what a test sees.
-    settings = loader.load(environment={}, flags=placed, flag_source="argument").settings
-    # Helpers create topics and read records also where the test's settings allow nobody to.
-    super_users = (*settings.security.super_users, str(HELPER))
-    return replace(settings, security=replace(settings.security, super_users=super_users))
-
-
-def _ms(timeout: float) -> int:
-    if timeout < 0:
-        raise ValueError(f"timeout is a number of seconds from 0, not {timeout}")
-    return int(timeout * 1000)

@@ -8,6 +8,7 @@ Knows nothing of tests, of threads that wait, or of the owner of the data.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import SystemClock
@@ -36,12 +37,19 @@ class Life:
     sockjs: str | None = None
 
     def __init__(
-        self, settings: Settings, disk: Disk, network: NetworkFaults, users: Mapping[str, str] | None = None
+        self,
+        settings: Settings,
+        disk: Disk,
+        network: NetworkFaults,
+        users: Mapping[str, str] | None = None,
+        ports: SystemPorts | None = None,
     ) -> None:
+        """All `ports` but the disk are those of the machine, unless they are given."""
         self._network = network
         self._disk = MortalDisk(disk)
         self.has_bridges = settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None
-        broker = BrokerPart(settings, ports=SystemPorts(disk=self._disk), gate=network, users=users, is_embedded=True)
+        ports = replace(ports or SystemPorts(), disk=self._disk)
+        broker = BrokerPart(settings, ports=ports, gate=network, users=users, is_embedded=True)
         self._node = node_of(broker)
         self._loopback: Loopback | None = None
 
@@ -58,6 +66,12 @@ class Life:
         self.observer = Observer(self._loopback, SystemClock())
 
     @property
+    def loopback(self) -> Loopback:
+        """The client of the helpers."""
+        assert self._loopback is not None, "it has started, and not ended"
+        return self._loopback
+
+    @property
     def bus(self) -> "EventBus":
         """The bus of its bridges."""
         return self._node.bus
@@ -70,7 +84,7 @@ class Life:
         """As after SIGKILL: clients are cut off, and what was not written is not written any more."""
 
         def die() -> None:
-            self._network.drop(None)
+            self._network.end_life()
             self._disk.die()
 
         await self._end(die)

@@ -10,11 +10,10 @@ Knows nothing of sockets, threads or faults.
 import asyncio
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Final, cast
+from typing import Any, Final, Protocol, cast
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ProtocolError, Refused
-from hutong.testing.observe.loopback import Loopback
 from hutong.testing.values import (
     Group,
     Headers,
@@ -52,10 +51,18 @@ _EARLIEST, _LATEST = -2, -1
 _REPLICAS: Final = 1
 
 
-class Observer:
-    """Questions to one life of a node."""
+class Asking(Protocol):
+    """A client of Kafka's: `Loopback` for one node."""
 
-    def __init__(self, loopback: Loopback, clock: Clock) -> None:
+    async def ask(self, request: Any, version: int) -> Any:
+        """Return the decoded response. Raises HutongError where there is none."""
+        ...
+
+
+class Observer:
+    """Questions to one life of a node, or to a cluster."""
+
+    def __init__(self, loopback: Asking, clock: Clock) -> None:
         self._loopback = loopback
         self._clock = clock
 
