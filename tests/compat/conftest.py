@@ -1,20 +1,31 @@
-"""A node shared by all client tests, topics of their own for each test, and the report of what works with whom."""
+"""A node shared by all client tests, topics of their own for each test, and the report of what works with whom.
+
+With TEST_COMPAT_CLUSTER=3 the tests that need no more than an address run against a cluster of so many nodes; with
+TEST_COMPAT_DOWN=1 that node of it is killed first. Tests with a node of their own, or of settings of their own, do what
+they always do.
+"""
 
 import gc
 import itertools
+import os
 import pathlib
 import socket
 import weakref
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from bench.raw_client import create_topic
-from tests.compat.report import REPORT_PATH, Recorder
+from tests.compat.report import REPORT_PATH, Recorder, cells_of
+from tests.support.dev_cluster import DevCluster
 from tests.support.golang import Ahead
 from tests.support.node import Node
 
 GO_FIXTURES = {"go_clients", "go_services"}
 COMPAT_FOLDER = pathlib.Path(__file__).parent
+CLUSTER_NODES: Final = int(os.environ.get("TEST_COMPAT_CLUSTER", "1"))
+NODE_DOWN: Final = int(os.environ.get("TEST_COMPAT_DOWN", "0"))
+NOT_IN_A_CLUSTER: Final = {"group-share": "a cluster serves no share groups yet"}  # features of the table
 
 
 FOREIGN_WARNINGS = ("ignore:(read|open)_text is deprecated:DeprecationWarning",)  # kafka-python, while it is imported
@@ -35,9 +46,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in ours:
         item.add_marker(pytest.mark.compat)
         _recorder.note_item(item)
+        if CLUSTER_NODES > 1:
+            _leave_out_what_a_cluster_lacks(item)
     items.sort(
         key=lambda item: bool(GO_FIXTURES.intersection(fixtures_of(item)))
     )  # last: their programs are being built
+
+
+def _leave_out_what_a_cluster_lacks(item: pytest.Item) -> None:
+    for cell in cells_of(item):
+        if reason := NOT_IN_A_CLUSTER.get(cell.feature):
+            item.add_marker(pytest.mark.skip(reason=reason))
+    has_own_node = isinstance(item, pytest.Function) and hasattr(item.module, "node")
+    if "node" in fixtures_of(item) and not has_own_node:
+        item.add_marker(pytest.mark.skip(reason="it looks at the process or the folder of one node"))
 
 
 def fixtures_of(item: pytest.Item) -> list[str]:
@@ -92,8 +114,16 @@ def own_node(tmp_path: pathlib.Path) -> Iterator[Node]:
 
 
 @pytest.fixture(scope="session")
-def bootstrap(node: Node) -> str:
-    return node.address
+def bootstrap(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Where clients connect first: the node, or one of a cluster that is up."""
+    if CLUSTER_NODES == 1:
+        node: Node = request.getfixturevalue("node")
+        yield node.address
+        return
+    with DevCluster(tmp_path_factory.mktemp("cluster"), CLUSTER_NODES) as cluster:
+        if NODE_DOWN:
+            cluster.kill(NODE_DOWN)
+        yield cluster.address
 
 
 _numbers = itertools.count(1)

@@ -1,0 +1,101 @@
+"""Other people's clients on a cluster of three nodes, one of which is killed: the one that leads and controls.
+
+The whole table runs on a cluster with TEST_COMPAT_CLUSTER (see conftest.py). Skips where ZooKeeper's jars are missing.
+"""
+
+import pathlib
+import re
+import secrets
+from collections.abc import Iterator
+
+import pytest
+from bench.raw_client import create_topic
+from confluent_kafka import Producer, TopicPartition
+from tests.compat.test_aiokafka import started_consumer, started_producer
+from tests.support.confluent import consumer
+from tests.support.dev_cluster import DevCluster
+from tests.support.kafka_tools import Shell, Tools
+
+NODES = 3
+FOUNDER = 1  # leads every partition group at first
+ANSWER_S = 30.0
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    """All nodes run; the tests of this file share it in the order they are written in."""
+    with DevCluster(tmp_path_factory.mktemp("cluster"), NODES) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def survivors(cluster: DevCluster) -> str:
+    """Where clients connect first after the founder is gone."""
+    if FOUNDER not in cluster.down:
+        cluster.kill(FOUNDER)
+    return cluster.address
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[Tools]:
+    with Tools() as tools:
+        yield tools
+
+
+def test_tools_describe_the_cluster(cluster: DevCluster, tools: Tools, tmp_path: pathlib.Path) -> None:
+    shell = Shell(tools, cluster.address, secrets.token_hex(3), tmp_path)
+    topic = shell.name("orders")
+    shell("topics", "--create", "--topic", topic, "--partitions", "3", "--replication-factor", "3")
+    described = re.findall(r"Replicas: (\S+)\s+Isr: (\S+)", shell("topics", "--describe", "--topic", topic))
+    assert [sorted(replicas.split(",")) for replicas, _ in described] == [["1", "2", "3"]] * 3
+    endpoints = shell("cluster", "list-endpoints").splitlines()[1:]
+    assert [line.split()[0] for line in endpoints] == ["1", "2", "3"]
+    assert "from brokers 1,2,3" in shell("log-dirs", "--describe", "--topic-list", topic)
+
+
+def test_confluent_with_a_node_down(survivors: str) -> None:
+    topic = _topic(survivors)
+    producer = Producer({"bootstrap.servers": survivors, "transactional.id": topic})
+    producer.init_transactions(ANSWER_S)
+    for commits in (True, False):
+        producer.begin_transaction()
+        producer.produce(topic, str(commits).encode())
+        producer.flush(ANSWER_S)
+        (producer.commit_transaction if commits else producer.abort_transaction)(ANSWER_S)
+    reader = consumer(survivors, topic, **{"isolation.level": "read_committed", "auto.offset.reset": "earliest"})
+    try:
+        reader.subscribe([topic])
+        message = reader.poll(ANSWER_S)
+        assert message
+        assert (message.error(), message.value()) == (None, b"True")
+        reader.commit(message=message, asynchronous=False)
+        assert reader.committed([TopicPartition(topic, 0)], ANSWER_S)[0].offset == 1
+    finally:
+        reader.close()
+
+
+async def test_aiokafka_with_a_node_down(survivors: str) -> None:
+    topic = _topic(survivors)
+    async with started_producer(survivors, enable_idempotence=True) as producer:
+        await producer.send_and_wait(topic, b"first")
+    async with started_consumer(survivors, topic, group_id=topic) as reader:
+        assert (await reader.getone()).value == b"first"
+        await reader.commit()
+
+
+def test_tools_describe_the_survivors(
+    cluster: DevCluster, survivors: str, tools: Tools, tmp_path: pathlib.Path
+) -> None:
+    shell = Shell(tools, survivors, secrets.token_hex(3), tmp_path)
+    topic = shell.name("orders")
+    shell("topics", "--create", "--topic", topic, "--partitions", "3")
+    assert shell("topics", "--describe", "--topic", topic, "--unavailable-partitions").strip() == ""
+    described = shell("topics", "--describe", "--topic", topic, "--under-replicated-partitions")
+    assert len(re.findall(r"Leader: [23]\b", described)) == 3, described
+
+
+def _topic(bootstrap: str) -> str:
+    name = f"cluster-{secrets.token_hex(4)}"
+    create_topic(bootstrap, name, records=0)
+    return name
