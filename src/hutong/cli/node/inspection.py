@@ -263,6 +263,8 @@ def _file_rows(groups: "dict[str, Inspector]") -> Iterator[dict[str, Any]]:
 
 def _names(groups: "dict[str, Inspector]") -> Names:
     """(partition group, log id) → `topic/partition`, from the latest record of the catalogue on each topic."""
+    from hutong.broker.topics.lifetimes import group_of_slot, slot_at
+
     topics: dict[bytes, bytes | None] = {}
     # Without the catalogue's group, logs are shown by their numbers.
     catalogue = {name: inspector for name, inspector in groups.items() if name == CATALOGUE_GROUP}
@@ -281,7 +283,11 @@ def _names(groups: "dict[str, Inspector]") -> Names:
         if key.startswith(CATALOGUE_KEY) and value is not None:
             entry = json.loads(value)
             topic = key.removeprefix(CATALOGUE_KEY).decode()
-            names |= {(entry["group"], log): f"{topic}/{index}" for index, log in enumerate(entry["partitions"])}
+            slots = entry.get("slots", ())
+            names |= {
+                (group_of_slot(entry["group"], slot_at(slots, index)), log): f"{topic}/{index}"
+                for index, log in enumerate(entry["partitions"])
+            }
     return names
 
 
