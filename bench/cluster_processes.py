@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, Self
 
 from bench.processes import READY_DEADLINE_S, ReadyProcess
 from bench.targets import free_port, hutong_command
@@ -131,7 +131,7 @@ class ClusterProcesses:
             statuses = list(pool.map(ClusterProcess.stop, running))
         assert not any(statuses), f"exit statuses {statuses}"
 
-    def __enter__(self) -> "ClusterProcesses":
+    def __enter__(self) -> Self:
         try:
             self.zookeeper.start()
             self.start()

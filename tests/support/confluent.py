@@ -57,9 +57,9 @@ def read(source: Consumer, count: int, deadline_s: float = DEADLINE_S) -> list[M
     return messages
 
 
-def read_partition(bootstrap: str, topic: str, partition: int = 0) -> list[Message]:
+def read_partition(bootstrap: str, topic: str, partition: int = 0, **settings: Any) -> list[Message]:
     """Everything in a partition that is committed, from its start to the end it had when asked."""
-    reader = consumer(bootstrap, "reader", enable_auto_commit=False, enable_partition_eof=True)
+    reader = consumer(bootstrap, "reader", enable_auto_commit=False, enable_partition_eof=True, **settings)
     try:
         start, end = reader.get_watermark_offsets(TopicPartition(topic, partition), DEADLINE_S)
         if end <= start:

@@ -157,7 +157,9 @@ class RecordedLoad(Recorded):
 class RecordedMember(Recorded):
     """A member of a group that reads topics, and commits what it has processed after every so many records."""
 
-    def __init__(self, bootstrap: str, group: str, topics: Sequence[str], label: str, commit_every: int = 200) -> None:
+    def __init__(
+        self, bootstrap: str, group: str, topics: Sequence[str], label: str, commit_every: int = 200, **settings: Any
+    ) -> None:
         super().__init__(label)
         self.processed = 0
         self._group = group
@@ -173,6 +175,7 @@ class RecordedMember(Recorded):
                 "enable.auto.commit": False,
                 **RESTLESS_GROUP,
                 **RETRYING,
+                **settings,
             }
         )
 

@@ -1,0 +1,178 @@
+"""What clients do with a cluster while its nodes die, on record: producers, members of a group, transactions.
+
+Strategy: two idempotent producers with acks=all write one topic, which two members of a group read. A transactional
+producer writes another, a part of its transactions ends by an abort. In the end every partition is read whole, and all
+histories are judged together. Clients look for new leaders often: what is measured here is not their patience.
+"""
+
+import contextlib
+import itertools
+from collections import Counter
+from types import TracebackType
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from tests.support.confluent import DEADLINE_S, offset_of, read_partition, values
+from tests.support.load import RETRYING, Recorded, RecordedLoad, RecordedMember
+from tests.support.log_checker import Anomaly, History, Share, check, merged
+from tests.support.waiting import until
+
+TOPIC: Final = "load"
+TRANSACTED: Final = "transacted"
+PARTITIONS: Final = 4
+GROUP: Final = "readers"
+PER_SECOND: Final = 1000
+RESTLESS: Final[dict[str, Any]] = {
+    "topic.metadata.refresh.interval.ms": 1000,
+    "socket.timeout.ms": 3000,
+    "retry.backoff.ms": 50,
+    "retry.backoff.max.ms": 200,
+}
+IMPATIENT: Final[dict[str, Any]] = {**RESTLESS, "request.timeout.ms": 3000}  # of producers
+TRANSACTION_RECORDS: Final = 8
+ABORT_EVERY: Final = 3
+END_S: Final = 5.0
+LOOK_S: Final = 0.05
+
+
+class TransactedLoad(Recorded):
+    """One transactional producer: which values it committed, aborted, or does not know of."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__("transactor")
+        self.committed: set[bytes] = set()
+        self.aborted: set[bytes] = set()
+        self.unknown: set[bytes] = set()
+        self.successors = 0
+        self._bootstrap = bootstrap
+
+    def run(self) -> None:
+        numbers = itertools.count()
+        while not self._stopping.is_set():
+            self._live(numbers)
+            self.successors += 1
+
+    def _live(self, numbers: "itertools.count[int]") -> None:
+        """One producer, until it stops or must give up, as after a fatal error."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "transactional.id": "transactor",
+                "transaction.timeout.ms": 30_000,
+                "linger.ms": 1,
+                **RETRYING,
+                **IMPATIENT,
+            }
+        )
+        if not self._insist(producer.init_transactions):
+            return
+        while not self._stopping.is_set():
+            number = next(numbers)
+            sent = {b"t%d-%d" % (number, part) for part in range(TRANSACTION_RECORDS)}
+            if not self._transact(producer, sorted(sent), is_commit=number % ABORT_EVERY != 0):
+                return
+
+    def _transact(self, producer: Producer, sent: list[bytes], *, is_commit: bool) -> bool:
+        """One transaction; False where the producer can do no more."""
+        producer.begin_transaction()
+        for part, value in enumerate(sent):
+            producer.produce(TRANSACTED, value, partition=part % PARTITIONS)
+        producer.flush(END_S)
+        end = producer.commit_transaction if is_commit else producer.abort_transaction
+        try:
+            is_done = self._insist(end)
+        except KafkaException as error:
+            if not error.args[0].txn_requires_abort():
+                raise
+            self.aborted.update(sent)
+            return self._insist(producer.abort_transaction)
+        if not is_done:
+            (self.unknown if is_commit else self.aborted).update(sent)
+        elif is_commit:
+            self.committed.update(sent)
+        else:
+            self.aborted.update(sent)
+        return is_done
+
+    def _insist(self, call: Any) -> bool:
+        """Until it is done; False after an error that a new producer alone can mend. Raises KafkaException."""
+        for _ in range(round(4 * DEADLINE_S / END_S)):
+            try:
+                call(END_S)
+            except KafkaException as error:
+                if error.args[0].fatal():
+                    return False
+                if not error.args[0].retriable():
+                    raise
+            else:
+                return True
+        raise AssertionError(f"{call.__name__} did not end")
+
+    def problems(self, bootstrap: str) -> list[str]:
+        """What a committed reader sees that it must not, or does not see."""
+        seen: Counter[bytes] = Counter()
+        for partition in range(PARTITIONS):
+            seen.update(values(read_partition(bootstrap, TRANSACTED, partition, isolation_level="read_committed")))
+        found = [f"committed, and not there: {value!r}" for value in self.committed - seen.keys()]
+        found += [f"there {count} times: {value!r}" for value, count in seen.items() if count > 1]
+        found += [f"aborted, and there: {value!r}" for value in self.aborted & seen.keys()]
+        known = self.committed | self.aborted | self.unknown
+        return found + [f"there, and never sent: {value!r}" for value in seen.keys() - known]
+
+
+class ClusterLoad:
+    """All of it while entered. The topics must be there."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self.loads = [
+            RecordedLoad(bootstrap, TOPIC, PARTITIONS, label, PER_SECOND, **{**IMPATIENT, "compression.type": codec})
+            for label, codec in (("first", "none"), ("second", "lz4"))
+        ]
+        self.members = [RecordedMember(bootstrap, GROUP, [TOPIC], f"member-{number}", **RESTLESS) for number in (1, 2)]
+        self.transactions = TransactedLoad(bootstrap)
+        self._entered = contextlib.ExitStack()
+
+    def __enter__(self) -> "ClusterLoad":
+        for recorded in (*self.loads, *self.members, self.transactions):
+            self._entered.enter_context(recorded)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._entered.__exit__(kind, error, trace)
+
+    def wait_for_progress(self, records: int = 300) -> None:
+        """Return when every producer has so many further records acknowledged, and transactions are committed."""
+        before = len(self.transactions.committed)
+        for load in self.loads:
+            load.wait_for_acknowledged(records)
+        until(lambda: len(self.transactions.committed) > before, what="a committed transaction", between_s=LOOK_S)
+
+    @property
+    def history(self) -> History:
+        return merged(recorded.history for recorded in (*self.loads, *self.members))
+
+    def anomalies(self) -> list[Anomaly | str]:
+        """Reads everything and judges."""
+        history = self.history
+        final = {}
+        for partition in range(PARTITIONS):
+            messages = read_partition(self._bootstrap, TOPIC, partition)
+            final[TOPIC, partition] = list(zip(map(offset_of, messages), values(messages), strict=True))
+        found: list[Anomaly | str] = [*check(history, final_reads=final, final_commits=self._commits(history))]
+        for load in self.loads:
+            sent = sum(len(sent) for producers in load.history.invoked.values() for sent in producers.values())
+            if load.errors or load.acknowledged != sent:
+                found.append(f"{sent - load.acknowledged} of {sent} never acknowledged: {load.errors[:3]}")
+        return found + self.transactions.problems(self._bootstrap)
+
+    def _commits(self, history: History) -> dict[Share, int]:
+        places = [TopicPartition(*place) for group, place in history.committed if group == GROUP]
+        asker = Consumer({"bootstrap.servers": self._bootstrap, "group.id": GROUP, **RESTLESS})
+        try:
+            found = asker.committed(places, DEADLINE_S) if places else []
+            return {(GROUP, (place.topic, place.partition)): max(0, place.offset) for place in found}
+        finally:
+            asker.close()
