@@ -5,6 +5,7 @@
     KAFKA_FORWARDED     a node has a client's request, which the controller must handle
     KAFKA_ASKED         a node has a request of its own for another node
     COMMANDED           an operator's command or question for the controller, in JSON
+    REPLICA_FAILED      a node tells the controller that its replica of a group has failed
 
 Knows nothing of connections, nor of what is done with a question.
 """
@@ -29,6 +30,7 @@ class QuestionCode(IntEnum):
     KAFKA_FORWARDED = 3
     KAFKA_ASKED = 4
     COMMANDED = 5
+    REPLICA_FAILED = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,12 +60,26 @@ class ForgetNode(msgspec.Struct, frozen=True, tag=True):
     node: int
 
 
+class HandOver(msgspec.Struct, frozen=True, tag=True):
+    """Let others lead what a node leads, for it is about to stop. Its replicas stay."""
+
+    node: int
+
+
 class ShowStatus(msgspec.Struct, frozen=True, tag=True):
     """Tell the state of nodes and groups."""
 
 
 ControllerCommand = (
-    MoveGroup | DrainNode | UndrainNode | BalanceGroups | ElectPreferred | ElectUnclean | ForgetNode | ShowStatus
+    MoveGroup
+    | DrainNode
+    | UndrainNode
+    | BalanceGroups
+    | ElectPreferred
+    | ElectUnclean
+    | ForgetNode
+    | HandOver
+    | ShowStatus
 )
 
 

@@ -20,6 +20,7 @@ from hutong.cluster.controller.messages import (
     LiveNode,
     NodesChanged,
     ProposalReply,
+    ReplicaFailed,
     SetProposed,
     StoreDecisions,
 )
@@ -79,6 +80,11 @@ class ControllerDriver:
     def nodes_changed(self, live: Mapping[int, LiveNode]) -> None:
         if self._entry is not None and self._failure is None:
             self._feed(self._entry, NodesChanged(live, self._clock.monotonic_ms()))
+
+    def replica_failed(self, node: int, incarnation: int, group: str) -> None:
+        """Note that a life of a node can neither lead nor follow the group any more."""
+        if self._entry is not None and self._failure is None:
+            self._feed(self._entry, ReplicaFailed(node, incarnation, group, self._clock.monotonic_ms()))
 
     def propose(self, node: int, incarnation: int, proposal: GroupProposal, then: Continuation[ProposalReply]) -> None:
         """Take the proposal of a life of a node. After an error its outcome is unknown: it may be asked again."""

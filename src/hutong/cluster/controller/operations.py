@@ -14,6 +14,7 @@ from hutong.cluster.controller.commands import (
     ElectPreferred,
     ElectUnclean,
     ForgetNode,
+    HandOver,
     MoveGroup,
     ShowStatus,
     UndrainNode,
@@ -25,7 +26,7 @@ from hutong.cluster.controller.repairs import usable_nodes, without_forgotten
 from hutong.cluster.controller.status import status_of
 from hutong.cluster.placement import Replicas, balance_plan
 from hutong.cluster.records import REPLICAS_MAX, PlannedMove
-from hutong.cluster.set_rules import candidates, elected_uncleanly, with_replicas
+from hutong.cluster.set_rules import candidates, elected, elected_uncleanly, with_replicas
 from hutong.wire.kafka.error_codes import ErrorCode
 
 BALANCE_CHANGES_MAX = 100  # steps of one plan
@@ -47,6 +48,8 @@ def carry_out(decisions: ClusterDecisions, command: ControllerCommand, live: Liv
             return _elect_uncleanly(decisions, group, node, live)
         case ForgetNode(node):
             return _forget(decisions, node, live)
+        case HandOver(node):
+            return _hand_over(decisions, node, live)
         case ShowStatus():
             return CommandReply()
 
@@ -167,4 +170,18 @@ def _forget(decisions: ClusterDecisions, node: int, live: LiveNodes) -> CommandR
     decisions.put_node(node, None)
     if node in decisions.drained:
         decisions.put_drained(node, is_drained=False)
+    return CommandReply(groups=changed)
+
+
+def _hand_over(decisions: ClusterDecisions, node: int, live: LiveNodes) -> CommandReply:
+    changed: dict[str, Replicas] = {}
+    for state in decisions.states():
+        if state.leader != node:
+            continue
+        lives = live.of(state.name)
+        order = candidates(state, lives.keys() - {node}, decisions.drained)
+        # An eligible node would begin a set of its own: it leads when this one is gone, if ever.
+        if order and order[0] in state.in_sync:
+            decisions.put_group(elected(state, order[0], lives[order[0]], lives))
+            changed[state.name] = (order[0],)
     return CommandReply(groups=changed)

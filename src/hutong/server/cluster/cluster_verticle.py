@@ -11,6 +11,7 @@ Decides nothing.
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from random import Random
@@ -33,6 +34,7 @@ from hutong.broker.topics.lifetimes import (
     TRANSACTIONS_GROUP,
     group_of_slot,
 )
+from hutong.cluster.controller.commands import CommandReply, HandOver
 from hutong.cluster.controller.driver import ControllerDriver
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.image import ClusterImage
@@ -60,6 +62,7 @@ from hutong.server.cluster.view import ClusterBrokerView
 
 NODES_MAX: Final = 15
 """All nodes replicate the metadata, so a record of it waits for all that are in sync."""
+HAND_OVER_MS_MAX: Final = 2_000  # a node that is told to stop does not wait longer for a controller
 NOWHERE: Final = ("", 0)
 _log: Final = logging.getLogger("hutong.cluster")
 
@@ -78,6 +81,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
     _leases: LeaseKeeper | None = None
     _requests: ForwardedRequests | None = None
     _joining: WaitTable[None] | None = None
+    _is_serving = False  # True from the first client on
 
     async def start(self) -> None:
         """Recover, join, follow, accept clients."""
@@ -108,6 +112,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         driver.describe(description_of(settings, listens_at, {}, version("hutong")))
         await self._joined()
         await self._listen(reactions.broker)
+        self._is_serving = True
         listeners = {opened.name: opened.advertised for opened in self.listeners}
         driver.describe(description_of(settings, listens_at, listeners, version("hutong")))
 
@@ -323,6 +328,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
     async def _end(self) -> None:
         """Leave the cluster, let open requests finish, then close everything in the opposite order of start."""
         driver, network = self._driver, self._network
+        if driver is not None and self._is_serving:
+            await self._hand_over(driver)
         if self._leases is not None:
             self._leases.close()
         if driver is not None:
@@ -335,6 +342,30 @@ class ClusterBrokerVerticle(BrokerVerticle):
             self._requests.close(OwnerGone("the node is stopping"))
         await super()._end()
 
+    async def _hand_over(self, driver: ClusterDriver) -> None:
+        """Let others lead what this node leads, so that clients need not wait until somebody notices that it is gone.
+
+        The metadata go last: their leader has to store these decisions, and gives them up as it leaves.
+        """
+        node = driver.own.node
+        replies: list[CommandReply | HutongError] = []
+        handing: WaitTable[None] = WaitTable("handing over", self._environment.wheel, 1)
+
+        def look() -> None:
+            if replies and _is_handed_over(replies[0], node, driver):
+                handing.resume_all(None, None)
+
+        def replied(reply: CommandReply | HutongError) -> None:
+            replies.append(reply)
+            look()
+
+        self._reactions.on_news = look
+        self._reactions.control.command(HandOver(node), replied)
+        if replies and _is_handed_over(replies[0], node, driver):
+            return
+        with suppress(Expired):  # without a controller the node goes all the same
+            await handing.wait(None, deadline_ms=self._clock.monotonic_ms() + HAND_OVER_MS_MAX)
+
     async def _close_journals(self) -> None:
         await self._close_replicas()  # of a node that has not come to its cluster
         self._journals.close_threads()
@@ -342,3 +373,9 @@ class ClusterBrokerVerticle(BrokerVerticle):
     async def _close_replicas(self) -> None:
         if self._driver is not None:
             await asyncio.gather(*(replica.close() for replica in self._driver.replicas.values()))
+
+
+def _is_handed_over(reply: CommandReply | HutongError, node: int, driver: ClusterDriver) -> bool:
+    """Return True if this node knows of all new leaders, so that its clients are sent to them."""
+    handed = () if isinstance(reply, HutongError) else reply.groups
+    return all(driver.groups[name].leader != node for name in handed)

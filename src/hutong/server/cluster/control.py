@@ -46,6 +46,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 ASK_MS_MAX: Final = 3_000
 AGAIN_MS: Final = 100
+FAILED_AGAIN_MS: Final = 1_000
 COMMAND_MS_MAX: Final = 30_000
 MakeController = Callable[[], ControllerDriver]
 _log: Final = logging.getLogger("hutong.cluster")
@@ -83,6 +84,7 @@ class ClusterControl:
         self._timers = timers
         self._make_controller = make_controller
         self._controller: ControllerDriver | None = None
+        self._failed: set[str] = set()  # groups whose replica here has failed, until this node restarts
         self.producer_ids: ProducerIds | None = None
 
     @property
@@ -101,6 +103,7 @@ class ClusterControl:
         assert self._controller is None, "it controls already"
         self._controller = self._make_controller()
         self._controller.nodes_changed(live_nodes(self._driver.live))
+        self.controller_changed()
 
     def end(self) -> None:
         """Control no more."""
@@ -113,6 +116,28 @@ class ClusterControl:
             self._controller.nodes_changed(live_nodes(live))
 
     # -- questions to it
+
+    def replica_failed(self, group: str) -> None:
+        """Have the controller know that this node's replica has failed: another node shall lead the group."""
+        self._failed.add(group)
+        self._tell_failed(group)
+
+    def controller_changed(self) -> None:
+        """Tell a new controller what the last one knew: it is in no log, since a restart ends it."""
+        for group in sorted(self._failed):
+            self._tell_failed(group)
+
+    def _tell_failed(self, group: str) -> None:
+        own = self._driver.own
+        if self._controller is not None:
+            self._controller.replica_failed(own.node, own.incarnation, group)
+            return
+
+        def heard(outcome: PeerMessage | HutongError) -> None:
+            if isinstance(outcome, HutongError):
+                self._timers.add(self._clock.monotonic_ms() + FAILED_AGAIN_MS, partial(self._tell_failed, group))
+
+        self._ask(PeerMessage(QuestionCode.REPLICA_FAILED, {}, group.encode()), ASK_MS_MAX, heard)
 
     def propose(self, state: PartitionGroupState, proposal: ProposeSet) -> None:
         """Have the controller decide about a proposal of this node's replica, however long that takes."""
@@ -162,6 +187,7 @@ class ClusterControl:
         peers.register(QuestionCode.SET_PROPOSED, self._asked_for_set)
         peers.register(QuestionCode.IDS_ASKED, self._asked_for_ids)
         peers.register(QuestionCode.COMMANDED, self._commanded)
+        peers.register(QuestionCode.REPLICA_FAILED, self._told_of_failure)
 
     def _asked_for_set(self, node: int, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
         sender = self._driver.live.get(node)
@@ -193,6 +219,15 @@ class ClusterControl:
             then(outcome if isinstance(outcome, HutongError) else PeerMessage(0, {}, encode_reply(outcome)))
 
         self._controller.ask(decode_command(bytes(message.body)), answered)
+
+    def _told_of_failure(self, node: int, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
+        sender = self._driver.live.get(node)
+        if self._controller is None or sender is None:
+            then(_NO_CONTROLLER)
+            return
+        # A name that no group has does no harm: nothing looks it up.
+        self._controller.replica_failed(node, sender.incarnation, bytes(message.body).decode(errors="replace"))
+        then(PeerMessage(0, {}))
 
     # -- inside
 

@@ -65,6 +65,8 @@ class ClusterReactions:
     def group_changed(self, state: PartitionGroupState) -> None:
         self._standings.group_changed(state, self.driver.live)
         self.on_news()
+        if state.name == METADATA_GROUP and self._is_wired:
+            self.control.controller_changed()
 
     def journal_opened(self, group: str, journal: Journal) -> None:
         self._journals[group] = journal
@@ -103,6 +105,8 @@ class ClusterReactions:
 
     def journal_failed(self, group: str, error: HutongError) -> None:
         _log.critical("this node's replica of %s has failed: %s", group, error)
+        if self._is_wired:
+            self.control.replica_failed(group)
 
     def proposed(self, state: PartitionGroupState, proposal: ProposeSet) -> None:
         self.control.propose(state, proposal)
