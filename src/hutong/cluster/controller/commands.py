@@ -60,7 +60,7 @@ class ForgetNode(msgspec.Struct, frozen=True, tag=True):
     node: int
 
 
-class HandOver(msgspec.Struct, frozen=True, tag=True):
+class HandOverLeaders(msgspec.Struct, frozen=True, tag=True):
     """Let others lead what a node leads, for it is about to stop. Its replicas stay."""
 
     node: int
@@ -78,7 +78,7 @@ ControllerCommand = (
     | ElectPreferred
     | ElectUnclean
     | ForgetNode
-    | HandOver
+    | HandOverLeaders
     | ShowStatus
 )
 

@@ -14,7 +14,7 @@ from hutong.cluster.controller.commands import (
     ElectPreferred,
     ElectUnclean,
     ForgetNode,
-    HandOver,
+    HandOverLeaders,
     MoveGroup,
     ShowStatus,
     UndrainNode,
@@ -48,7 +48,7 @@ def carry_out(decisions: ClusterDecisions, command: ControllerCommand, live: Liv
             return _elect_uncleanly(decisions, group, node, live)
         case ForgetNode(node):
             return _forget(decisions, node, live)
-        case HandOver(node):
+        case HandOverLeaders(node):
             return _hand_over(decisions, node, live)
         case ShowStatus():
             return CommandReply()

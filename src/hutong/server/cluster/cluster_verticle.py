@@ -34,7 +34,7 @@ from hutong.broker.topics.lifetimes import (
     TRANSACTIONS_GROUP,
     group_of_slot,
 )
-from hutong.cluster.controller.commands import CommandReply, HandOver
+from hutong.cluster.controller.commands import CommandReply, HandOverLeaders
 from hutong.cluster.controller.driver import ControllerDriver
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.image import ClusterImage
@@ -62,7 +62,7 @@ from hutong.server.cluster.view import ClusterBrokerView
 
 NODES_MAX: Final = 15
 """All nodes replicate the metadata, so a record of it waits for all that are in sync."""
-HAND_OVER_MS_MAX: Final = 2_000  # a node that is told to stop does not wait longer for a controller
+HAND_OVER_MS_MAX: Final = 2_000  # a node that stops does not wait longer for a controller
 NOWHERE: Final = ("", 0)
 _log: Final = logging.getLogger("hutong.cluster")
 
@@ -360,7 +360,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
             look()
 
         self._reactions.on_news = look
-        self._reactions.control.command(HandOver(node), replied)
+        self._reactions.control.command(HandOverLeaders(node), replied)
         if replies and _is_handed_over(replies[0], node, driver):
             return
         with suppress(Expired):  # without a controller the node goes all the same

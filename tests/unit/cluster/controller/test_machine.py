@@ -9,7 +9,7 @@ from hutong.cluster.controller.commands import (
     ElectPreferred,
     ElectUnclean,
     ForgetNode,
-    HandOver,
+    HandOverLeaders,
     MoveGroup,
     ShowStatus,
     UndrainNode,
@@ -394,16 +394,16 @@ def test_a_node_with_the_only_copy_is_not_forgotten() -> None:
 def test_a_node_that_stops_hands_over_what_it_leads_and_keeps_its_replicas() -> None:
     scene = founded(NAMES)
     led = {name for name, leader in scene.leaders().items() if leader == 1}
-    changed = scene.ask(HandOver(1)).groups
+    changed = scene.ask(HandOverLeaders(1)).groups
     assert set(changed) == led != set()
     assert all(members(scene, name)[:2] == (changed[name][0], {1, 2, 3}) for name in led)
     assert 1 not in scene.leaders().values()
-    assert scene.ask(HandOver(1)).groups == {}
+    assert scene.ask(HandOverLeaders(1)).groups == {}
 
 
 def test_a_group_without_another_member_stays_with_a_node_that_stops() -> None:
     scene = founded()
     leader = scene.state("days").leader
     scene.propose("days", [])
-    assert scene.ask(HandOver(leader)).groups == {}
+    assert scene.ask(HandOverLeaders(leader)).groups == {}
     assert scene.state("days").leader == leader
