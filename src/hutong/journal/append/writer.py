@@ -269,9 +269,7 @@ class Writer(JournalPart):
     def roll(self) -> None:
         """Close the active segment; the next chunk begins another."""
         self.seal_chunk()
-        active = self._segments.active
-        # An empty segment stays: two segments cannot begin at one position.
-        if active is not None and active.base_position < self.position:
+        if self._segments.active is not None:
             self._segments.roll(self.position)
 
     def refuse(self, error: HutongError) -> None:

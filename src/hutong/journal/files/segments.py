@@ -59,8 +59,13 @@ class Segments:
         self._bases.append(segment.base_position)
 
     def roll(self, position: int) -> Segment:
-        """Close the active segment at `position` and begin the next one there."""
+        """Close the active segment at `position` and begin the next one there. An empty segment stays.
+
+        Two segments cannot begin at one position: they would have one file name, and the first is removed.
+        """
         closed = self.active
+        if closed is not None and closed.base_position == position:
+            return closed
         # A new journal has no segment before its first chunk.
         if closed is not None:
             closed.end_position = position

@@ -414,6 +414,28 @@ def test_a_log_whose_every_segment_is_gone_keeps_its_end() -> None:
     assert stage.read_all(1) == [(5, b"next")]
 
 
+def test_an_empty_segment_takes_a_chunk_larger_than_a_segment_and_keeps_its_file() -> None:
+    """Closed at the position at which it begins, it would share its file name with the next, and be removed."""
+    stage = Stage(dataclasses.replace(SMALL, segment_bytes=2048, region_bytes=4096))
+    logs = range(1, 60)
+    for partition_id in logs:
+        stage.append(partition_id, b"")
+    stage.settle()
+    # The power goes between the naming of the next file and its first flush.
+    stage.disk.create(DIRECTORY / segment_name(stage.journal.position))
+    stage.disk.sync_directory(DIRECTORY)
+    stage.journal.abort()
+    stage.open()
+    stage.journal.checkpointer.begin_checkpoint()
+    for partition_id in logs:
+        stage.journal.delete_log(partition_id)  # which is stated: all in one chunk
+    stage.settle()
+    position = stage.journal.position
+    stage.crash(Random(0))
+    stage.open()
+    assert stage.journal.position == position
+
+
 def test_leftovers_of_a_crash_are_cleared() -> None:
     stage, expected = filled()
     stage.close()
