@@ -345,7 +345,7 @@ class FinalTimes:
 
 @dataclass(frozen=True, slots=True)
 class FinalRead:
-    """Everything of a partition once all faults are over, oldest first."""
+    """Everything of a partition once all faults are over, or before its topic is deleted, oldest first."""
 
     place: Place
     is_committed: bool

@@ -39,6 +39,7 @@ from hutong.testing.simulation.clients.keeper import SimKeeper
 from hutong.testing.simulation.clients.keyed import SimKeyedProducer, SimKeyedTeller
 from hutong.testing.simulation.clients.producer import SimProducer
 from hutong.testing.simulation.clients.reader import SimReader
+from hutong.testing.simulation.clients.temporary import SimTemporaryUser
 from hutong.testing.simulation.clients.transactions.processor import SimProcessor
 from hutong.testing.simulation.clients.transactions.producer import SimTransactionalProducer
 from hutong.testing.simulation.faults import FaultInjector
@@ -75,6 +76,7 @@ CLIENTS: Final[dict[type[planned.PlannedClient], Callable[[ClientContext, Any], 
     planned.PlannedKeeper: SimKeeper,
     planned.PlannedProcessor: SimProcessor,
     planned.PlannedAdmin: SimAdmin,
+    planned.PlannedTemporaryUser: SimTemporaryUser,
     planned.PlannedCaller: SimCaller,
     planned.PlannedBusMember: SimBusMember,
 }

@@ -120,6 +120,14 @@ NODE = {
     "remembers_calls": False,
     "flush_us": 0,
 }
+TEMPORARY_USER = {
+    "kind": "temporary user",
+    "name": "u",
+    "pause_ms": 0,
+    "partitions": 1,
+    "batches_together": 1,
+    "padding_bytes": 0,
+}
 TELLER = {
     **CLIENT,
     "kind": "transactional producer",
@@ -148,6 +156,7 @@ TELLER = {
         (edited(clients=[{**PRODUCER, "codec": 9}]), "9 is not a valid Compression"),
         (edited(clients=[{**TELLER, "partitions": 99}]), "partitions that its topic does not have"),
         (edited(clients=[{**TELLER, "kind": "keyed teller", "keys": 0}]), "keys of the client"),
+        (edited(clients=[{**TEMPORARY_USER, "partitions": 101}]), "partitions of the client u is not from 1 to 100"),
         (edited(clients=[{**CLIENT, "kind": "share member", "group": "", "always_accepts": True}]), "a share group"),
         (edited(node={**NODE, "flush_us": -1}, clients=[]), "flush_us is not from 0"),
         (edited(node={**NODE, "service_instances": -1}, clients=[]), "service_instances is not from 0 to 100"),

@@ -50,6 +50,7 @@ class _Check:
         yield from self._each_once_and_in_order()
         yield from self._readers_go_forward()
         yield from self._nothing_invented()
+        yield from self._nothing_misplaced()
 
     def _one_value_for_an_offset(self) -> Iterator[str]:
         """Redpanda #3003: two answers that name one offset for different values."""
@@ -116,6 +117,16 @@ class _Check:
                     yield f"{value!r} at {_at(place, offset)} was never sent"
                 elif value in self.refused:
                     yield f"{value!r} at {_at(place, offset)} was refused with error {self.refused[value].error}"
+
+    def _nothing_misplaced(self) -> Iterator[str]:
+        """A value is where it was sent to, and in no other partition."""
+        found = [(each.place, each.offset, each.value) for each in self.reads]
+        for final in self.finals.values():
+            found += [(final.place, offset, value) for offset, value in final.records]
+        for place, offset, value in dict.fromkeys(found):
+            sent = self.sent.get(value)
+            if sent is not None and sent.place != place:
+                yield f"{value!r} is in {_at(place, offset)}, although sent to {sent.place[0]}-{sent.place[1]}"
 
 
 def _number(value: bytes) -> int:

@@ -31,6 +31,19 @@ class PlannedAdmin(PlannedClient):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTemporaryUser(PlannedClient):
+    """A user of temporary topics, each with this number of partitions and one batch in each.
+
+    One request has batches of `batches_together` partitions. All are of one size, with so many bytes of padding.
+    """
+
+    kind: ClassVar[str] = "temporary user"
+    partitions: int
+    batches_together: int
+    padding_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTopicClient(PlannedClient):
     """A client of one topic of the plan."""
 
@@ -198,6 +211,7 @@ CLIENTS_BY_KIND: Final[dict[str, type[PlannedClient]]] = {
         PlannedKeeper,
         PlannedProcessor,
         PlannedAdmin,
+        PlannedTemporaryUser,
         PlannedCaller,
         PlannedBusMember,
     )

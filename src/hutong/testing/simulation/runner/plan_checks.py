@@ -34,10 +34,14 @@ FLUSH_US_MAX: Final = 10_000_000
 DRIFT_PPM_MAX: Final = 100_000
 TOGETHER_MAX: Final = 1_000  # calls, or messages
 PAUSE_MS_MAX: Final = Pace().pause_ms_max
+PADDING_BYTES_MAX: Final = 64 << 10
 PADDING_CHARACTERS_MAX: Final = 1 << 20
 STREAM_ITEMS_MAX: Final = 1_000_000
 _BOUNDS_OF_NUMBERS: Final = {
     "keys": (1, KEYS_MAX),
+    "partitions": (1, PARTITIONS_MAX),
+    "batches_together": (1, PARTITIONS_MAX),
+    "padding_bytes": (0, PADDING_BYTES_MAX),
     "calls_together": (1, TOGETHER_MAX),
     "messages_together": (1, TOGETHER_MAX),
     "timeout_ms": (1, TIME_US_MAX // 1_000),
