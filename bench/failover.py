@@ -1,4 +1,4 @@
-"""How long a partition takes no records when its leader goes: `python -m bench failover [--rounds 10]`.
+"""The pause of a partition whose leader goes: `python -m bench failover [--rounds 10]`.
 
 Strategy: three brokers, each record on all three. A producer (librdkafka, acks=all, idempotent) sends small records to
 every partition, a few hundred a second. Each round a broker that leads partitions is killed with SIGKILL, and in
@@ -53,7 +53,7 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class Acknowledged:
-    """What one partition has acknowledged: when, and each value's offset."""
+    """The acknowledgements of one partition: their times, and the offset of each value."""
 
     times_s: list[float] = field(default_factory=list)
     offsets: dict[bytes, int] = field(default_factory=dict)
@@ -253,7 +253,7 @@ def _victim(metadata: ClusterMetadata, victims: "itertools.cycle[int]") -> tuple
 
 
 def _wrong_in(bootstrap: str, partition: int, acknowledged: Acknowledged) -> list[str]:
-    """What a reader of the whole partition finds otherwise than it was acknowledged."""
+    """Differences between the acknowledgements of a partition and a read of all of it."""
     reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False, **CLIENT})
     found: dict[bytes, list[int]] = {}
     try:
