@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hutong.foundation.machine import Tick
 from hutong.journal.append.leader_epochs import EpochStart, LeaderEpochs
 from hutong.replication.following.machine import HEARTBEATS, FollowerReplication
-from hutong.replication.following.messages import JoinAccepted, LeaderConnected
+from hutong.replication.following.messages import AskToJoin, JoinAccepted, LeaderConnected
 from hutong.replication.leading.machine import GONE_MS_MAX, JOIN_LAG_MS_MAX, LAG_MS_MAX, LeaderReplication
 from hutong.replication.leading.messages import (
     Acknowledged,
@@ -331,3 +331,10 @@ def test_a_follower_is_heard_several_times_before_it_is_late() -> None:
     assert follower.next_tick_ms() == 1_025
     follower.handle(Tick(1_025))
     assert follower.next_tick_ms() == 1_050
+
+
+def test_a_follower_without_a_chunk_names_no_epoch_in_spite_of_its_list() -> None:
+    """Its leader would tell it to cut what it does not have, again and again."""
+    follower = FollowerReplication(lambda: LeaderEpochs([EpochStart(0, 0)]), 0, 0, 100)
+
+    assert follower.handle(LeaderConnected(7, 0)) == [AskToJoin(0, -1)]

@@ -48,6 +48,10 @@ class LeaderEpochs:
         """The newest epoch, -1 while there is no chunk."""
         return self._starts[-1].epoch if self._starts else -1
 
+    def last_before(self, position: int) -> int:
+        """The epoch of the last chunk before a position, -1 where there is none: a list may name an epoch without."""
+        return next((start.epoch for start in reversed(self._starts) if start.position < position), -1)
+
     def note(self, epoch: int, position: int, node: int = NOBODY) -> None:
         """Note a chunk; only the first of its epoch counts."""
         if epoch > self.last:

@@ -127,7 +127,7 @@ class FollowerReplication:
     def _ask(self, now_ms: int) -> list[FollowerInstruction]:
         self._heartbeat_ms = now_ms + self._heartbeat_interval_ms
         self._is_joined = False
-        return [AskToJoin(self._end_position, self._epochs_of().last)]
+        return [AskToJoin(self._end_position, self._epochs_of().last_before(self._end_position))]
 
     def _diverged(self, epoch: int, end_position: int) -> list[FollowerInstruction]:
         if not self._is_connected or self._is_cutting:

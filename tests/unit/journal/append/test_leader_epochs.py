@@ -51,3 +51,9 @@ def test_the_end_of_the_common_part_is_found(lengths: list[int], data: st.DataOb
             break
         epoch = ours
     assert cut == position
+
+
+def test_an_epoch_that_has_no_chunk_before_a_position_is_passed_over() -> None:
+    epochs = LeaderEpochs([EpochStart(3, 0), EpochStart(5, 900)])
+
+    assert [epochs.last_before(position) for position in (0, 1, 900, 901)] == [-1, 3, 3, 5]
