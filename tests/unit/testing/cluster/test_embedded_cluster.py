@@ -137,6 +137,7 @@ async def test_aiokafka_goes_on_through_a_kill_and_a_restart() -> None:
             bootstrap_servers=cluster.bootstrap,
             group_id="billing",
             auto_offset_reset="earliest",
+            enable_auto_commit=False,
             retry_backoff_ms=20,
         ) as consumer,
     ):
@@ -150,6 +151,8 @@ async def test_aiokafka_goes_on_through_a_kill_and_a_restart() -> None:
             async with asyncio.timeout(TIMEOUT_S):
                 while len(seen) < 11 * (turn + 1):
                     seen.add((await consumer.getone()).value.decode())
+                # aiokafka 0.14 does not end where it stops with a coordinator that it has not found anew.
+                await consumer.commit()
             await cluster.aio.start(victim)
             await cluster.aio.wait_until_in_sync()
         assert len(await cluster.aio.records("orders", count=33)) == len(seen) == 33
