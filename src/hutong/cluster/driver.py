@@ -18,6 +18,8 @@ import logging
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+import msgspec
+
 from hutong.cluster.coordinator.port import Coordinator, CoordinatorRegister, NodeRegistration, SessionState
 from hutong.cluster.liveness import Liveness
 from hutong.cluster.metadata_driver import MetadataElectionDriver
@@ -94,6 +96,8 @@ class ClusterDriver:
         self._election: MetadataElectionDriver | None = None
         self._recheck: Timer | None = None
         self._knows_members = False  # until then nobody may be taken for dead
+        self._lacks_metadata = False
+        self._is_started = False
         self._is_closed = False
 
     @property
@@ -115,13 +119,17 @@ class ClusterDriver:
             refuse=self._metadata_refused,
         )
         registration = NodeRegistration(self.own.node, self.own.incarnation, encode_description(self.own.description))
-        return await self._coordinator.start(registration, cluster_id, self, may_join=may_join)
+        found = await self._coordinator.start(registration, cluster_id, self, may_join=may_join)
+        self._is_started = True
+        return found
 
     def describe(self, description: NodeDescription) -> None:
         """Let the others have another description of this node."""
-        self.own = ClusterNode(self.own.node, self.own.incarnation, description)
+        whole = msgspec.structs.replace(description, lacks_metadata=self._lacks_metadata)
+        self.own = ClusterNode(self.own.node, self.own.incarnation, whole)
         self._liveness.describe_own(self.own)
-        self._coordinator.describe(encode_description(description))
+        if self._is_started and not self._is_closed:
+            self._coordinator.describe(encode_description(whole))
         self._settle()
 
     async def close(self) -> None:
@@ -207,6 +215,12 @@ class ClusterDriver:
         """Logs tell their watchers themselves."""
 
     def journal_failed(self, group: str, error: HutongError) -> None:
+        # Without the metadata this node hears of no new leader, of whatever group.
+        if group == METADATA_NAME:
+            self._lacks_metadata = True
+            for replica in self.replicas.values():
+                replica.resign()
+            self.describe(self.own.description)
         self._listener.journal_failed(group, error)
 
     def propose(self, state: PartitionGroupState, proposal: ProposeSet) -> None:
@@ -228,7 +242,11 @@ class ClusterDriver:
             return
         self._link()
         now_ms = self._clock.monotonic_ms()
-        live = self._liveness.live(now_ms)
+        live = {
+            node: each
+            for node, each in self._liveness.live(now_ms).items()
+            if not each.description.lacks_metadata
+        }
         self._look_again(now_ms)
         if live == self.live:
             return

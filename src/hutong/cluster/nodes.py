@@ -21,12 +21,16 @@ class HostPort(msgspec.Struct, frozen=True):
 
 
 class NodeDescription(msgspec.Struct, frozen=True):
-    """`peer` is for other nodes, `listeners` are those for Kafka clients, by their names."""
+    """`peer` is for other nodes, `listeners` are those for Kafka clients, by their names.
+
+    A node that `lacks_metadata`, as its journal has failed, can do nothing in the cluster until it is started again.
+    """
 
     peer: HostPort
     listeners: dict[str, HostPort]
     rack: str | None = None
     version: str = ""
+    lacks_metadata: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,11 @@ class GroupReplica:
         elif isinstance(role, FollowingReplica) and message.epoch == epoch:
             role.told(node, message)
 
+    def resign(self) -> None:
+        """Lead no more in the present epoch."""
+        if isinstance(self._role, LeadingReplica):
+            self._step_down()
+
     async def close(self) -> None:
         """Stop, and close the journal cleanly."""
         self._is_closed = True

@@ -44,7 +44,7 @@ from hutong.cluster.nodes import ClusterNode
 from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.network import PeerNetwork, PeerTls
 from hutong.cluster.records import CLUSTER_PREFIX, GROUP_PREFIX, FoundingSettings
-from hutong.foundation.errors import ExitCode, Expired, HutongError, OwnerGone, UsageError
+from hutong.foundation.errors import ExitCode, Expired, HutongError, OwnerGone, StorageShortage, UsageError
 from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.append.replicator import Replicator
@@ -262,7 +262,10 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self._look_for_join()
 
     async def _joined(self) -> None:
-        """Wait until this node knows the cluster's metadata. Raises UsageError where that takes too long."""
+        """Wait until this node knows the cluster's metadata.
+
+        Raises UsageError where that takes too long, and StorageError where it cannot be stored here.
+        """
         timeout_ms = self._settings.cluster.start_timeout_ms
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         joining: WaitTable[None] = WaitTable("joining", self._environment.wheel, 1)
@@ -270,6 +273,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self._reactions.on_news = self._look_for_join
         try:
             if not self._is_in_sync():
+                if (failure := self._metadata_failure()) is not None:
+                    raise failure
                 await joining.wait(None, deadline_ms=deadline_ms)
         except Expired:
             raise UsageError(self._why_not_joined(timeout_ms), ExitCode.TEMPFAIL) from None
@@ -284,8 +289,19 @@ class ClusterBrokerVerticle(BrokerVerticle):
         await self._metadata.topic.applied()
 
     def _look_for_join(self) -> None:
-        if self._joining is not None and self._is_in_sync():
+        if self._joining is None:
+            return
+        failure = self._metadata_failure()
+        if failure is not None:
+            self._joining.fail_all(None, failure)
+        elif self._is_in_sync():
             self._joining.resume_all(None, None)
+
+    def _metadata_failure(self) -> HutongError | None:
+        """The reason for which this node cannot store the metadata. A shortage may be over later."""
+        assert self._driver is not None
+        failure = self._driver.replicas[METADATA_GROUP].failure
+        return None if isinstance(failure, StorageShortage) else failure
 
     def _is_in_sync(self) -> bool:
         assert self._driver is not None

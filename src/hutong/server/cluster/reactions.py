@@ -105,6 +105,7 @@ class ClusterReactions:
 
     def journal_failed(self, group: str, error: HutongError) -> None:
         _log.critical("this node's replica of %s has failed: %s", group, error)
+        self.on_news()
         if self._is_wired:
             self.control.replica_failed(group)
 
