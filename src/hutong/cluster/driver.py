@@ -242,11 +242,7 @@ class ClusterDriver:
             return
         self._link()
         now_ms = self._clock.monotonic_ms()
-        live = {
-            node: each
-            for node, each in self._liveness.live(now_ms).items()
-            if not each.description.lacks_metadata
-        }
+        live = {node: each for node, each in self._liveness.live(now_ms).items() if not each.description.lacks_metadata}
         self._look_again(now_ms)
         if live == self.live:
             return

@@ -187,7 +187,7 @@ async def look_at_topic(client: KafkaClient, topic: str) -> int | None:
     """Add what the node says of a topic, and of its starts; returns its number of partitions, None if unanswered."""
     begun_us = client.now_us
     try:
-        answer = await client.ask(MetadataRequest([MetadataRequestTopic(bytes(16), topic)], False), 12)
+        answer = await client.ask_controller(MetadataRequest([MetadataRequestTopic(bytes(16), topic)], False), 12)
     except Disconnected:
         await client.pause()
         return None

@@ -11,6 +11,7 @@ from hutong.testing.simulation.clients.routing.routes import Address, Routes
 from hutong.testing.simulation.clients.routing.targets import target_of
 from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimHost
+from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataResponse
 from hutong.wire.kafka.error_codes import ErrorCode
 
 RETRY_S: Final = 0.1
@@ -111,6 +112,15 @@ class KafkaClient:
         """Raises Disconnected."""
         connection = await self.connected(request)
         return await connection.ask(request, version, timeout_s)
+
+    async def ask_controller(self, request: MetadataRequest, version: int) -> MetadataResponse:
+        """The answer of a node that calls itself the controller: others may be behind. Raises Disconnected."""
+        connection = await self.connected(request)
+        answer: MetadataResponse = await connection.ask(request, version)
+        if not self.routes.is_from_controller(answer, connection.address):
+            self.routes.lost(connection.address)
+            raise Disconnected("another node is the controller")
+        return answer
 
     def dial_guard(self) -> AbstractAsyncContextManager[object]:
         """Return the guard of an address. With one node, tasks that ask at once have connections of their own."""

@@ -48,7 +48,7 @@ class KafkaConnection(asyncio.Protocol):
     def __init__(self, client_id: str, world: World, address: Address, routes: Routes) -> None:
         self._client_id = client_id
         self._world = world
-        self._address = address
+        self.address = address
         self._routes = routes
         self._waiting: deque[tuple[asyncio.Future[Any], int, int, RequestTarget]] = deque()  # with API key and version
         self._received = bytearray()
@@ -137,7 +137,7 @@ class KafkaConnection(asyncio.Protocol):
         if self.is_open and self._waiting:
             self._world.comment(self._client_id, f"has no answer to {len(self._waiting)} requests: {reason}")
         if self.is_open:
-            self._routes.lost(self._address)
+            self._routes.lost(self.address)
         self.is_open = False
         while self._waiting:
             future = self._waiting.popleft()[0]

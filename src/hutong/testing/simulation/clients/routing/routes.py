@@ -120,6 +120,10 @@ class Routes:
         elif target.task is NodeTask.LEADS:
             self._take_leader(target, answer)
 
+    def is_from_controller(self, answer: MetadataResponse, address: Address) -> bool:
+        """True where the node at this address, which gave the answer, says that it is the controller."""
+        return self.is_alone or self._nodes.get(answer.controller_id) == address
+
     def lost(self, address: Address) -> None:
         """Note that a node does not answer: others may have its tasks by now."""
         if self.is_alone:

@@ -1,0 +1,66 @@
+"""Whole simulations of several nodes: they keep their promises, repeat, and go on without one of them."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from random import Random
+
+import pytest
+
+from hutong.testing.simulation.history import ValueAcknowledged
+from hutong.testing.simulation.plan.clients import PlannedProducer
+from hutong.testing.simulation.plan.drawing import draw_plan
+from hutong.testing.simulation.plan.faults import PlannedFault, kinds_of
+from hutong.testing.simulation.plan.plan import SimulationPlan
+from hutong.testing.simulation.simulation import Simulation, SimulationOutcome
+
+MINUTES = 0.05
+SECOND_US = 1_000_000
+
+
+def outcome_of(seed: int, kinds: str = "all") -> SimulationOutcome:
+    return Simulation(draw_plan(seed, MINUTES, kinds_of(kinds), 3)).run()
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_cluster_breaks_no_promise(seed: int) -> None:
+    assert outcome_of(seed).errors == ()
+
+
+def test_a_seed_of_a_cluster_has_one_trace_whatever_the_hashes_of_strings_are() -> None:
+    program = "from tests.unit.testing.simulation.test_cluster import outcome_of; print(outcome_of(6).trace_hash)"
+    hashes = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": str(number)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for number in (1, 2)
+    }
+    assert len(hashes) == 1
+
+
+def plan_of_one_fault(kind: str, victim: int) -> SimulationPlan:
+    """Producers of all partitions, and a fault of a node that lasts until the end, without anybody who repairs it."""
+    plan = draw_plan(1, 0.2, (), 3)
+    topic = dataclasses.replace(plan.topics[0], partitions=3)
+    producers = [
+        PlannedProducer(name=f"producer-{index}", topic=topic.name, partition=index, acks=-1, pause_ms=100)
+        for index in range(topic.partitions)
+    ]
+    number = next(number for number in range(100) if Random(number).choice(range(3)) == victim)
+    fault = PlannedFault(2 * SECOND_US, kind, 60 * SECOND_US, number)
+    return dataclasses.replace(plan, topics=(topic,), clients=tuple(producers), faults=(fault,))
+
+
+@pytest.mark.parametrize("kind", ["failing_flush", "kill", "power", "pause", "cut_coordinator"])
+@pytest.mark.parametrize("victim", range(3))
+def test_the_partitions_of_a_node_that_fails_are_written_by_way_of_another(kind: str, victim: int) -> None:
+    simulation = Simulation(plan_of_one_fault(kind, victim))
+    assert simulation.run().errors == ()
+    happenings = [each for each in simulation._history.happenings if isinstance(each, ValueAcknowledged)]
+    served = {each.place[1] for each in happenings if 9 * SECOND_US < each.at_us < 12 * SECOND_US}
+    assert served == {0, 1, 2}
