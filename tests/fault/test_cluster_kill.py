@@ -13,12 +13,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.support.cluster import SESSION_MS, Cluster, missing_below, replica_differences
-from tests.support.cluster_load import PARTITIONS, TOPIC, TRANSACTED, ClusterLoad
+from tests.support.cluster_load import IMPATIENT, PARTITIONS, TOPIC, TRANSACTED, ClusterLoad, final_read
+from tests.support.load import CARELESS, RecordedLoad
+from tests.support.log_checker import LOST, check
 
 ROUNDS = int(os.environ.get("TEST_CLUSTER_ROUNDS", "1"))
 SEED = int(os.environ.get("TEST_CLUSTER_SEED", "1"))
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(240 + 120 * ROUNDS)]
 MIXED_STEPS = 4 * ROUNDS
+LARGE_BYTES = 100_000
+UNREPLICATED_BYTES = 30_000_000  # more than the buffers of a socket hold
 PAUSE_S = 1.5 * SESSION_MS / 1000
 
 Fault = Callable[[Cluster, ClusterLoad], None]
@@ -151,3 +155,28 @@ def test_nothing_acknowledged_is_lost_by_faults_in_any_order(cluster: Cluster) -
             cluster.start(lost)
         load.wait_for_progress()
     judge(cluster, load)
+
+
+def test_a_kill_is_felt_where_the_leader_alone_acknowledges(cluster: Cluster) -> None:
+    """Shows that the tests above can fail: acks=1 promises nothing once the leader is dead, and the loss is found.
+
+    The others stand still meanwhile. What their sockets hold reaches them all the same, so it is more than that.
+    """
+    topic = "careless"
+    cluster.create_topic(topic, 1)
+    leader = cluster.nodes[cluster.leader_of(topic)]
+    others = [node for node in cluster.nodes.values() if node is not leader]
+    careless = {**IMPATIENT, **CARELESS, "queue.buffering.max.messages": 100}
+    with RecordedLoad(cluster.bootstrap, topic, 1, value_bytes=LARGE_BYTES, **careless) as load:
+        load.wait_for_acknowledged(1)
+        for node in others:
+            node.pause()
+        load.wait_for_acknowledged(UNREPLICATED_BYTES // LARGE_BYTES)
+        leader.kill()
+        for node in others:
+            node.resume()
+        load.wait_for_acknowledged(1)
+    leader.start()
+    cluster.wait_whole(topic)
+    final = {(topic, 0): final_read(cluster.bootstrap, topic, 0)}
+    assert LOST in {anomaly.kind for anomaly in check(load.history, final_reads=final)}

@@ -120,6 +120,12 @@ class TransactedLoad(Recorded):
         return found + [f"there, and never sent: {value!r}" for value in seen.keys() - known]
 
 
+def final_read(bootstrap: str, topic: str, partition: int) -> list[tuple[int, bytes]]:
+    """A partition from start to end."""
+    messages = read_partition(bootstrap, topic, partition)
+    return list(zip(map(offset_of, messages), values(messages), strict=True))
+
+
 class ClusterLoad:
     """All of it while entered. The topics must be there."""
 
@@ -157,10 +163,7 @@ class ClusterLoad:
     def anomalies(self) -> list[Anomaly | str]:
         """Reads everything and judges."""
         history = self.history
-        final = {}
-        for partition in range(PARTITIONS):
-            messages = read_partition(self._bootstrap, TOPIC, partition)
-            final[TOPIC, partition] = list(zip(map(offset_of, messages), values(messages), strict=True))
+        final = {(TOPIC, partition): final_read(self._bootstrap, TOPIC, partition) for partition in range(PARTITIONS)}
         found: list[Anomaly | str] = [*check(history, final_reads=final, final_commits=self._commits(history))]
         for load in self.loads:
             sent = sum(len(sent) for producers in load.history.invoked.values() for sent in producers.values())
