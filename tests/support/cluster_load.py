@@ -11,7 +11,7 @@ from collections import Counter
 from types import TracebackType
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from tests.support.confluent import DEADLINE_S, offset_of, read_partition, values
 from tests.support.load import RETRYING, Recorded, RecordedLoad, RecordedMember
 from tests.support.log_checker import Anomaly, History, Share, check, merged
@@ -112,7 +112,7 @@ class TransactedLoad(Recorded):
         """What a committed reader sees that it must not, or does not see."""
         seen: Counter[bytes] = Counter()
         for partition in range(PARTITIONS):
-            seen.update(values(read_partition(bootstrap, TRANSACTED, partition, isolation_level="read_committed")))
+            seen.update(values(read_calmly(bootstrap, TRANSACTED, partition, isolation_level="read_committed")))
         found = [f"committed, and not there: {value!r}" for value in self.committed - seen.keys()]
         found += [f"there {count} times: {value!r}" for value, count in seen.items() if count > 1]
         found += [f"aborted, and there: {value!r}" for value in self.aborted & seen.keys()]
@@ -122,8 +122,24 @@ class TransactedLoad(Recorded):
 
 def final_read(bootstrap: str, topic: str, partition: int) -> list[tuple[int, bytes]]:
     """A partition from start to end."""
-    messages = read_partition(bootstrap, topic, partition)
+    messages = read_calmly(bootstrap, topic, partition)
     return list(zip(map(offset_of, messages), values(messages), strict=True))
+
+
+def read_calmly(bootstrap: str, topic: str, partition: int, **settings: Any) -> list[Message]:
+    """A partition from start to end, again from the start where a leader moves back to its preferred node meanwhile."""
+
+    def read() -> tuple[list[Message]] | None:
+        try:
+            return (read_partition(bootstrap, topic, partition, **settings),)
+        except KafkaException as error:
+            if not error.args[0].retriable() and error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+                raise
+            return None
+
+    found = until(read, what=f"a whole read of {topic}/{partition}", between_s=LOOK_S)
+    assert found is not None
+    return found[0]
 
 
 class ClusterLoad:
