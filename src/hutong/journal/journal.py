@@ -54,6 +54,7 @@ class Journal:
         self.checkpointer = parts.checkpointer
         self.cleaner = parts.cleaner
         self.recycled = parts.recycled
+        self._has_ended = False
 
     @classmethod
     async def open(
@@ -103,7 +104,7 @@ class Journal:
         """Delete a log. Its bytes go with their segments; an id must not be used again while any are left."""
         log = self._parts.logs.get(partition_id)
         # A replica that follows deletes it when the leader's stream says so.
-        if log is not None and not self.writer.is_following:
+        if log is not None and self._has_a_say:
             log.is_deleted = True  # before the seal, which calls watchers: they must not append to it again
             self.writer.add_statement(chunk.DELETED, partition_id, log.end_offset)  # seals its noted batches first
             self._parts.forget_log(log)
@@ -111,7 +112,7 @@ class Journal:
     def enforce_retention(self, policies: Mapping[int, RetentionPolicy]) -> None:
         """Move each log's start to where its policy keeps it; segments that are dead whole are removed."""
         # The leader's stream says where logs start; a replica obeys it.
-        if self.writer.is_following:
+        if not self._has_a_say:
             return
         now_ms = self._parts.deletion_ms()
         for partition_id, policy in policies.items():
@@ -132,7 +133,7 @@ class Journal:
         A cleaned log keeps the newest record of each key, and its offsets, between which there are gaps then.
         """
         # It says in the stream what it removes, and a replica's stream is the leader's.
-        if not self.writer.is_following:
+        if self._has_a_say:
             self.cleaner.begin_cleaning(policies)
 
     def alter_settings(self, settings: JournalSettings) -> None:
@@ -154,7 +155,7 @@ class Journal:
     def roll_if_full(self, policies: Mapping[int, RetentionPolicy]) -> None:
         """Close the active segment if it is too old or too large by the policy of a log in it."""
         age_ms = self.active_age_ms
-        if age_ms is None or self.writer.is_following:
+        if age_ms is None or not self._has_a_say:
             return
         for partition_id, extents in self._parts.segments.active_index.extents.items():
             policy = policies.get(partition_id)
@@ -195,6 +196,14 @@ class Journal:
         self._parts.events.flushed.append(callback)
 
     # -- state
+
+    @property
+    def _has_a_say(self) -> bool:
+        """True while something may be added to the stream here.
+
+        The owner opens the journal of a replica anew while others, as the timer of the roller, still know this one.
+        """
+        return not self._has_ended and not self.writer.is_following
 
     @property
     def active_age_ms(self) -> int | None:
@@ -268,6 +277,7 @@ class Journal:
 
         A journal that has failed, or that is short of something, closes without the mark: the next start recovers it.
         """
+        self._has_ended = True
         self.writer.refuse(OwnerGone("the journal is closed"))
         self.writer.seal_chunk()
         # A checkpoint speaks of what no other leader can take back; of several nodes there may be none left to say so.
@@ -293,6 +303,7 @@ class Journal:
         With a reason the process goes on: reads in flight end as they would. `then` is called once nobody uses the
         files any more.
         """
+        self._has_ended = True
         error = reason or OwnerGone("the journal was aborted")
         self._parts.jobs.abandon(may_reads_end=reason is not None)
         self._parts.stop()

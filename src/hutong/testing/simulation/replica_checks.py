@@ -1,13 +1,14 @@
 """The promises of replicas, from the insides of nodes: one leader in an epoch, and the same records everywhere.
 
 Strategy: leaders are looked at with every look at the insides. The logs of all nodes are read once everything is at
-rest, as their journals show them: what a node does not show is not committed as far as it knows. Each node removes old
+rest, as their journals show them: what a node does not show is not committed as far as it knows. A group has replicas
+on some nodes, and the newest state that any node knows says on which: the others show nothing. Each node removes old
 records by itself, and compacts by itself, so only what two nodes both have may be compared there.
 """
 
 import asyncio
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -19,6 +20,7 @@ from hutong.foundation.waiting.pending import settle_future
 from hutong.journal.log import PartitionLog
 from hutong.journal.read.runs import Views
 from hutong.replication.driver import GroupReplica
+from hutong.replication.group_state import PartitionGroupState
 from hutong.wire.kafka.batch.records import Record, iterate_batches, iterate_records
 
 _READ_BYTES: Final = 1 << 20
@@ -57,14 +59,28 @@ async def read_logs(partitions: Iterable[Partition]) -> dict[LogKey, LogContent]
     return {(each.group, f"{each.topic_name}-{each.index}"): await _content(each.log) for each in [*partitions]}
 
 
-def differences(contents: Mapping[str, Mapping[LogKey, LogContent]]) -> Iterator[str]:
-    """The partitions that are not the same on all nodes, by the nodes' names."""
+def holders(replicas: Iterable[GroupReplica]) -> dict[str, tuple[int, ...]]:
+    """The nodes that keep each group, by the newest of all states that nodes know."""
+    newest: dict[str, PartitionGroupState] = {}
+    for state in (each.state for each in replicas):
+        if state is None:
+            continue
+        known = newest.setdefault(state.name, state)
+        if (state.epoch, state.version) > (known.epoch, known.version):
+            newest[state.name] = state
+    return {name: state.replicas for name, state in newest.items()}
+
+
+def differences(
+    contents: Mapping[int, Mapping[LogKey, LogContent]], kept_by: Mapping[str, Sequence[int]]
+) -> Iterator[str]:
+    """The partitions that are not the same on all nodes that keep their group, by the nodes' numbers."""
     keys: dict[LogKey, None] = dict.fromkeys(key for logs in contents.values() for key in logs)
     for key in keys:
-        for (one, first), (other, second) in combinations(contents.items(), 2):
-            problem = _difference(key, first.get(key), second.get(key))
+        for one, other in combinations(sorted(kept_by.get(key[0], contents)), 2):
+            problem = _difference(key, contents[one].get(key), contents[other].get(key))
             if problem is not None:
-                yield f"{one} and {other} differ in {key[1]} of the group {key[0]}: {problem}"
+                yield f"node-{one} and node-{other} differ in {key[1]} of the group {key[0]}: {problem}"
                 break
 
 

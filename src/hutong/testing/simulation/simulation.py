@@ -9,6 +9,7 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from random import Random
 from typing import Any, Final
 
@@ -51,7 +52,7 @@ from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import SimNode
 from hutong.testing.simulation.plan import clients as planned
 from hutong.testing.simulation.plan.plan import PlannedMachine, SimulationPlan
-from hutong.testing.simulation.replica_checks import LeaderWatch, LogContent, LogKey, differences, read_logs
+from hutong.testing.simulation.replica_checks import LeaderWatch, LogContent, LogKey, differences, holders, read_logs
 from hutong.testing.simulation.services import BRIDGE_PORT, KAFKA_PORT, PEER_PORT, NodeDesk
 from hutong.testing.simulation.world import World
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -204,8 +205,9 @@ class Simulation:
         """Compare all replicas until they are the same, or for too long."""
         found: list[str] = []
         for _ in range(REST_S_MAX):
-            contents = {node.host.name: self._read_logs(node) for node in self._nodes}
-            found = [*differences(contents)]
+            contents = {node.number: self._read_logs(node) for node in self._nodes}
+            kept_by = holders(chain.from_iterable(node.replicas.values() for node in self._nodes))
+            found = [*differences(contents, kept_by)]
             if not found:
                 return
             self.world.run(self.world.now_us + _SECOND_US)

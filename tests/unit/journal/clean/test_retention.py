@@ -177,6 +177,23 @@ def test_a_segment_is_closed_when_it_holds_enough_of_one_log() -> None:
     assert len(stage.read_all(1)) == 3
 
 
+def test_the_timers_of_an_owner_change_nothing_in_a_journal_that_was_aborted() -> None:
+    """A replica that leads no more opens its journal anew, and a timer may still have the former one."""
+    stage = Stage()
+    fill(stage, 1, 3)
+    stage.journal.abort(Refused(6, "Another node leads."))
+    stage.settle()
+    before, position = journal_files(stage), stage.journal.position
+    stage.journal.roll_if_full({1: RetentionPolicy(roll_bytes=1)})
+    stage.journal.enforce_retention({1: RetentionPolicy(retention_bytes=0)})
+    stage.journal.delete_log(1)
+    stage.advance(10_000)
+    stage.settle()
+    assert (journal_files(stage), stage.journal.position) == (before, position)
+    assert len(stage.journal.log(1).spans) == 0
+    assert stage.journal.log(1).start_offset == 0
+
+
 def test_files_go_only_after_the_ends_of_their_logs_are_on_disk() -> None:
     stage = Stage()
     fill(stage, 1, 60)

@@ -98,10 +98,20 @@ def test_replicas_that_differ_are_named() -> None:
         (LogContent(0, 3, {0: 1, 1: 9, 2: 3}), "other records at 1"),
         (LogContent(0, 3, {0: 1, 2: 3}), "only one has a record at 1"),
     ):
-        (sentence,) = differences({"node-1": {key: whole}, "node-2": {key: other}})
+        (sentence,) = differences({1: {key: whole}, 2: {key: other}}, {})
         assert problem in sentence
     trimmed = LogContent(2, 3, {2: 3})
-    assert not [*differences({"node-1": {key: whole}, "node-2": {key: trimmed}})]
+    assert not [*differences({1: {key: whole}, 2: {key: trimmed}}, {})]
     compacted = ("compacted-1", "orders-1")
     cleaned = LogContent(0, 3, {0: 1, 2: 3})
-    assert not [*differences({"node-1": {compacted: whole}, "node-2": {compacted: cleaned}})]
+    assert not [*differences({1: {compacted: whole}, 2: {compacted: cleaned}}, {})]
+
+
+def test_a_node_without_a_replica_of_a_group_differs_from_nobody() -> None:
+    key, whole = ("days", "orders-1"), LogContent(0, 1, {0: 1})
+    contents = {1: {key: whole}, 2: {key: whole}, 3: {key: LogContent(0, 0, {})}}
+    assert not [*differences(contents, {"days": (2, 1)})]
+    assert [*differences(contents, {"days": (2, 3)})] == [
+        "node-2 and node-3 differ in orders-1 of the group days: one ends at 1, the other at 0"
+    ]
+    assert [*differences({**contents, 2: {}}, {"days": (2, 1)})]  # it should have a replica, and has none
