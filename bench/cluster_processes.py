@@ -101,7 +101,7 @@ class ClusterProcesses:
 
     @property
     def arguments(self) -> Sequence[str]:
-        """What all nodes are told."""
+        """The arguments that all nodes get."""
         return self._arguments
 
     @property

@@ -104,7 +104,7 @@ def main(words: Sequence[str]) -> int:
 
 
 Told = Callable[[Cost, int], dict[Figure, float]]
-"""What is told of a job over so many rows."""
+"""The figures of a job, by its number of rows."""
 
 
 class Suite:

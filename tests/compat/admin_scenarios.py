@@ -128,7 +128,7 @@ def expire_token(place: "Place", version: int) -> None:
 
 
 def never() -> AbstractContextManager[object]:
-    """What Kafka answers for a time that is not, beside the error, is a -1 that kio refuses to read."""
+    """With an error Kafka answers -1 for the time, which kio refuses to read."""
     return pytest.raises(OutOfBoundValue, match="negative timestamp")
 
 

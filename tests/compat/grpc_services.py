@@ -77,10 +77,10 @@ class Shop(Protocol):
         """Much data."""
 
     async def closed(self, method: str) -> int:
-        """How many streams of the method have ended, after the next one has."""
+        """The number of ended streams of the method, once the next one has ended."""
 
     async def produced(self) -> int:
-        """How many items `fill` has made so far."""
+        """The number of items that `fill` has made so far."""
 
     async def sleep(self, seconds: float) -> None:
         """Answer late."""

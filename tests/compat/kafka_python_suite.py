@@ -54,7 +54,7 @@ class SpawnedService:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the suite said."""
+    """The report of the suite."""
 
     passed: int
     skipped: int

@@ -42,7 +42,7 @@ class Cell:
 
 @dataclass(slots=True)
 class Outcome:
-    """How one test ended."""
+    """The end of one test."""
 
     result: str
     reason: str
@@ -69,7 +69,7 @@ def cells_of(item: pytest.Item) -> list[Cell]:
 
 
 class Recorder:
-    """What became of each test that fills a cell."""
+    """The outcome of each test that fills a cell."""
 
     def __init__(self) -> None:
         self._cells: dict[str, list[Cell]] = {}

@@ -92,12 +92,12 @@ def ok(response: Any) -> Any:
 
 
 def subscription(place: Place) -> bytes:
-    """What the consumer protocol puts into a join: version 0, one topic, no user data."""
+    """The consumer protocol's part of a join: version 0, one topic, no user data."""
     return struct.pack(">hi", 0, 1) + string(place.topic) + struct.pack(">i", -1)
 
 
 def assignment(place: Place) -> bytes:
-    """What the consumer protocol puts into a sync: version 0, partition 0 of one topic, no user data."""
+    """The consumer protocol's part of a sync: version 0, partition 0 of one topic, no user data."""
     return struct.pack(">hi", 0, 1) + string(place.topic) + struct.pack(">iii", 1, 0, -1)
 
 

@@ -95,7 +95,7 @@ def port() -> Iterator[int]:
 
 
 def answers(port: int, script: list[Any]) -> list[bytes]:
-    """What a bridge says to these frames, evened out. Each is followed by one whose answer comes after its own."""
+    """The answers of a bridge to these frames, evened out. After each goes one whose answer comes later."""
     said: list[bytes] = []
     with RawClient(port) as client:
         for number, frame in enumerate(script):

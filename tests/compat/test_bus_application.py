@@ -18,7 +18,7 @@ TIMEOUT_S = 30.0  # of waits for a group to form
 
 @pytest.fixture
 def changed(hutong_bus: EventBus) -> "queue.Queue[Any]":
-    """What is told of changes, in order."""
+    """The changes that are published, in order."""
     told: queue.Queue[Any] = queue.Queue()
     hutong_bus.consumer("prices.changed", lambda message: told.put(message.body))
     return told

@@ -105,7 +105,7 @@ class Members:
             member.close()
 
     def shares(self, *counts: int) -> bool:
-        """Whether the members now have that many partitions each, each partition once."""
+        """True if the members now have that many partitions each, each partition once."""
         for member in self._open:
             member.poll(0.05)
         assigned = [[(at.topic, at.partition) for at in member.assignment()] for member in self._open]
@@ -120,7 +120,7 @@ def members(bootstrap: str, name: str) -> Iterator[Members]:
 
 
 def refusal_of(member: Consumer) -> str:
-    """What the client says when it is refused for good."""
+    """The error of a client that is refused for good."""
     message = until(lambda: member.poll(0.1), what="an error")
     error = message.error() if message else None
     assert error is not None

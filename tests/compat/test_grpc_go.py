@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(BUILD_S_MAX + RUN_S_MAX + 60)
 
 @pytest.fixture(scope="module")
 def go_services(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the client was answered, by scenario."""
+    """The answers that the client got, by scenario."""
     folder = tmp_path_factory.mktemp("go")
     print_proto("Shop", folder / "compat_shop.proto")
     program = grpc_client(folder / "compat_shop.proto")

@@ -85,7 +85,7 @@ def admin(node: Node) -> Iterator[Admin]:
 
 @pytest.fixture
 def clients() -> Iterator[ExitStack]:
-    """What is entered here is closed with the test."""
+    """The stack that the test closes at its end."""
     with ExitStack() as stack:
         yield stack
 
@@ -111,7 +111,7 @@ def settled(node: Node, count: int) -> int:
 
 @contextmanager
 def rises(node: Node, name: str, **labels: str) -> Iterator[None]:
-    """What is done within makes a figure greater."""
+    """Check that the work within makes a figure greater."""
     before = figure(node, name, **labels)
     yield
     until(lambda: figure(node, name, **labels) > before, what=f"{name} rises", between_s=LOOK_S)

@@ -38,7 +38,7 @@ def peer() -> list[str]:
 
 
 class Side:
-    """What is done at our side, whichever that is: the same as at Java's."""
+    """The work of our side, which is that of Java's."""
 
     def __init__(self) -> None:
         self.noted = 0
@@ -85,7 +85,7 @@ def told_of(answer: Command) -> str:
 
 
 def heard(form: str, body: str, *, answered_in: str | None = None) -> str:
-    """What the other side answers: of Java in JSON, whatever it was asked in; of us in the form of the question."""
+    """The answer of the other side. Java's is always JSON; ours has the form of the question."""
     return f"0|heard {WORDS}|{answered_in or form}|{{form={form}}}|{body}"
 
 

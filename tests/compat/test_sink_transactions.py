@@ -90,7 +90,7 @@ def driver(cluster: Cluster) -> Committer:
 
 
 def write(worker: TransactionClient, query: str, suffix: str, topic: str, texts: Sequence[str]) -> TaskTransaction:
-    """What a task does: a transaction is left open."""
+    """Run a task, which leaves a transaction open."""
     import pyarrow as pa
 
     from hutong.pipelines.sink.encode.encoder import Encoder

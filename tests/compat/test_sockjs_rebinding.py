@@ -109,7 +109,7 @@ def browser(folder: Path, url: str) -> Iterator[None]:
 
 
 def found_by(host: str, folder: Path, *, is_rebound: bool) -> list[dict[str, str]]:
-    """What the page of `host` gets: of a bridge at its own port once it is loaded, or of one at another port."""
+    """The answers that the page of `host` gets, from a bridge at its own port or at another one."""
     reported: queue.Queue[dict[str, dict[str, str]]] = queue.Queue()
     bridges: list[Bridge] = [] if is_rebound else [Bridge()]
 

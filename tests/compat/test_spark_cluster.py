@@ -167,7 +167,7 @@ def test_a_spark_declarative_pipeline_reads_and_writes_topics(
 
 
 def values_of(bootstrap: str, topic: str) -> list[str]:
-    """What a reader of committed records sees, sorted."""
+    """The records that a committed reader gets, sorted."""
     reader = consumer(bootstrap, f"{topic}-reader", enable_partition_eof=True, auto_offset_reset="earliest")
     partitions = reader.list_topics(topic, 30).topics[topic].partitions
     reader.assign([TopicPartition(topic, partition, 0) for partition in partitions])

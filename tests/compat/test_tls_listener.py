@@ -138,7 +138,7 @@ def test_certificates_are_changed_while_the_node_runs(tmp_path: Path) -> None:
 
 
 def is_told(address: str, client: Mapping[str, str], words: str) -> bool:
-    """Whether confluent-kafka, which a listener does not let in, says these words of it."""
+    """True if confluent-kafka, which a listener does not let in, logs these words."""
     errors: list[KafkaError] = []
     settings: dict[str, Any] = {"bootstrap.servers": address, "error_cb": errors.append, **client}
     admin = AdminClient(settings)

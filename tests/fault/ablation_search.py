@@ -30,7 +30,7 @@ def histories_until_broken(
     steps_max: int,
     noticed_by: tuple[type[Exception], ...],
 ) -> int | None:
-    """How many histories it takes until one breaks, by one of the errors `noticed_by`; None if all of them hold."""
+    """The number of histories until one breaks, by one of the errors `noticed_by`; None if all of them hold."""
     count = 0
 
     class Counted(history):  # type: ignore[misc, valid-type]  # the machine is the caller's

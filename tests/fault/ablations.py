@@ -286,7 +286,7 @@ SAFEGUARDS: Final = (
 
 
 def histories_until_noticed(safeguard: Safeguard) -> int | None:
-    """How many histories it takes without the safeguard until one breaks; None if `HISTORIES_MAX` do not."""
+    """The number of histories without the safeguard until one breaks; None if `HISTORIES_MAX` do not."""
     noticed_by = (AssertionError, HutongError)  # and nothing else: a patch that does not fit proves nothing
     return histories_until_broken(JournalHistory, safeguard.leave_out, HISTORIES_MAX, STEPS_MAX, noticed_by)
 

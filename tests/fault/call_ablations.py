@@ -230,7 +230,7 @@ SAFEGUARDS: Final = (
 
 
 def histories_until_noticed(safeguard: Safeguard) -> int | None:
-    """How many histories it takes without the safeguard until one breaks; None if `HISTORIES_MAX` do not."""
+    """The number of histories without the safeguard until one breaks; None if `HISTORIES_MAX` do not."""
     return histories_until_broken(CallHistory, safeguard.leave_out, HISTORIES_MAX, STEPS_MAX, (AssertionError,))
 
 

@@ -101,7 +101,7 @@ class JournalHistory(RuleBasedStateMachine):
         """Logs and clients of other histories than this one."""
 
     def begin_session(self) -> None:
-        """What lives only as long as a process."""
+        """The state that lives only as long as a process."""
         self.sent: list[Sent] = []
         self.told_last = dict.fromkeys(Qos, 0)
         self.held: list[tuple[list[memoryview], list[bytes]]] = []

@@ -55,7 +55,7 @@ class Sent:
 
 @dataclass(slots=True)
 class Batch:
-    """What was appended at once."""
+    """Records that were appended at once."""
 
     base_offset: int
     end_offset: int
@@ -123,7 +123,7 @@ class LogModel:
         self.start_max = max(self.start_max, start_offset)
 
     def compact(self, limit: int, policy: CompactionPolicy, now_ms: int) -> None:
-        """What lies before offset `limit` may be cleaned from now on, as far as the policy lets it."""
+        """Let records before offset `limit` be cleaned from now on, as far as the policy lets it."""
         markers = self.account.markers()
         for offset, record in self.placed.items():
             if offset >= limit or record.timestamp_ms > now_ms - policy.min_lag_ms:
@@ -134,7 +134,7 @@ class LogModel:
                 self.tombstones[offset] = min(over_ms, self.tombstones.get(offset, over_ms))
 
     def may_be_gone(self, offset: int) -> bool:
-        """Whether cleaning may have taken it: a later record of its key counts, or it is a tombstone or marker too old.
+        """True if cleaning may have taken it: a later record of its key counts, or it is an old tombstone or marker.
 
         What was aborted counts for nothing, and may go at once.
         """
@@ -174,7 +174,7 @@ class LogModel:
     def check_read(
         self, views: Sequence[memoryview], offset: int, limit: int, max_bytes: int, at_least_one: bool
     ) -> None:
-        """What one read from `offset` up to `limit` gave."""
+        """The outcome of one read from `offset` up to `limit`."""
         headers, found = contents_of(views)
         if not headers:
             assert not at_least_one, f"nothing at offset {offset} below {limit}"

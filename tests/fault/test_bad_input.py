@@ -205,7 +205,7 @@ def test_a_client_that_does_not_read_is_not_read(node: Node, neighbour: Neighbou
 
 
 def send_until_it_blocks(connection: RawConnection, requests: list[bytes]) -> int:
-    """How many whole requests went out before the other side stopped reading; all of them, if it never did."""
+    """The number of whole requests that went out before the other side stopped reading, or all of them."""
     connection.socket.settimeout(1.0)
     for number, request in enumerate(requests):
         view = memoryview(request)

@@ -147,7 +147,7 @@ def test_a_node_with_the_name_of_a_class_does_not_start(tmp_path: pathlib.Path) 
     "value", ["${env:HOME}", "${file:/etc/passwd:root}", "file:///etc/passwd", "http://127.0.0.1/"]
 )
 def test_kafka_2025_27817_and_2024_31141(node: Node, value: str) -> None:
-    """What looks like a reference is text like any other: not followed, and not what the setting may be."""
+    """Text that looks like a reference is text: nobody follows it, and the setting refuses it."""
     home = os.environ.get("HOME", "/nowhere").encode()
     resource = AlterConfigsResource(TOPIC, "target", [AlterableConfig("cleanup.policy", 0, value)])
     with RawConnection(node.address) as connection:
@@ -254,7 +254,7 @@ def test_kafka_2024_56128(tmp_path: pathlib.Path) -> None:
 
 
 def test_kafka_2021_38153(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is secret is compared by `compare_digest` alone: without it nobody gets in, whatever he knows."""
+    """Secrets are compared by `compare_digest` alone: without it nobody gets in."""
     compared: list[int] = []
 
     def compare(one: bytes, other: bytes) -> bool:
@@ -292,7 +292,7 @@ def ruled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def test_kafka_2018_1288(ruled: Node) -> None:
-    """Who says that he is a follower needs the right of one, however much he may read as himself."""
+    """A client that claims to be a follower needs the right of one, however much it may read as itself."""
     with RawConnection(ruled.address) as connection:
         topics = [FetchTopic(topic="shared", partitions=[FetchPartition(0, fetch_offset=0, partition_max_bytes=1000)])]
         for replica_id, code in ((-1, ErrorCode.NONE), (1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)):

@@ -103,7 +103,7 @@ class Workers:
         return "\n".join(path.read_text() for path in self._folder.glob("*.err") if path.stat().st_size)
 
     def words(self) -> Counter[str]:
-        """What became of transactions."""
+        """The outcomes of transactions."""
         lines = [line for path in self._folder.glob("*.journal") for line in path.read_text().splitlines()]
         return Counter("committed" if line.startswith("committed") else line for line in lines)
 

@@ -87,7 +87,7 @@ def spoil(files: Files, damage: list[tuple[int, tuple[str, int, int]]]) -> Files
 
 
 def visible(stage: Stage, log: PartitionLog) -> dict[int, bytes]:
-    """What a consumer finds that skips what cannot be read."""
+    """The records that a consumer finds when it skips damage."""
     found: dict[int, bytes] = {}
     offset = log.start_offset
     while offset < log.high_watermark:

@@ -53,7 +53,7 @@ def anomalies(node: Node, load: RecordedLoad, topic: str = TOPIC) -> list[Anomal
 
 
 def problems_in(node: Node) -> list[str]:
-    """What `hutong doctor` finds in the files of a stopped node."""
+    """The findings of `hutong doctor` in the files of a stopped node."""
     groups = (node.folder / "data" / "groups").iterdir()
     return [str(problem) for group in groups for problem in Inspector(RealDisk(), group).problems()]
 

@@ -187,7 +187,7 @@ def test_more_groups_than_there_may_be_are_refused_and_the_rest_go_on(node: Node
 
 
 def joined(connection: RawConnection, prefix: str, asked: int) -> Counter[int]:
-    """What is answered to joins of so many groups, by error code."""
+    """The answers to joins of that number of groups, counted by error code."""
     for number in range(asked):
         connection.send(join_request(f"overload-{prefix}-{number}", bytes(1000)))
     return Counter(struct.unpack_from(">h", connection.receive(), 12)[0] for _ in range(asked))

@@ -97,7 +97,7 @@ class Driver:
 
 
 class Log(NamedTuple):
-    """What is in a partition: offsets of data and of markers."""
+    """The content of a partition: offsets of data and of markers."""
 
     end: int
     record_count: int
@@ -123,7 +123,7 @@ def driver(node: Node, tmp_path: pathlib.Path) -> Iterator[Driver]:
 
 
 def batches_done(driver: Driver) -> int:
-    """How many batches the checkpoint says are committed."""
+    """The number of batches that are committed by the checkpoint."""
     driver.see_to_it()
     folder = driver.checkpoint / "commits"
     done = [int(path.name) for path in folder.glob("*") if path.name.isdecimal()] if folder.exists() else []

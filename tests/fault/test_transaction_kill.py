@@ -49,7 +49,7 @@ class Copier:
 
 
 def committed(address: str) -> list[bytes]:
-    """What a committed reader sees, as far as it can see."""
+    """The records that a committed reader gets, up to the last stable offset."""
     source = consumer(address, "judge", enable_auto_commit=False, isolation_level="read_committed")
     try:
         source.assign([TopicPartition(SINK, 0, 0)])

@@ -77,7 +77,7 @@ class TransactionAccount:
         }
 
     def check(self, log: PartitionLog, *, is_cleaned: bool) -> None:
-        """What the log says of its transactions."""
+        """The transactions as the log has them."""
         opened, ended = self.replay()
         start, high_watermark = log.start_offset, log.high_watermark
         for producer_id, first_offset in opened.items():
@@ -100,7 +100,7 @@ class TransactionAccount:
             assert told == aborted
 
     def check_committed(self, found: Sequence[Entry], log: PartitionLog) -> None:
-        """What a committed reader got of the whole log."""
+        """The records that a committed reader got of the whole log."""
         aborted, stable_offset = self.aborted_offsets(), log.last_stable_offset
         offsets = {offset for offset, _, _ in found}
         assert not offsets & aborted, "a committed reader sees what was aborted"

@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def _run(name: str, options: argparse.Namespace) -> int:
-    """How many inputs were found."""
+    """The number of inputs that were found."""
     folder: Path = options.folder / name
     before = set(folder.glob("*-*"))
     words = ["--seconds", str(options.seconds), "--folder", str(options.folder), "--engine", options.engine]

@@ -83,7 +83,7 @@ def response_frames() -> Iterator[bytes]:
 
 
 def read_batch(data: bytes) -> object:
-    """What the broker, the cleaner and readers of ours each do with a batch."""
+    """Hand a batch to the broker, the cleaner and our readers."""
     view = memoryview(data)
     validate_batch_set(view)
     seen: list[object] = []

@@ -81,7 +81,7 @@ class _Open:
 
 
 class _Troubles(logging.Handler):
-    """What nobody caught but the last supervisor."""
+    """The errors that only the last supervisor caught."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -117,7 +117,7 @@ class FuzzedNode:
         await self._feed(_framed(CreateTopicsRequest([CreatableTopic("t", 2, 1)]), 7))
 
     def feed(self, data: bytes) -> None:
-        """What one connection sends. Raises what the node could not cope with."""
+        """Send the bytes of one connection. Raises the error that the node did not handle."""
         self.inputs += 1
         self._loop.run_until_complete(self._feed(data))
         if self._troubles.found:

@@ -147,7 +147,7 @@ def map_names(data: bytes) -> object:
 
 
 def shake_hands(data: bytes) -> object:
-    """What comes before a handshake is done, in two reads."""
+    """Feed the bytes that come before a handshake is done, in two reads."""
     session = TlsSession(_CONTEXT)
     cut = len(data) // 2
     for part in (data[:cut], data[cut:]):

@@ -18,7 +18,7 @@ PARTITIONS = 3
 
 @dataclass(slots=True)
 class Ended:
-    """What a stream gave, and its progress."""
+    """The rows of a stream, and its progress."""
 
     rows: "list[Row]" = field(default_factory=list)
     progress: list[dict[str, Any]] = field(default_factory=list)
@@ -39,7 +39,7 @@ def run_to_end(frame: "DataFrame", checkpoint: Path, mode: str = "append") -> En
 
 
 def batches_of(progress: Sequence[dict[str, Any]], sent: Sequence[T]) -> Iterator[list[T]]:
-    """What was in each micro-batch, of values that were sent to one topic in turn over its partitions."""
+    """The content of each micro-batch, of values that were sent to one topic in turn over its partitions."""
     seen: dict[str, int] = {}
     for one in {one["batchId"]: one for one in progress}.values():
         (ends,) = one["sources"][0]["endOffset"].values()

@@ -34,7 +34,7 @@ Make = Callable[..., Work]
 
 @pytest.fixture
 def make(spark: "SparkSession", bootstrap: str, topic: str, tmp_path: Path) -> Make:
-    """What a job's `run` gets, of `topic`."""
+    """The source of `topic` that a job's `run` gets."""
 
     def work(of: Job, trigger: str = AVAILABLE_NOW, *, more: dict[str, str] | None = None, **parameters: str) -> Work:
         options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "includeHeaders": "true"}

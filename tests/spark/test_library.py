@@ -53,7 +53,7 @@ def write(frame: "DataFrame", bootstrap: str, topic: str | None = None) -> None:
 
 
 def run_into_memory(frame: "DataFrame", name: str) -> "DataFrame":
-    """What a stream makes of all there is."""
+    """The result of a stream over everything."""
     query = frame.writeStream.format("memory").queryName(name).trigger(availableNow=True).start()
     query.awaitTermination()
     return frame.sparkSession.table(name)

@@ -32,7 +32,7 @@ def ranks(frame: "DataFrame", **parameters: str) -> dict[str, float]:
 
 @pytest.mark.thorough
 def test_blocks_and_frames_rank_a_real_graph_of_citations(read: Read, fill: Fill) -> None:
-    """That tuples do is told beside the command that runs them."""
+    """Tuples are left to the command that runs all ways."""
     if not GRAPH.exists():
         pytest.skip(f"../shared/data/{GRAPH.name} is not there")
     lines = gzip.decompress(GRAPH.read_bytes()).splitlines()

@@ -40,7 +40,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 def allow_transactions(bootstrap: str, principal: str) -> None:
-    """What exactly-once writing takes beside the right to the topic."""
+    """The rights that exactly-once writing needs next to that to the topic."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     prefixed, allow = ResourcePatternType.PREFIXED, AclPermissionType.ALLOW
     rights = [

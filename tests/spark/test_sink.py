@@ -31,7 +31,7 @@ def transactions(bootstrap: str) -> TransactionClient:
 
 
 def seen(bootstrap: str, topic: str, partitions: int = PARTITIONS) -> list[bytes]:
-    """What committed readers see."""
+    """The records that committed readers get."""
     return sorted(value for number in range(partitions) for value in values(read_partition(bootstrap, topic, number)))
 
 

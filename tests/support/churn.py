@@ -30,7 +30,7 @@ SETTLE_DEADLINE_S: Final = 120.0
 
 @dataclass(frozen=True)
 class Kind:
-    """What members of a seat are."""
+    """The kinds of members of a seat."""
 
     library: str
     settings: Mapping[str, str]
@@ -123,7 +123,7 @@ class Churn:
             asker.close()
 
     def history(self) -> tuple[History, list[str]]:
-        """What all journals say together, and what is wrong in the eyes of members or by comparing their times."""
+        """The content of all journals together, with the faults that members saw or that their times show."""
         history, wrong = History(), list[str]()
         begins, commits = list[_Timed](), list[_Timed]()
         for member in self._everybody:
@@ -144,7 +144,7 @@ class Churn:
         return self.group, (self._topic, partition)
 
     def portrait(self) -> str:
-        """Who did what, for a message."""
+        """The members and their deeds, for a message."""
         return f"{self.events}; " + "; ".join(
             f"{member.label}: {_tail(member.journal, 2)}" for member in self._everybody[-len(self._seats) :]
         )

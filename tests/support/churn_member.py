@@ -26,7 +26,7 @@ COMMIT_DEADLINE_S: Final = 5.0
 
 
 class Journal:
-    """What a member tells of itself, and what it owns and has processed since it was assigned."""
+    """The journal of a member: its events, its partitions and the records processed since it was assigned."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -77,7 +77,7 @@ class Journal:
 
 
 class Leave:
-    """Whether the member was told to leave."""
+    """True if the member has to leave."""
 
     def __init__(self) -> None:
         self.is_asked = False

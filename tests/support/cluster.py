@@ -61,7 +61,7 @@ class Cluster(ClusterProcesses):
         )
 
     def metadata(self, number: int | None = None) -> ClusterMetadata | None:
-        """What a node, or any, says of the cluster; None where none answers in time."""
+        """The cluster as a node, or any, describes it; None where none answers in time."""
         address = self.bootstrap if number is None else self.nodes[number].address
         try:
             return AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=ANSWER_S)

@@ -109,7 +109,7 @@ class TransactedLoad(Recorded):
         raise AssertionError(f"{call.__name__} did not end")
 
     def problems(self, bootstrap: str) -> list[str]:
-        """What a committed reader sees that it must not, or does not see."""
+        """The records that a committed reader got wrongly, or missed."""
         seen: Counter[bytes] = Counter()
         for partition in range(PARTITIONS):
             seen.update(values(read_calmly(bootstrap, TRANSACTED, partition, isolation_level="read_committed")))

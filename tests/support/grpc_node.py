@@ -29,7 +29,7 @@ def python_path() -> str:
 
 
 def print_proto(protocol: str, file: pathlib.Path, *options: str) -> None:
-    """What `hutong rpc proto` prints, in a file."""
+    """A file with the output of `hutong rpc proto`."""
     command = [*COMMAND, "proto", f"{SERVICES}:{protocol}", *options]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=ROOT)
     file.write_text(printed.stdout)

@@ -142,7 +142,7 @@ def in_order(text: str) -> str:
 
 
 class Shell:
-    """What was typed and printed. `unique` keeps the names of one run from those of others on the same broker."""
+    """The input and output. `unique` keeps the names of one run from those of others on the same broker."""
 
     def __init__(self, tools: Tools, bootstrap: str, unique: str, folder: pathlib.Path) -> None:
         self.bootstrap = bootstrap

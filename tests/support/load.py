@@ -55,7 +55,7 @@ class Recorded:
             raise self._failure
 
     def run(self) -> None:
-        """What the thread does until `_stopping` is set."""
+        """The work of the thread until `_stopping` is set."""
         raise NotImplementedError
 
     def _run(self) -> None:
@@ -229,7 +229,7 @@ class RecordedMember(Recorded):
         self._forget()
 
     def _forget(self) -> None:
-        """What is read from now on may begin anywhere."""
+        """Let the next read begin anywhere."""
         for place, records in self._reads.items():
             self.history.poll(place, records)
         self._reads = {}
@@ -276,7 +276,7 @@ class Housekeeper(Recorded):
 
     @staticmethod
     def _is_done(answers: Mapping[Any, Any]) -> bool:
-        """Whether the node said so."""
+        """True if the node said so."""
         try:
             for answer in answers.values():
                 answer.result(ANSWER_S)

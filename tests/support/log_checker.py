@@ -42,7 +42,7 @@ class Anomaly:
 
 @dataclass(slots=True)
 class History:
-    """What clients did and saw. A producer is any label under which sends were made in order."""
+    """The deeds and findings of clients. A producer is any label under which sends were made in order."""
 
     invoked: dict[Partition, dict[str, list[bytes]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
@@ -75,7 +75,7 @@ class History:
         self.deleted[partition] = max(self.deleted[partition], offset)
 
     def poll(self, partition: Partition, records: Iterable[tuple[int, bytes]]) -> None:
-        """What one consumer read of a partition from some offset on, without seeking, in the order it came."""
+        """Note the records that one consumer read of a partition without seeking, in the order they came."""
         self.polled[partition].append(list(records))
 
     def process(self, group: str, partition: Partition, offset: int) -> None:
@@ -166,7 +166,7 @@ def _check_partition(history: History, partition: Partition, final: Sequence[tup
 def _lost(
     history: History, partition: Partition, final: Sequence[tuple[int, bytes]], start: int
 ) -> list[tuple[str, str]]:
-    """What was acknowledged, or shown to a consumer, and is not there although nobody gave it up."""
+    """The records that were acknowledged, or shown to a consumer, and are missing although nobody gave them up."""
     kept = {value for _, value in final}
     found = [
         (LOST, f"{value!r} at {offset}")

@@ -51,7 +51,7 @@ class RawClient(RawConnection):
         assert self.call(ping(correlation_id))[4:8] == correlation_id.to_bytes(4, "big")
 
     def has_answer(self) -> bool:
-        """Whether something can be read now, which may be the end."""
+        """True if something can be read now, which may be the end."""
         return bool(select.select([self.socket], [], [], 0)[0])
 
 
@@ -78,7 +78,7 @@ class Admin(KioClient):
         return int(answer.error_code)
 
     def setting(self, name: str) -> Any:
-        """What DescribeConfigs tells of it."""
+        """The answer of DescribeConfigs for it."""
         asked = {"resource_type": BROKER, "resource_name": self._node_id, "configuration_keys": [name]}
         (answer,) = self.call(DESCRIBE_CONFIGS, 4, resources=[asked]).results
         (config,) = answer.configs

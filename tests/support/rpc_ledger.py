@@ -66,7 +66,7 @@ async def serve(folder: pathlib.Path, port: str, mode: str) -> None:
 
 @dataclass
 class Told:
-    """What the answers' file says."""
+    """The content of the answers' file."""
 
     answered: dict[int, str] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)

@@ -37,7 +37,7 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def is_from_server(self, last: bytes) -> bool:
-        """Whether the server has shown that it knows the password too."""
+        """True if the server has shown that it knows the password too."""
         return last == b"v=" + base64.b64encode(self._server_signature)
 
 

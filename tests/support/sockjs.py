@@ -258,7 +258,7 @@ class Http:
         return line.decode().rstrip("\r")
 
     def rest(self) -> bytes:
-        """What is left of a chunked body, to its end."""
+        """The rest of a chunked body."""
         parts, self._chunk = [self._chunk], b""
         while more := self._next_chunk():
             parts.append(more)

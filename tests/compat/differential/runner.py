@@ -37,7 +37,7 @@ BETWEEN_S: Final = 0.03  # two questions to the same server
 
 @dataclass
 class Report:
-    """What a run found."""
+    """The findings of a run."""
 
     sent: int = 0
     by_api: Counter[str] = field(default_factory=Counter)

@@ -197,7 +197,7 @@ def _value(wire_type: WireType, name: str, version: int, random: Random, parent:
 
 
 def _name_of(item: Any) -> Any:
-    """What tells elements of a list apart: to name one twice in a request is answered by Kafka in a dozen ways."""
+    """The key of a list's elements: Kafka answers a request that names one twice in a dozen ways."""
     if not dataclasses.is_dataclass(item):
         return repr(item)
     table: Any = item

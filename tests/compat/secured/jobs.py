@@ -57,7 +57,7 @@ class _Keeper(logging.Handler):
 
 @contextmanager
 def overheard(name: str) -> Iterator[list[str]]:
-    """What a client logs: why it could not reach anybody is told there alone by some."""
+    """The log of a client: some give their reason for a failed connection there alone."""
     keeper = _Keeper()
     logger = logging.getLogger(name)
     logger.addHandler(keeper)

@@ -46,7 +46,7 @@ def reached(clusters: list[Cluster], options: Mapping[str, str]) -> Cluster:
 
 
 def count(cluster: Cluster, topic: str) -> int:
-    """How many records are in partition 0."""
+    """The number of records in partition 0."""
     at = TopicPartition(topic, 0)
     return cluster.offsets({at: LATEST})[at].offset - cluster.offsets({at: EARLIEST})[at].offset
 

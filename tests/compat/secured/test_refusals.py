@@ -44,7 +44,7 @@ _WRONG: Final = {
 
 
 def _alert(meant: str) -> dict[str, str]:
-    """What clients say who are sent one of these alerts, named as OpenSSL and Java do."""
+    """The words of clients that get one of these alerts, as OpenSSL and Java name them."""
     openssl, java, go, node = meant.split(" / ")
     return {
         "confluent-kafka": f"_TRANSPORT: .*alert ({openssl})",

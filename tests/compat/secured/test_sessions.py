@@ -61,7 +61,7 @@ def _stay(secured: Secured, drivers: dict[str, Driver], mechanism: str, name: st
 
 
 def _renewed(secured: Secured, mechanism: str) -> float:
-    """How often clients have said again who they are on the same connection, as the node tells."""
+    """The number of renewed logins on open connections, by the node's metrics."""
     with urllib.request.urlopen(f"http://{secured.addresses['metrics-short']}/metrics") as page:
         families = parse(page.read().decode())
     samples = families["hutong_sasl_reauthentications_total"].samples

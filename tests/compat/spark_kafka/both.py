@@ -165,7 +165,7 @@ def streams(place: Place) -> None:
 
 
 def _stream(place: Place, sources: tuple[str, ...] | list[str], topic: str) -> list[tuple[str, int]]:
-    """What each micro-batch ended at and held; each source but the last stops after half of the topic."""
+    """The end and the content of each micro-batch. Each source except the last stops after half of the topic."""
     found: list[tuple[str, int]] = []
     with tempfile.TemporaryDirectory() as folder:
         for number, source in enumerate(sources):

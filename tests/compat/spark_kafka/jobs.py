@@ -74,7 +74,7 @@ def _bytes(value: bytearray | None) -> bytes | None:
 
 
 def refusals(place: Place) -> None:
-    """What the broker refuses fails the query."""
+    """A record that the broker refuses fails the query."""
     topic = place.topic("refusals")
     frame = place.spark.range(1).selectExpr("repeat('x', 2000000) as value")
     writer = frame.write.format("kafka").option("kafka.bootstrap.servers", place.bootstrap).option("topic", topic)

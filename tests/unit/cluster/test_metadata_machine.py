@@ -318,7 +318,7 @@ class History:
         self.feed(node, SetProposedHere(state.version, followers, self.now_ms))
 
     def follows(self, node: int, epoch: int) -> bool:
-        """Whether it stores what a leader of this epoch sends."""
+        """True if it stores chunks of a leader of this epoch."""
         if node not in self.lives:
             return False
         known = self.machines[node].state

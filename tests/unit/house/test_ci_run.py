@@ -34,7 +34,7 @@ class Check:
         self.answer("simulate", 0, "")
 
     def answer(self, target: str, code: int, *lines: str) -> None:
-        """What `make TARGET` prints and ends with, the next time that nothing was said of yet."""
+        """Set the output and exit code of the next `make TARGET` that has none yet."""
         number = 1 + len(list(self.folder.glob(f"{target}.*.code")))
         (self.folder / f"{target}.{number}").write_text("".join(line + "\n" for line in lines))
         (self.folder / f"{target}.{number}.code").write_text(str(code))

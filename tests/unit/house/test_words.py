@@ -16,7 +16,7 @@ PARAGRAPH_WORDS_MAX: Final = 90
 
 
 class Allowed(NamedTuple):
-    """What a package may have at most, and of comments at least."""
+    """The limits of one package: most lines, fewest comments."""
 
     wh_docstrings: int
     banned_phrases: int

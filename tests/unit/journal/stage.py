@@ -240,7 +240,7 @@ class Stage:
         return found
 
     def problems(self) -> list[str]:
-        """What the inspector finds wrong with the files."""
+        """The faults that the inspector finds in the files."""
         return [str(problem) for problem in Inspector(self.disk, DIRECTORY, self.settings).problems()]
 
 

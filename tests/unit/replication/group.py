@@ -175,7 +175,7 @@ class GroupNode:
             self._check_commit(machine)
 
     def _check_commit(self, machine: LeaderReplication) -> None:
-        """What the true leader calls committed is on the disk of each member."""
+        """Check that all that the true leader calls committed is on the disk of each member."""
         register = self.group.register
         if register.leader == self.number and register.epoch == self.stage.journal.writer.leader_epoch:
             members = [self.group.nodes[number] for number in register.in_sync]

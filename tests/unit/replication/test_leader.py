@@ -209,7 +209,7 @@ class Cluster:
         self.check()
 
     def check(self) -> None:
-        """What is committed is on the disks of all that are in sync by the register."""
+        """Check that all that is committed is on the disks of all that are in sync by the register."""
         assert self.leader.committed_position <= self.flushed
         for node in self.register.in_sync - {1}:
             assert self.leader.committed_position <= max(self.followers[node].stored, BEGIN)

@@ -53,7 +53,7 @@ async def speaking(node: hutong.Node) -> Speaking:
 
 @pytest.fixture(params=["bus", "tcp"])
 async def caller(request: pytest.FixtureRequest, node: hutong.Node, speaking: Speaking) -> AsyncIterator[Caller]:
-    """What calls the feed."""
+    """The side that calls the feed."""
     if request.param == "bus":
         yield node.rpc
         return
@@ -443,7 +443,7 @@ async def test_idle_times_are_checked() -> None:
 
 
 class TestConnections:
-    """What only a connection has: it ends, and it is somebody's."""
+    """Only a connection ends, and belongs to somebody."""
 
     async def test_objects_are_released_with_their_connection(self, node: hutong.Node, speaking: Speaking) -> None:
         async with connect(address_of(node)) as client:

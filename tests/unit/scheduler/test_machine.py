@@ -275,7 +275,7 @@ steps = st.one_of(
 
 
 class _World:
-    """What the messages of one history became, and how long each ready actor has waited for a turn."""
+    """The fates of the messages of one history, and the wait of each ready actor for a turn."""
 
     def __init__(self, in_flight_max: int = 1) -> None:
         self.in_flight_max = in_flight_max

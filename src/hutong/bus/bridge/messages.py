@@ -47,7 +47,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFailed:
-    """That request failed."""
+    """The request failed."""
 
     source_address: str
     reply_address: str

@@ -16,7 +16,7 @@ class LeaderConnected:
 
 @dataclass(frozen=True, slots=True)
 class LeaderLost:
-    """That connection has ended."""
+    """The connection to the leader has ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def _told_by_the_environment(node: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command that succeeds prints."""
+    """The output of a command that succeeds."""
     assert main.run(["rpc", *arguments]) == 0, capsys.readouterr().err
     return capsys.readouterr().out
 

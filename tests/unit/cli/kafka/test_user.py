@@ -13,7 +13,7 @@ from hutong.cli import main
 
 @pytest.fixture
 def password(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What standard input says."""
+    """The content of standard input."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("s3cret word\n"))
 
 

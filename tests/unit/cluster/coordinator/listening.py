@@ -9,7 +9,7 @@ from hutong.foundation.waiting.pending import settle_future
 
 
 class Listening:
-    """What one node hears."""
+    """The events that one node hears."""
 
     def __init__(self) -> None:
         self.members: Mapping[int, NodeRegistration] = {}

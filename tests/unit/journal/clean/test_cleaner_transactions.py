@@ -55,7 +55,7 @@ def markers_of(stage: Stage) -> list[int]:
 
 
 def committed(stage: Stage) -> dict[bytes | None, bytes | None]:
-    """What a committed reader sees, who knows only what the log tells."""
+    """The records of a committed reader that knows the log alone."""
     log = stage.journal.log(1)
     aborted = log.aborted_between(0, log.last_stable_offset)
     aborting: set[int] = set()

@@ -174,7 +174,7 @@ def test_a_repair_loses_what_it_said_and_nothing_else(damage: Damage, with_check
 
 
 def kept_of(stage: Stage, partition_id: int) -> list[tuple[int, bytes]]:
-    """What a consumer that goes on where records stop finds, gaps and all."""
+    """The records of a consumer that goes on behind each gap."""
     log, found = stage.journal.log(partition_id), list[tuple[int, bytes]]()
     offset = log.start_offset
     while offset < log.high_watermark:

@@ -50,7 +50,7 @@ def records_before(position: int) -> list[tuple[int, bytes]]:
 
 
 def sound_bytes(content: bytes) -> int:
-    """How far the content is as it was: a record may end with zeros, which a blank tail then completes."""
+    """The length up to which the content is as it was. A blank tail completes a record that ends with zeros."""
     pairs = zip(content, CONTENT, strict=False)
     return next((at for at, (found, written) in enumerate(pairs) if found != written), min(len(content), len(CONTENT)))
 
@@ -71,7 +71,7 @@ def test_a_tail_torn_at_any_byte_leaves_a_valid_prefix_that_can_be_appended_to(t
 
 
 def test_a_flipped_bit_costs_only_the_last_chunk_and_else_nothing_is_decided() -> None:
-    """What was flushed when a later chunk was made has rotted: a person must say what is to be given up."""
+    """A chunk that was flushed before a later one was made has rotted: a person must say how much to give up."""
     for at in range(len(CONTENT)):
         damaged = bytearray(CONTENT)
         damaged[at] ^= 1 << at % 8

@@ -38,7 +38,7 @@ def opened(path: Path, clock: ManualClock, prefix: str = "n") -> ArchiveFolder:
 
 
 def staged(archive: ArchiveFolder, *days: str, rows: int = 3) -> Path:
-    """What Spark would have written: a file for each day."""
+    """The files that Spark would have written: one for each day."""
     place = archive.staging()
     for number, day in enumerate(days):
         (place / f"date={day}").mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ class _Id:
     producer: Producer
     outcome: TransactionOutcome
     holds: bool = False
-    """Whether anything was written; before that a coordinator knows of no transaction."""
+    """True if anything was written; before that a coordinator knows of no transaction."""
     rows: list[Row] = field(default_factory=list)
     offsets: dict[tuple[str, TopicPartition], OffsetAndMetadata] = field(default_factory=dict)
 
@@ -36,7 +36,7 @@ class _Id:
 
 
 class Brokers:
-    """What outlives every driver."""
+    """The state that outlives every driver."""
 
     def __init__(self) -> None:
         self.ids: dict[str, _Id] = {}

@@ -38,7 +38,7 @@ class Query:
         self._runs = 0
 
     def write(self, batch_id: int, run_id: str, expire: bool = False) -> WrittenBatch:
-        """What the tasks of a batch do, the losers' attempts included."""
+        """The steps of the tasks of a batch, with the losers' attempts."""
         written = []
         for task in range(self.task_count):
             for _ in range(self.chance.choice([1, 1, 2])):

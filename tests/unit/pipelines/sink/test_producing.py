@@ -22,7 +22,7 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Logs:
-    """What was stored, as a broker that knows idempotent producers would: a sequence seen before is a duplicate."""
+    """The records that a broker with idempotent producers stores: a sequence seen before is a duplicate."""
 
     def __init__(self) -> None:
         self.stored: dict[TopicPartition, list[int]] = {}

@@ -174,7 +174,7 @@ def test_a_contradiction_is_looked_at_again_until_it_stays() -> None:
     answers: list[dict[TopicPartition, int]] = [{A0: 3}, {A0: 3, A1: 9}, {A0: 5, A1: 9}, {A0: 6, A1: 9}]
 
     def settle(known: dict[TopicPartition, int], again: int) -> tuple[dict[TopicPartition, int], int]:
-        """What is found, and how many pauses that took."""
+        """The findings, and the number of pauses before them."""
         looks, pauses = iter(answers), 0
 
         def pause() -> None:

@@ -37,7 +37,7 @@ def test_large_ranges_are_cut_more_often() -> None:
 
 
 def test_as_many_pieces_as_spark_makes() -> None:
-    """What is too small to be cut counts for one piece, and the large ones share the rest."""
+    """A partition too small to be cut counts for one piece, and the large ones share the rest."""
     ranges = [OffsetRange(A0, 0, 10), OffsetRange(A1, 0, 12), OffsetRange(B0, 0, 978)]
     assert len(split(ranges, 12, None)) == 12
     assert [piece.size for piece in split([OffsetRange(A0, 0, 10)], None, 4)] == [3, 3, 4]

@@ -151,7 +151,7 @@ async def serving(limits: ReactorLimits | None = None, quotas: ConnectionQuotas 
 
 
 async def is_closed(reader: Reader) -> bool:
-    """Whether the server has closed this client's connection, with nothing more to read."""
+    """True if the server has closed this client's connection, with nothing more to read."""
     try:
         return await reader.read() == b""
     except ConnectionResetError:

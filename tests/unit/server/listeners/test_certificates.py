@@ -129,7 +129,7 @@ class Lists:
         place.settings = replace(place.settings, client_ca=place.ca, client_auth="required", crl=self.folder)
 
     def shake(self, context: ssl.SSLContext) -> str:
-        """What the node says of the client's certificate; empty where it is let in."""
+        """The node's complaint about the client's certificate; empty where it is let in."""
         client = ssl.create_default_context(cafile=str(self.place.ca))
         client.load_cert_chain(self.client)
         there, back = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -286,7 +286,7 @@ def test_nothing_is_left_of_five_clusters() -> None:
         return set(threading.enumerate()), len(os.listdir("/proc/self/fd"))
 
     with EmbeddedCluster():
-        """What the first one of a process imports and opens for good is not counted."""
+        """Leave out the imports and files that the first cluster of a process keeps for good."""
     before = left()
     for number in range(5):
         with EmbeddedCluster(topics=["orders"]) as cluster:

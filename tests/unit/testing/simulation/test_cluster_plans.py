@@ -39,7 +39,7 @@ class Cluster:
         self.faults.begin[kind](PlannedFault(0, kind, SECOND_US, 1), Random(3), self.nodes[0])
 
     def heard_by(self) -> list[int]:
-        """How many others each node hears, fewest first."""
+        """The number of others that each node hears, fewest first."""
         addresses = [node.host.address for node in self.nodes]
         heard = dict.fromkeys(addresses, 0)
         for source, target in permutations(addresses, 2):

@@ -78,7 +78,7 @@ def _branch(union: Union, value: Any) -> bytes:
 
 
 def values(plan: Plan) -> st.SearchStrategy[Any]:  # noqa: PLR0912 - one for each type
-    """What a reader by the plan may return."""
+    """The values that a reader by the plan may return."""
     match plan:
         case Primitive(name="null"):
             return st.none()
