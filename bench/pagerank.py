@@ -32,7 +32,7 @@ CONTENDERS: Final = {
 }
 USUAL: Final = ("tuples", "frames, checkpoints", "blocks")
 SKEW: Final = 4
-"""The exponent of how unevenly links fall on pages: the page of number n * u ** SKEW, u being even between 0 and 1, is linked to."""
+"""The unevenness of links: each goes to the page of number n * u ** SKEW, u being even between 0 and 1."""
 TOLERANCE: Final = 1e-9
 
 
