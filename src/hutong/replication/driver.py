@@ -82,6 +82,7 @@ class GroupReplica:
         self._ports = ReplicaPorts(links, events, clock, timers, offload, disk, settings)
         self._tie = JournalTie()
         self._role: LeadingReplica | FollowingReplica | None = None
+        self._former_leader = NO_LEADER  # before the one of `state`
         self._fenced_epoch = -1  # this node leads in none up to this one
         self._committed_position = 0
         self._early: dict[int, AskedToJoin] = {}  # of followers that know of this node's epoch before it does
@@ -117,6 +118,9 @@ class GroupReplica:
         known = self.state
         if known is None or (state.epoch, state.version) > (known.epoch, known.version):
             self.state = state
+            if known is not None and known.leader != state.leader:
+                self._former_leader = known.leader
+                self._fence(known.leader)
             self._settle()
 
     def proposal_refused(self, version: int) -> None:
@@ -125,6 +129,7 @@ class GroupReplica:
             self._role.proposal_refused(version)
 
     def link_opened(self, node: int, incarnation: int) -> None:
+        self._fence(node)
         if isinstance(self._role, FollowingReplica):
             self._role.link_opened(node)
 
@@ -163,6 +168,15 @@ class GroupReplica:
         if self._is_open:
             self._is_open = False
             await self.journal.close()
+
+    def _fence(self, node: int) -> None:
+        """Let the former leader hear of the present epoch: it may hear nothing of the cluster but the other replicas.
+
+        Else their answers to its questions would prolong its lease for as long as it has nothing to ship.
+        """
+        is_other = node not in (NO_LEADER, self._node)
+        if is_other and node == self._former_leader and self._ports.links.is_open(node):
+            self._ports.links.send(node, EpochRefused(self.name, self._known_epoch))
 
     # -- roles
 

@@ -121,6 +121,29 @@ def test_a_leader_that_hears_of_a_higher_epoch_steps_aside() -> None:
     play(history)
 
 
+def test_a_former_leader_hears_of_the_new_epoch_by_every_replica_that_knows_it() -> None:
+    async def history(network: Network) -> None:
+        await network.heal()
+        assert network.nodes[1].is_led
+        sent: list[tuple[int, object]] = []
+
+        def send(node: int, message: object) -> None:
+            sent.append((node, message))
+
+        network.elect(2)
+        other = network.nodes[3]
+        other.send = send  # type: ignore[method-assign]
+        other.replica.apply(network.register)
+        fenced = (1, EpochRefused(GROUP, network.register.epoch))
+        assert sent.count(fenced) == 1
+        other.replica.link_opened(1, 1)  # it may not have been linked with it until now
+        assert sent.count(fenced) == 2
+        other.replica.apply(replace(network.register, version=network.register.version + 1))
+        assert sent.count(fenced) == 2
+
+    play(history)
+
+
 def test_a_lower_epoch_is_answered_with_the_one_that_is_known() -> None:
     async def history(network: Network) -> None:
         sent: list[object] = []

@@ -10,7 +10,7 @@ Decides nothing.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -81,6 +81,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
     _leases: LeaseKeeper | None = None
     _requests: ForwardedRequests | None = None
     _joining: WaitTable[None] | None = None
+    _is_join_step_done: Callable[[], bool]  # of what the start waits for there
     _is_serving = False  # True from the first client on
 
     async def start(self) -> None:
@@ -212,8 +213,9 @@ class ClusterBrokerVerticle(BrokerVerticle):
         reactions.reconfigure = self._reconfigure_journals
         reactions.topics, reactions.metadata, reactions.control = topics, self._metadata, control
         clock, wheel = self._clock, self._environment.wheel
+        metadata = standings.by_group[METADATA_GROUP]
         view = ClusterBrokerView(
-            driver, control, clock, wheel, lambda frame, then: self._questions.ask_own(frame, then)
+            driver, control, metadata, clock, wheel, lambda frame, then: self._questions.ask_own(frame, then)
         )
         producer_ids.reserve = control.reserve_producer_ids
         coordinators = await self._idle_coordinators(topics, producer_ids)
@@ -266,18 +268,10 @@ class ClusterBrokerVerticle(BrokerVerticle):
 
         Raises UsageError where that takes too long, and StorageError where it cannot be stored here.
         """
-        timeout_ms = self._settings.cluster.start_timeout_ms
-        deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        joining: WaitTable[None] = WaitTable("joining", self._environment.wheel, 1)
-        self._joining = joining
+        deadline_ms = self._clock.monotonic_ms() + self._settings.cluster.start_timeout_ms
+        self._joining = WaitTable("joining", self._environment.wheel, 1)
         self._reactions.on_news = self._look_for_join
-        try:
-            if not self._is_in_sync():
-                if (failure := self._metadata_failure()) is not None:
-                    raise failure
-                await joining.wait(None, deadline_ms=deadline_ms)
-        except Expired:
-            raise UsageError(self._why_not_joined(timeout_ms), ExitCode.TEMPFAIL) from None
+        await self._join_step(self._is_in_sync, deadline_ms)
         slots = self._settings.cluster.slots
         founded_slots = self._image.settings.slots if self._image.settings is not None else slots
         if founded_slots != slots:
@@ -286,15 +280,37 @@ class ClusterBrokerVerticle(BrokerVerticle):
                 f"cluster.slots={founded_slots}.",
                 ExitCode.CONFIG,
             )
-        await self._metadata.topic.applied()
+        # What is here may be more than what is committed, as far as this node knows; then the leader has to say so.
+        applied: list[HutongError | None] = []
+        self._metadata.topic.when_applied(None, lambda error: self._is_applied(applied, error))
+        await self._join_step(lambda: bool(applied), deadline_ms)
+        if applied[0] is not None:
+            raise applied[0]
+
+    def _is_applied(self, outcomes: list[HutongError | None], outcome: HutongError | None) -> None:
+        outcomes.append(outcome)
+        self._look_for_join()
+
+    async def _join_step(self, is_done: Callable[[], bool], deadline_ms: int) -> None:
+        """Wait for a part of the start, unless the metadata cannot be stored: then it would never be done."""
+        self._is_join_step_done = is_done
+        if (failure := self._metadata_failure()) is not None:
+            raise failure
+        try:
+            if not is_done():
+                assert self._joining is not None
+                await self._joining.wait(None, deadline_ms=deadline_ms)
+        except Expired:
+            reason = self._why_not_joined(self._settings.cluster.start_timeout_ms)
+            raise UsageError(reason, ExitCode.TEMPFAIL) from None
 
     def _look_for_join(self) -> None:
-        if self._joining is None:
+        if self._joining is None or not len(self._joining):
             return
         failure = self._metadata_failure()
         if failure is not None:
             self._joining.fail_all(None, failure)
-        elif self._is_in_sync():
+        elif self._is_join_step_done():
             self._joining.resume_all(None, None)
 
     def _metadata_failure(self) -> HutongError | None:

@@ -93,11 +93,11 @@ class ClusterReactions:
 
     def stepped_down(self, group: str) -> None:
         _log.info("this node leads %s no more.", group)
+        self._standings.set_led_here(group, is_led_here=False)
         if group == METADATA_GROUP:
             self.control.end()
             self.metadata.topic.step_down(_NOT_CONTROLLER)
             return
-        self._standings.set_led_here(group, is_led_here=False)
         if group == OFFSETS_GROUP:
             self.coordinators.groups.unload()
         elif group == TRANSACTIONS_GROUP:

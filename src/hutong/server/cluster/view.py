@@ -13,6 +13,7 @@ from typing import Final
 from hutong.broker.handling.cluster_view import CoordinationKind, NodeAddress
 from hutong.broker.handling.listeners import Listener
 from hutong.broker.handling.session import ClientSession
+from hutong.broker.topics.group_standing import GroupStanding
 from hutong.broker.topics.lifetimes import OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
 from hutong.cluster.controller.commands import (
     CommandReply,
@@ -52,17 +53,28 @@ class ClusterBrokerView:
     is_alone = False
 
     def __init__(
-        self, driver: ClusterDriver, control: ClusterControl, clock: Clock, timers: TimerWheel, ask_own: AskOwn
+        self,
+        driver: ClusterDriver,
+        control: ClusterControl,
+        metadata: GroupStanding,
+        clock: Clock,
+        timers: TimerWheel,
+        ask_own: AskOwn,
     ) -> None:
         self._driver = driver
         self._control = control
+        self._metadata = metadata
         self._clock = clock
         self._timers = timers
         self._ask_own = ask_own
 
     @property
     def controller_id(self) -> int:
-        return self._driver.controller
+        controller = self._driver.controller
+        # One that has stepped down, or whose lease is over, knows of nobody else yet.
+        if controller == self._driver.own.node and not self._metadata.is_led_here:
+            return NO_LEADER
+        return controller
 
     @property
     def is_controller(self) -> bool:

@@ -7,7 +7,7 @@ from hutong.broker.state.log_storage import LogStorage
 from hutong.broker.state.state_tail import TailPace
 from hutong.broker.state.state_topic import StateTopic
 from hutong.foundation.clock import ManualClock
-from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.wire.kafka.error_codes import ErrorCode
 
 
@@ -28,6 +28,31 @@ def test_a_state_that_is_ready_to_be_compacted_recovers_from_a_full_disk() -> No
     stage.settle()
     assert outcomes == [None]
     assert dict(topic.live) == {b"k": b"v", b"l": b"w"}
+
+
+def test_nothing_is_decided_while_a_change_may_still_be_committed_that_was_not_in_time() -> None:
+    leader = ReplicaStage(1).lead(1)
+    leader.commit()
+    topic = StateTopic("__state", LogStorage(leader.journal.log(0)), ManualClock())
+    told: list[HutongError | None] = []
+    late: list[bytes] = []
+    topic.on_late = lambda key, _value: late.append(key)
+    topic.append(b"first", b"v", told.append)
+    leader.settle()
+    leader.journal.progress.replication_failed(LimitExceeded("replicas", 1))
+    topic.append(b"second", b"v", told.append)
+    codes = [each.code for each in told if isinstance(each, Refused)]
+    assert codes == [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.NOT_ENOUGH_REPLICAS]
+    assert leader.journal.log(0).end_offset == 1
+    leader.commit()
+    leader.settle()
+    assert (late, dict(topic.live)) == ([b"first"], {b"first": b"v"})
+    topic.append(b"third", b"v", told.append)
+    leader.settle()
+    leader.commit()
+    leader.settle()
+    assert told[2:] == [None]
+    assert topic.live.keys() == {b"first", b"third"}
 
 
 def test_a_follower_applies_what_its_own_journal_has_committed_and_trims_with_its_leader() -> None:

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from hutong.foundation.errors import FlushFailed
 from hutong.testing.simulation.history import ValueAcknowledged
 from hutong.testing.simulation.plan.clients import PlannedProducer
 from hutong.testing.simulation.plan.drawing import draw_plan
@@ -64,3 +65,37 @@ def test_the_partitions_of_a_node_that_fails_are_written_by_way_of_another(kind:
     happenings = [each for each in simulation._history.happenings if isinstance(each, ValueAcknowledged)]
     served = {each.place[1] for each in happenings if 9 * SECOND_US < each.at_us < 12 * SECOND_US}
     assert served == {0, 1, 2}
+
+
+def test_a_node_ends_where_it_cannot_store_the_metadata_that_its_start_waits_for() -> None:
+    """Else nobody would start it again: it is up, and serves nobody."""
+    plan = draw_plan(1, MINUTES, (), 3)
+    quick = tuple(dataclasses.replace(machine, flush_us=0) for machine in plan.others)
+    # The end of the journal is newer than the checkpoint, so that a start does not know whether it is committed.
+    journal = tuple({**dict(plan.node.journal), "checkpoint_interval_bytes": 4096}.items())
+    node = dataclasses.replace(plan.node, flush_us=0, journal=journal)
+    simulation = Simulation(dataclasses.replace(plan, node=node, others=quick, clients=()))
+    world, nodes = simulation.world, simulation._nodes
+    for each in nodes:
+        each.start()
+    world.run(SECOND_US, lambda: all(each.is_ready for each in nodes))
+    leader = next(state.leader for each in nodes if (state := each.replicas["metadata"].state) is not None)
+    victim = next(each for each in nodes if each.number != leader)
+    for each in nodes:
+        if each is not victim:  # nobody says what of its journal is committed, nor that it is in sync no more
+            each.pause(SECOND_US)
+    victim.kill()
+    assert simulation._ensemble is not None
+    simulation._ensemble.expire(victim.number)
+    victim.start()
+    world.run(world.now_us + SECOND_US // 5)
+    replica = victim.replicas["metadata"]
+    assert replica.state is not None
+    assert victim.number in replica.state.in_sync
+    assert not victim.is_ready
+    failure = FlushFailed("the disk has failed")
+    replica.journal.flusher.fail(failure)
+    world.run(world.now_us + SECOND_US // 5)
+    assert (victim.is_up, victim.refusal) == (False, failure)
+    for each in nodes:
+        each.host.kill()

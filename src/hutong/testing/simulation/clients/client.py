@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, Final, Protocol
 
 from hutong.testing.simulation.clients.connection import REQUEST_TIMEOUT_S, Disconnected, KafkaConnection
-from hutong.testing.simulation.clients.routing.routes import Address, Routes
+from hutong.testing.simulation.clients.routing.routes import METADATA_VERSION, Address, Routes
 from hutong.testing.simulation.clients.routing.targets import target_of
 from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimHost
@@ -113,11 +113,13 @@ class KafkaClient:
         connection = await self.connected(request)
         return await connection.ask(request, version, timeout_s)
 
-    async def ask_controller(self, request: MetadataRequest, version: int) -> MetadataResponse:
+    async def ask_controller(self, request: Any, version: int) -> Any:
         """The answer of a node that calls itself the controller: others may be behind. Raises Disconnected."""
         connection = await self.connected(request)
-        answer: MetadataResponse = await connection.ask(request, version)
-        if not self.routes.is_from_controller(answer, connection.address):
+        answer = said = await connection.ask(request, version)
+        if not isinstance(said, MetadataResponse) and not self.routes.is_alone:
+            said = await connection.ask(MetadataRequest([], False), METADATA_VERSION)
+        if not self.routes.is_from_controller(said, connection.address):
             self.routes.lost(connection.address)
             raise Disconnected("another node is the controller")
         return answer

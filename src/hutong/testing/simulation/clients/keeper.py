@@ -113,7 +113,7 @@ async def look_at_group(client: KafkaClient, group: str, place: Place) -> bool:
     about = DescribeConfigsRequest([DescribeConfigsResource(_GROUP, group, [_SETTING])])
     try:
         offsets = (await client.ask(OffsetFetchRequest(groups=[asked]), 9)).groups[0]
-        settings = (await client.ask(about, 4)).results[0]
+        settings = (await client.ask_controller(about, 4)).results[0]
     except Disconnected:
         await client.pause()
         return False
