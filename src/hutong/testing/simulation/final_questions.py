@@ -69,14 +69,16 @@ class FinalQuestions:
         """Look at the topics that administrators have left."""
         for client in self._clients:
             for topic in client.topics if isinstance(client, SimAdmin) else ():
-                while await look_at_topic(self._client(f"look at {topic}"), topic) is None:
+                asking = self._client(f"look at {topic}")
+                while await look_at_topic(asking, topic) is None:
                     pass
 
     async def look_at_kept_groups(self) -> None:
         """Look at the groups that administrators have left."""
         for client in self._clients:
             for group, place in client.groups if isinstance(client, SimKeeper) else ():
-                while not await look_at_group(self._client(f"look at {group}"), group, place):
+                asking = self._client(f"look at {group}")
+                while not await look_at_group(asking, group, place):
                     pass
 
     async def look_up_times(self) -> None:
