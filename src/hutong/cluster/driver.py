@@ -35,6 +35,9 @@ from hutong.replication.group_state import NO_LEADER, PartitionGroupState
 from hutong.replication.leading.messages import ProposeSet
 from hutong.replication.replica_messages import ReplicaMessage
 
+LISTED_MS: Final = 10_000
+"""A node that has gone is shown to clients for so long, about as Kafka does by its session. librdkafka drops a broker
+that is no longer listed, and takes the partitions that it was about to move away from it for a second with it."""
 _log: Final = logging.getLogger("hutong.cluster")
 
 
@@ -43,6 +46,9 @@ class ClusterListener(Protocol):
 
     def nodes_changed(self, live: Mapping[int, ClusterNode]) -> None:
         """Note all nodes that are alive, this one included."""
+
+    def doubted_changed(self, doubted: frozenset[int]) -> None:
+        """Note the nodes that are alive, but may be gone: no client should be sent there."""
 
     def group_changed(self, state: PartitionGroupState) -> None:
         """Note the newest state of a group."""
@@ -70,7 +76,7 @@ class LinkedPeers(Peers, Protocol):
 class ClusterDriver:
     """Put a replica of each group into `replicas`, then call `start` once, then `close` once.
 
-    `live` has the nodes that are alive, `groups` the newest states.
+    `live` has the nodes that are alive, `doubted` those of them that may be gone, `groups` the newest states.
     """
 
     def __init__(
@@ -84,10 +90,12 @@ class ClusterDriver:
     ) -> None:
         self.own = own
         self.live: Mapping[int, ClusterNode] = {}
+        self.doubted: frozenset[int] = frozenset()
         self.groups: dict[str, PartitionGroupState] = {}
         self.session = SessionState.LOST
         self.replicas: dict[str, GroupReplica] = {}
         self.peers: LinkedPeers | None = None
+        self._departed: dict[int, tuple[ClusterNode, int]] = {}  # with the time until which they are listed
         self._coordinator = coordinator
         self._clock = clock
         self._timers = timers
@@ -107,6 +115,14 @@ class ClusterDriver:
         if state is None or state.leader not in self.live:
             return NO_LEADER
         return state.leader
+
+    def listed(self) -> Mapping[int, ClusterNode]:
+        """The nodes that clients should know: those that are alive, and those that were a moment ago."""
+        now_ms = self._clock.monotonic_ms()
+        self._departed = {node: each for node, each in self._departed.items() if now_ms < each[1]}
+        if not self._departed:
+            return self.live
+        return dict(sorted({**{node: each for node, (each, _) in self._departed.items()}, **self.live}.items()))
 
     async def start(self, cluster_id: str, election: MetadataElection, *, may_join: bool) -> str:
         """Register this node; returns the cluster's id. News come from now on. Raises UsageError."""
@@ -190,7 +206,7 @@ class ClusterDriver:
             replica.link_opened(node, incarnation)
 
     def link_closed(self, node: int, *, is_process_gone: bool) -> None:
-        self._liveness.link_closed(node, is_process_gone=is_process_gone)
+        self._liveness.link_closed(node, self._clock.monotonic_ms(), is_process_gone=is_process_gone)
         for replica in self.replicas.values():
             replica.link_closed(node)
         self._settle()
@@ -244,12 +260,21 @@ class ClusterDriver:
         now_ms = self._clock.monotonic_ms()
         live = {node: each for node, each in self._liveness.live(now_ms).items() if not each.description.lacks_metadata}
         self._look_again(now_ms)
+        self._doubt(now_ms)
         if live == self.live:
             return
+        until_ms = now_ms + LISTED_MS
+        self._departed |= {node: (each, until_ms) for node, each in self.live.items() if node not in live}
         self.live = live
         assert self._election is not None, "it has started"
         self._election.live_changed({node: each.incarnation for node, each in live.items()})
         self._listener.nodes_changed(live)
+
+    def _doubt(self, now_ms: int) -> None:
+        doubted = self._liveness.doubted(now_ms)
+        if doubted != self.doubted:
+            self.doubted = doubted
+            self._listener.doubted_changed(doubted)
 
     def _link(self) -> None:
         if self.peers is None:
@@ -263,9 +288,10 @@ class ClusterDriver:
         self.peers.set_addresses(addresses)
 
     def _look_again(self, now_ms: int) -> None:
-        """Look again when missing registrations begin to count."""
-        due_ms = self._liveness.trusted_from_ms
-        if due_ms <= now_ms:
+        """Look again when missing registrations begin to count, or a doubt is over."""
+        changes_ms = (self._liveness.trusted_from_ms, self._liveness.doubted_until_ms())
+        due_ms = min((each for each in changes_ms if each is not None and each > now_ms), default=None)
+        if due_ms is None:
             return
         if self._recheck is not None:
             self._recheck.cancel()

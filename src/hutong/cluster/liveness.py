@@ -8,13 +8,20 @@ Strategy: a registration outlives its process by a session, and a link ends at o
 the address of the node refuses connections. Acting early is safe, because epochs fence: the worst is a needless
 election. After an outage of the coordinator nodes register one after the other, so for a while the links count.
 
+A node whose link has just ended is in doubt for a moment: it is alive for all decisions, but no client is sent there.
+
 Knows nothing of connections or sessions: it hears of them. Time arrives with each call.
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 from hutong.cluster.coordinator.port import SessionState
 from hutong.cluster.nodes import ClusterNode
+
+DOUBT_MS: Final = 500
+"""A process that dies closes its links and its listener one after the other, some ten milliseconds apart. The first
+question of a client that has lost it comes in between, and one that hears of the old leader asks a second later."""
 
 
 class Liveness:
@@ -26,6 +33,7 @@ class Liveness:
         self._last_known: dict[int, ClusterNode] = {}  # registered once, by number
         self._linked: dict[int, int] = {}  # incarnations, by number
         self._gone: set[tuple[int, int]] = set()  # numbers and incarnations of processes that are gone
+        self._doubted_until_ms: dict[int, int] = {}  # by number
         self._session = SessionState.LOST
         self._was_connected = False
         self.trusted_from_ms = 0  # before that time a missing registration says nothing of a linked node
@@ -49,11 +57,13 @@ class Liveness:
     def link_opened(self, node: int, incarnation: int) -> None:
         self._linked[node] = incarnation
         self._gone.discard((node, incarnation))
+        self._doubted_until_ms.pop(node, None)
 
-    def link_closed(self, node: int, *, is_process_gone: bool) -> None:
+    def link_closed(self, node: int, now_ms: int, *, is_process_gone: bool) -> None:
         incarnation = self._linked.pop(node, None)
         known = self._last_known.get(node)
         if not is_process_gone:
+            self._doubted_until_ms[node] = now_ms + DOUBT_MS
             return
         if incarnation is not None:
             self._gone.add((node, incarnation))
@@ -73,6 +83,15 @@ class Liveness:
         found = {node: each for node, each in nodes.items() if (node, each.incarnation) not in self._gone}
         found[self._own.node] = self._own
         return dict(sorted(found.items()))
+
+    def doubted(self, now_ms: int) -> frozenset[int]:
+        """The nodes that may be gone, as far as clients go."""
+        self._doubted_until_ms = {node: until for node, until in self._doubted_until_ms.items() if now_ms < until}
+        return frozenset(self._doubted_until_ms)
+
+    def doubted_until_ms(self) -> int | None:
+        """The time at which the first doubt is over."""
+        return min(self._doubted_until_ms.values(), default=None)
 
     def registered(self) -> Mapping[int, ClusterNode]:
         """All nodes that are registered, alive or not: those to link with."""

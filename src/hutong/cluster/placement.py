@@ -1,9 +1,10 @@
 """Placement: which nodes replicate a group, and which of them leads it by preference.
 
 Strategy: the first replica is the preferred leader. Leaders are spread first, then replicas, each by the node that has
-the least for its weight. A rack that a group is not in yet comes before any other, however much its nodes have. Plans
-for groups that exist change as little as they can: a swap of preferred leaders moves no data, so leaders are evened out
-along chains of swaps, and a replica moves only where both nodes end nearer to each other.
+the least for its weight. Groups that are slots of one family (`days`, `days-1`, ...) are spread among themselves first,
+for the partitions of a topic lie in one family. A rack that a group is not in yet comes before any other, however much
+its nodes have. Plans for groups that exist change as little as they can: a swap of preferred leaders moves no data, so
+leaders are evened out along chains of swaps, and a replica moves only where both nodes end nearer to each other.
 
 Knows nothing of sets, epochs or who is alive: it is given the nodes that may be used.
 """
@@ -34,9 +35,11 @@ class Placement:
         self.groups: dict[str, Replicas] = dict(groups)
         self._nodes = {each.node: each for each in nodes}
         self._leaders: Counter[int] = Counter()
+        self._family_leaders: Counter[tuple[str, int]] = Counter()
+        self._successions: Counter[tuple[int, ...]] = Counter()  # of a leader and who takes over from it
         self._replicas: Counter[int] = Counter()
-        for replicas in groups.values():
-            self._count(replicas, 1)
+        for group, replicas in groups.items():
+            self._count(group, replicas, 1)
 
     # ---- steps
 
@@ -44,27 +47,28 @@ class Placement:
         """Give a new group its replicas, as many as there are nodes for; None without any."""
         if not self._nodes:
             return None
-        first = min(self._nodes, key=lambda node: (self._leader_load(node), self._replica_load(node), node))
+        first = self._next_leader(group, self._nodes)
         followers: list[int] = []
         for _ in range(min(replica_count, len(self._nodes)) - 1):
             followers.append(self._next_replica((first, *followers)))
-        # Who takes over when the leader is gone differs from group to group.
-        seconds = Counter(each[1] for each in self.groups.values() if len(each) > 1)
-        followers.sort(key=lambda node: (seconds[node], node))
-        return self.put(group, (first, *followers))
+        return self.put(group, self._in_order(first, followers))
 
     def fill(self, group: str, replica_count: int, avoided: Collection[int] = ()) -> Replicas | None:
-        """Give a group one more replica, if it has too few and there is a node for it.
-
-        The new one is preferred as leader where that evens the leaders out.
-        """
+        """Give a group one more replica, if it has too few and there is a node for it. It is preferred last."""
         replicas = self.groups[group]
         if len(replicas) >= replica_count or not self._free_nodes(replicas, avoided):
             return None
-        node = self._next_replica(replicas, avoided)
-        first = replicas[0]
-        is_better = first not in self._nodes or self._leader_load(node, 1) <= self._leader_load(first, -1)
-        return self.put(group, (node, *replicas) if is_better else (*replicas, node))
+        return self.put(group, (*replicas, self._next_replica(replicas, avoided)))
+
+    def deal(self, groups: Iterable[str]) -> None:
+        """Spread anew who is preferred as the leader of these groups, and who takes over. No replica moves."""
+        dealt = {group: self.groups[group] for group in sorted(groups)}
+        for group in dealt:
+            self.put(group, ())
+        for group, replicas in dealt.items():
+            # One that is not there leads only where nobody else is.
+            first = self._next_leader(group, [node for node in replicas if node in self._nodes] or replicas)
+            self.put(group, self._in_order(first, [node for node in replicas if node != first]))
 
     def replace(self, group: str, leaving: int, avoided: Collection[int] = ()) -> Replicas | None:
         """Put another node in the place of one; None where there is no other."""
@@ -77,8 +81,8 @@ class Placement:
 
     def put(self, group: str, replicas: Replicas) -> Replicas:
         """Note that a group has these replicas now."""
-        self._count(self.groups.get(group, ()), -1)
-        self._count(replicas, 1)
+        self._count(group, self.groups.get(group, ()), -1)
+        self._count(group, replicas, 1)
         self.groups[group] = replicas
         return replicas
 
@@ -120,11 +124,31 @@ class Placement:
 
     # ---- inside
 
-    def _count(self, replicas: Replicas, change: int) -> None:
+    def _count(self, group: str, replicas: Replicas, change: int) -> None:
         if replicas:
             self._leaders[replicas[0]] += change
+            self._family_leaders[_family(group), replicas[0]] += change
+            self._successions[replicas[:2]] += change
         for node in replicas:
             self._replicas[node] += change
+
+    def _next_leader(self, group: str, nodes: Iterable[int]) -> int:
+        family = _family(group)
+
+        def load(node: int) -> tuple[float, float, float, int]:
+            weight = self._weight(node)
+            of_family = self._family_leaders[family, node] / weight
+            return of_family, self._leaders[node] / weight, self._replicas[node] / weight, node
+
+        return min(nodes, key=load)
+
+    def _in_order(self, first: int, followers: Iterable[int]) -> Replicas:
+        """The replicas so that others take over from this leader, group by group."""
+        order = sorted(followers, key=lambda node: (self._successions[first, node], self._leaders[node], node))
+        return (first, *order)
+
+    def _weight(self, node: int) -> int:
+        return self._nodes[node].weight if node in self._nodes else EVEN_WEIGHT
 
     def _leader_load(self, node: int, more: int = 0) -> float:
         return (self._leaders[node] + more) / self._nodes[node].weight
@@ -175,6 +199,12 @@ class Placement:
             chain.append((group, node))
             node = before
         return chain
+
+
+def _family(group: str) -> str:
+    """The name that the slots of one kind of groups share: `days` of `days-2`."""
+    name, _, slot = group.rpartition("-")
+    return name if slot.isdecimal() else group
 
 
 def with_first(replicas: Replicas, node: int) -> Replicas:

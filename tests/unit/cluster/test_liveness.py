@@ -42,7 +42,7 @@ def test_a_registration_that_goes_is_a_death_although_the_link_is_open() -> None
 def test_a_process_that_is_gone_is_dead_before_its_registration_goes() -> None:
     liveness = liveness_of(node(2), node(3))
     liveness.link_opened(2, 1)
-    liveness.link_closed(2, is_process_gone=True)
+    liveness.link_closed(2, 0, is_process_gone=True)
 
     assert list(liveness.live(0)) == [1, 3]
 
@@ -50,14 +50,14 @@ def test_a_process_that_is_gone_is_dead_before_its_registration_goes() -> None:
 def test_a_link_that_only_ended_says_nothing() -> None:
     liveness = liveness_of(node(2))
     liveness.link_opened(2, 1)
-    liveness.link_closed(2, is_process_gone=False)
+    liveness.link_closed(2, 0, is_process_gone=False)
 
     assert list(liveness.live(0)) == [1, 2]
 
 
 def test_the_next_life_of_a_process_that_was_gone_is_alive() -> None:
     liveness = liveness_of(node(2))
-    liveness.link_closed(2, is_process_gone=True)
+    liveness.link_closed(2, 0, is_process_gone=True)
     liveness.members_changed({1: node(1), 2: node(2, incarnation=2)})
 
     assert liveness.live(0)[2].incarnation == 2
@@ -65,10 +65,32 @@ def test_the_next_life_of_a_process_that_was_gone_is_alive() -> None:
 
 def test_a_process_that_seemed_gone_is_alive_once_it_is_linked() -> None:
     liveness = liveness_of(node(2))
-    liveness.link_closed(2, is_process_gone=True)
+    liveness.link_closed(2, 0, is_process_gone=True)
     liveness.link_opened(2, 1)
 
     assert list(liveness.live(0)) == [1, 2]
+
+
+def test_a_node_whose_link_has_just_ended_is_in_doubt_for_a_moment() -> None:
+    liveness = liveness_of(node(2), node(3))
+    liveness.link_opened(2, 1)
+    liveness.link_closed(2, 1_000, is_process_gone=False)
+    over_ms = liveness.doubted_until_ms()
+
+    assert over_ms is not None
+    assert liveness.doubted(over_ms - 1) == {2}
+    assert list(liveness.live(over_ms - 1)) == [1, 2, 3], "no decision rests on a doubt"
+    assert liveness.doubted(over_ms) == frozenset()
+    assert liveness.doubted_until_ms() is None
+
+
+def test_a_link_that_comes_back_ends_the_doubt() -> None:
+    liveness = liveness_of(node(2))
+    liveness.link_opened(2, 1)
+    liveness.link_closed(2, 1_000, is_process_gone=False)
+    liveness.link_opened(2, 1)
+
+    assert liveness.doubted(1_000) == frozenset()
 
 
 def test_links_count_while_nodes_register_anew_after_an_outage() -> None:

@@ -135,10 +135,29 @@ def test_a_node_is_replaced_by_one_of_a_rack_that_the_group_is_not_in() -> None:
     assert placement.replace("days", 5) == (4, 1, 2)
 
 
-def test_filling_evens_out_who_is_preferred() -> None:
-    placement = Placement(dict.fromkeys(names(6), (1,)), [PlacementNode(1), PlacementNode(2)])
-    for name in names(6):
-        placement.fill(name, 2)
-    assert placement.leaders(1) == placement.leaders(2) == 3
-    assert placement.replicas(2) == 6
-    assert placement.fill("days-0", 2) is None
+def test_leaders_of_filled_groups_are_dealt_over_all_their_replicas() -> None:
+    """A cluster is founded by one node, and the others come one after the other."""
+    groups = [*names(6), "compacted", "offsets", "transactions"]
+    placement = Placement(dict.fromkeys(groups, (1,)), [PlacementNode(each) for each in (1, 2, 3)])
+    for name in groups:
+        while placement.fill(name, 3) is not None:
+            pass
+    placement.deal(groups)
+    assert [placement.leaders(node) for node in (1, 2, 3)] == [3, 3, 3]
+    assert [placement.replicas(node) for node in (1, 2, 3)] == [9, 9, 9]
+    assert len({placement.groups[name][:2] for name in names(6)}) == 6
+    assert placement.fill("days-0", 3) is None
+
+
+def test_slots_of_one_family_are_led_by_different_nodes() -> None:
+    families = [f"{family}{slot}" for family in ("compacted", "days", "hours", "long") for slot in ("", "-1", "-2")]
+    nodes = [PlacementNode(each) for each in (1, 2, 3)]
+    placed = place_groups([*families, "offsets"], {}, nodes, 3)
+    for family in ("compacted", "days", "hours", "long"):
+        assert {placed[name][0] for name in (family, f"{family}-1", f"{family}-2")} == {1, 2, 3}
+
+
+def test_a_node_that_is_not_there_is_preferred_where_nobody_else_is() -> None:
+    placement = Placement({"days": (9, 1), "hours": (9,)}, [PlacementNode(1)])
+    placement.deal(["days", "hours"])
+    assert placement.groups == {"days": (1, 9), "hours": (9,)}

@@ -61,7 +61,7 @@ class ClusterView(Protocol):
         ...
 
     def nodes(self, listener: Listener) -> Sequence[NodeAddress]:
-        """All live nodes that have a listener of this name, by their numbers."""
+        """All nodes with a listener of this name, by their numbers: live ones, and those that were a moment ago."""
         ...
 
     def coordinator_of(self, kind: CoordinationKind, key: str) -> int:

@@ -310,11 +310,13 @@ class _Appender:
             raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch without an id.")
         log, qos = partition.log, qos_for(partition, self._acks)
         appended = log.append([(records, header)], qos)
-        put_outcome(result, appended)
         if isinstance(appended, HutongError):
+            put_outcome(result, why_refused(partition, appended))
             _put_start(result, log)
+            return
+        put_outcome(result, appended)
         # With QoS RECEIVE or acks=0 the append itself was the acknowledgement.
-        elif not appended.is_safe:
+        if not appended.is_safe:
             self._taken.setdefault((partition.group, qos), []).append((partition, result))
 
     def _checked(self, partition: Partition, records: memoryview | None) -> CheckedBatch:
@@ -351,6 +353,7 @@ def qos_for(partition: Partition, acks: int) -> Qos:
         # Kafka refuses such a batch before it appends it, so that a client may send it again elsewhere.
         wanted = partition.config.min_insync_replicas
         if wanted > 1 and wanted > (count := len(partition.standing.in_sync)):
+            partition.standing.note_refusal()
             message = "This node is the only replica of the partition." if count == 1 else f"{count} replicas in sync."
             raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS, message)
         return Qos.ALL
@@ -389,10 +392,24 @@ def _find(topic: Topic | None, index: int, api_version: int) -> Partition:
     return partition
 
 
+def why_refused(partition: Partition, refused: HutongError) -> HutongError:
+    """The reason that a batch is not appended, as its producer should see it.
+
+    Of batches that were sent together the first may be refused before this node leads, and the next come after. Taken
+    for out of order, it would have librdkafka begin a new epoch, and send again under it what an earlier leader has
+    stored already. So all of them are sent again in their order (KIP-98: one that is stored is recognized).
+    """
+    is_behind_another = isinstance(refused, Refused) and refused.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    if is_behind_another and partition.standing.has_refused_lately:
+        return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"A batch before it was refused: {refused}")
+    return refused
+
+
 def why_unsafe(partition: Partition, error: HutongError) -> HutongError:
     """The reason that a batch is not acknowledged, as its producer should see it."""
     # The node has stepped down meanwhile: the producer sends again to the next leader, as after any lost answer.
     if not partition.standing.is_led_here and not isinstance(error, Expired):
+        partition.standing.note_refusal()
         return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Another node leads this partition: {error}")
     return error
 

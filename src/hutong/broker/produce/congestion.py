@@ -1,4 +1,4 @@
-"""Back-pressure on producers: while a partition group has too much unflushed, its producers wait.
+"""Back-pressure on producers: while a partition group has too much unflushed, or is about to be led, they wait.
 
 Strategy: the request is held where it is, in the connection, which is then no longer read: so the client feels it
 through TCP, nothing is dropped or refused, and what waits is bounded by the connections. When the group has caught up,
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 
 class Congestion:
-    """The congested partition groups, and the sessions that wait for them."""
+    """The partition groups that take nothing just now, and the sessions that wait for them."""
 
     def __init__(self, journals: Mapping[str, Journal], waiting: WaitTable[None]) -> None:
         self.groups: set[str] = set()  # nearly always empty: the produce path looks here first
+        self._congested: set[str] = set()
+        self._paused: set[str] = set()
         self._waiting = waiting
         for group, journal in journals.items():
             self.watch(group, journal)
@@ -41,8 +43,22 @@ class Congestion:
 
         self._waiting.park(group, caught_up, owner=session.owner)
 
+    def pause(self, group: str) -> None:
+        """Let the producers of a group wait, until `go_on`."""
+        self._paused.add(group)
+        self._settle(group)
+
+    def go_on(self, group: str) -> None:
+        """Let them go on, if the group is not congested. Called again, it changes nothing."""
+        self._paused.discard(group)
+        self._settle(group)
+
     def _changed(self, group: str, is_congested: bool) -> None:
-        if is_congested:
+        (self._congested.add if is_congested else self._congested.discard)(group)
+        self._settle(group)
+
+    def _settle(self, group: str) -> None:
+        if group in self._congested or group in self._paused:
             self.groups.add(group)
         else:
             self.groups.discard(group)

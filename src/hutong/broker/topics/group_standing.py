@@ -37,7 +37,16 @@ class GroupStanding:
     def check_led_here(self) -> None:
         """Raise Refused(NOT_LEADER_OR_FOLLOWER) where another node leads, or nobody: clients look for the leader."""
         if not self.is_led_here:
+            self.note_refusal()
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "Another node leads this partition.")
+
+    def note_refusal(self) -> None:
+        """Note that a batch was refused here which its producer sends again. A node alone refuses none so."""
+
+    @property
+    def has_refused_lately(self) -> bool:
+        """True where a batch may be out of order because one before it, on its way together with it, was refused."""
+        return False
 
     def check_epoch(self, asked: int) -> None:
         """Raise Refused for a client that knows another leader epoch: it is behind, or ahead of us (KIP-320)."""

@@ -137,7 +137,7 @@ class ControllerMachine:
         leave_drained(self.decisions, live)
         plan_drains(self.decisions, live)
         advance_moves(self.decisions, live)
-        fill_replicas(self.decisions, live)
+        self._preferred.hasten(fill_replicas(self.decisions, live))
         self._preferred.settle(self.decisions, live, now_ms)
 
     # ---- proposals

@@ -1,11 +1,13 @@
 """Preferred leadership: groups go back to the first of their replicas once it has been in sync for a while.
 
 Strategy: the wait lets a node that has just come back catch up with everything, and keeps a node that comes and goes
-from leading. A few groups at a time: each change of leaders costs its clients a refresh.
+from leading. A replica that is new leads as soon as it is in sync, so that a young cluster is led by all of its nodes.
+A few groups at a time: each change of leaders costs its clients a refresh.
 
 Knows nothing of records: it names groups that should change hands.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from hutong.cluster.controller.decisions import ClusterDecisions
@@ -14,8 +16,8 @@ from hutong.cluster.set_rules import elected, is_led
 from hutong.replication.group_state import PartitionGroupState
 
 PREFERRED_WAIT_MS: Final = 5_000
-RETURNS_AT_ONCE_MAX: Final = 2
-RETURN_INTERVAL_MS: Final = 1_000
+RETURNS_AT_ONCE_MAX: Final = 4
+RETURN_INTERVAL_MS: Final = 250
 
 
 class PreferredLeaders:
@@ -24,29 +26,42 @@ class PreferredLeaders:
     def __init__(self, wait_ms: int) -> None:
         self._wait_ms = wait_ms
         self._since_ms: dict[str, int] = {}
+        self._hastened: set[str] = set()  # they have not been led as preferred yet
         self._next_ms = 0  # not before that time another one returns
 
     def next_tick_ms(self) -> int | None:
         if not self._since_ms:
             return None
-        return max(min(self._since_ms.values()) + self._wait_ms, self._next_ms)
+        return max(min(map(self._due_ms, self._since_ms)), self._next_ms)
+
+    def hasten(self, names: Iterable[str]) -> None:
+        """Let these groups not wait, which have new replicas."""
+        self._hastened.update(names)
 
     def settle(self, decisions: ClusterDecisions, live: LiveNodes, now_ms: int) -> None:
         """Note who could lead, and let those return that have waited."""
         wishes = {state.name for state in decisions.states() if wished_leader(decisions, state, live) is not None}
         self._since_ms = {name: self._since_ms.get(name, now_ms) for name in sorted(wishes)}
-        due = [name for name, since_ms in self._since_ms.items() if now_ms >= since_ms + self._wait_ms]
-        if not due or now_ms < self._next_ms:
-            return
-        for name in due[:RETURNS_AT_ONCE_MAX]:
-            return_leadership(decisions, decisions.groups[name], live)
-            del self._since_ms[name]
-        self._next_ms = now_ms + RETURN_INTERVAL_MS
+        due = [name for name in self._since_ms if now_ms >= self._due_ms(name)]
+        if due and now_ms >= self._next_ms:
+            for name in due[:RETURNS_AT_ONCE_MAX]:
+                return_leadership(decisions, decisions.groups[name], live)
+                del self._since_ms[name]
+            self._next_ms = now_ms + RETURN_INTERVAL_MS
+        groups = decisions.groups
+        self._hastened -= {name for name in self._hastened if _leads_as_preferred(decisions, groups[name])}
+
+    def _due_ms(self, name: str) -> int:
+        return self._since_ms[name] + (0 if name in self._hastened else self._wait_ms)
 
 
 def preferred_leader(decisions: ClusterDecisions, state: PartitionGroupState) -> int | None:
     """The first replica that is not drained."""
     return next((node for node in state.replicas if node not in decisions.drained), None)
+
+
+def _leads_as_preferred(decisions: ClusterDecisions, state: PartitionGroupState) -> bool:
+    return state.leader == preferred_leader(decisions, state)
 
 
 def wished_leader(decisions: ClusterDecisions, state: PartitionGroupState, live: LiveNodes) -> int | None:

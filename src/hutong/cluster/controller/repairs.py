@@ -156,21 +156,23 @@ def _finish(decisions: ClusterDecisions, state: PartitionGroupState, move: Plann
         decisions.put_group(state)
 
 
-def fill_replicas(decisions: ClusterDecisions, live: LiveNodes) -> None:
+def fill_replicas(decisions: ClusterDecisions, live: LiveNodes) -> Collection[str]:
+    """Add replicas where there are too few. Returns the groups that have new ones, whose leaders are dealt anew."""
     count = decisions.settings.replicas
     few = [state.name for state in decisions.states() if len(decisions.wanted_replicas(state.name)) < count]
     nodes = usable_nodes(decisions, live)
     if not few or not nodes:
-        return
+        return ()
     placement = decisions.placement(nodes)
-    for name in few:
-        if name in decisions.moves:
-            continue
+    filled = [name for name in few if name not in decisions.moves and placement.fill(name, count) is not None]
+    for name in filled:
         while placement.fill(name, count) is not None:
             pass
-        state, replicas = decisions.groups[name], placement.groups[name]
-        if replicas != state.replicas:
-            decisions.put_group(with_replicas(state, replicas, decisions.needed(name, replicas)))
+    placement.deal(filled)
+    for name in filled:
+        replicas = placement.groups[name]
+        decisions.put_group(with_replicas(decisions.groups[name], replicas, decisions.needed(name, replicas)))
+    return filled
 
 
 def without_forgotten(move: PlannedMove, node: int) -> PlannedMove | None:

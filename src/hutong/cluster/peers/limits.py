@@ -32,7 +32,7 @@ class PeerLimits:
     unsent_bytes_max: int = UNSENT_BYTES_MAX  # of one link; beyond it the link ends
     questions_max: int = 1_024  # per link and direction: questions that are not answered yet
     connect_ms_max: int = 2_000
-    back_off_ms: int = 50  # after a failed attempt to connect, then twice that...
+    back_off_ms: int = 10  # after a failed attempt to connect, then twice that...
     back_off_ms_max: int = 1_000  # ...up to this
     lasting_ms: int = 1_000  # a link that ended earlier counts as a failed attempt
     connections_max: int = 256  # accepted at a time, linked or not

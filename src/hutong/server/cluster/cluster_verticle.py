@@ -54,6 +54,7 @@ from hutong.replication.settings import ReplicationSettings
 from hutong.server.broker.broker_verticle import BrokerVerticle, NodeCoordinators
 from hutong.server.cluster.assembly import cluster_secret, description_of, peer_tls
 from hutong.server.cluster.control import AppliedDecisions, ClusterControl
+from hutong.server.cluster.election_holds import ElectionHolds
 from hutong.server.cluster.kafka_questions import KafkaQuestions
 from hutong.server.cluster.leases import LeaseKeeper
 from hutong.server.cluster.reactions import ClusterReactions
@@ -230,6 +231,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         assert driver.peers is not None
         self._questions.register(driver.peers)
         reactions.wire()
+        ElectionHolds(driver.own.node, standings, reactions.broker.congestion, clock, wheel)
 
     async def _idle_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> NodeCoordinators:
         """Make the coordinators, which are loaded when this node leads their logs."""

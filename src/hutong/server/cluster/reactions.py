@@ -62,6 +62,10 @@ class ClusterReactions:
         self._standings.live_changed(self.driver.groups, live)
         self.control.nodes_changed(live)
 
+    def doubted_changed(self, doubted: frozenset[int]) -> None:
+        self._standings.doubted = doubted
+        self._standings.live_changed(self.driver.groups, self.driver.live)
+
     def group_changed(self, state: PartitionGroupState) -> None:
         self._standings.group_changed(state, self.driver.live)
         self.on_news()

@@ -8,10 +8,13 @@ Decides nothing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
 
 from hutong.broker.topics.group_standing import GroupStanding
 from hutong.foundation.clock import Clock
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
+
+REFUSAL_MS_MAX: Final = 5_000  # from a refusal to the last request that its producer had sent before it heard of it
 
 
 class LeasedStanding(GroupStanding):
@@ -20,10 +23,11 @@ class LeasedStanding(GroupStanding):
     The clock is asked each time: a process that was stopped must find out before it serves anything.
     """
 
-    __slots__ = ("_clock", "is_leading", "served_until_ms", "was_served")
+    __slots__ = ("_clock", "_refused_ms", "is_leading", "served_until_ms", "was_served")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._refused_ms = -REFUSAL_MS_MAX  # when a batch was last refused
         self.is_leading = False  # by this node's replica
         self.served_until_ms = 0
         self.was_served = False  # at the last look
@@ -37,6 +41,13 @@ class LeasedStanding(GroupStanding):
     def is_led_here(self, is_led_here: bool) -> None:
         self.is_leading = is_led_here
 
+    def note_refusal(self) -> None:
+        self._refused_ms = self._clock.monotonic_ms()
+
+    @property
+    def has_refused_lately(self) -> bool:
+        return self._clock.monotonic_ms() < self._refused_ms + REFUSAL_MS_MAX
+
 
 class ClusterStandings:
     """The standings of all groups; `on_change` is called with the name of a group whose standing has changed."""
@@ -46,17 +57,19 @@ class ClusterStandings:
         self.by_group = {group: LeasedStanding(clock) for group in groups}
         self.on_change: list[Callable[[str], None]] = []
         self.shrinks_total = self.expands_total = 0  # of sets of groups that this node leads
+        self.doubted: frozenset[int] = frozenset()  # nodes where no client should be sent
         self.renew: Callable[[str], None] = lambda _group: None  # moves the deadline of a group
 
     def group_changed(self, state: PartitionGroupState, live: Collection[int]) -> None:
-        """Note the newest state of a group. A leader that is dead is none: clients look again soon."""
+        """Note the newest state of a group. A leader that is dead, or may be, is none: clients look again soon."""
         standing = self.by_group.get(state.name)
         if standing is None:
             return
         if state.leader == self._node and state.epoch == standing.leader_epoch:
             self.shrinks_total += not state.in_sync.issuperset(standing.in_sync)
             self.expands_total += not state.in_sync.issubset(standing.in_sync)
-        standing.leader = state.leader if state.leader in live else NO_LEADER
+        is_there = state.leader in live and state.leader not in self.doubted
+        standing.leader = state.leader if is_there else NO_LEADER
         standing.leader_epoch = state.epoch
         standing.replicas = state.replicas
         standing.in_sync = tuple(node for node in state.replicas if node in state.in_sync)

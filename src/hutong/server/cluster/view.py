@@ -82,7 +82,7 @@ class ClusterBrokerView:
 
     def nodes(self, listener: Listener) -> Sequence[NodeAddress]:
         found = []
-        for node, each in self._driver.live.items():
+        for node, each in self._driver.listed().items():
             address = each.description.listeners.get(listener.name)
             # A node that is still starting is alive for its peers alone.
             if address is not None:
@@ -91,7 +91,8 @@ class ClusterBrokerView:
 
     def coordinator_of(self, kind: CoordinationKind, key: str) -> int:
         state = self._driver.groups.get(_GROUPS[kind])
-        return NO_LEADER if state is None or state.leader not in self._driver.live else state.leader
+        is_there = state is not None and state.leader in self._driver.live and state.leader not in self._driver.doubted
+        return state.leader if state is not None and is_there else NO_LEADER
 
     def forward(self, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
         principal = session.principal

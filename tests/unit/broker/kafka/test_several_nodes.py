@@ -9,6 +9,7 @@ from tests.unit.broker.cluster_scene import HERE, LAST, NEXT, ClusterScene, clus
 from tests.unit.broker.wire_node import batch_of, fetch_request
 
 from hutong.broker.handling.cluster_view import CoordinationKind
+from hutong.broker.topics.group_standing import GroupStanding
 from hutong.cluster.controller.commands import CommandReply, DrainNode, decode_reply, encode_command
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import Refused
@@ -71,6 +72,22 @@ async def test_a_batch_for_another_node_is_refused_with_the_leader_and_its_addre
         assert result.current_leader == LeaderIdAndEpoch(NEXT, 7)
         assert response.node_endpoints == [NodeEndpoint(NEXT, "node-2", 9092, "blue")]
     assert (await scene.client.produce(a_batch())).error_code == NOT_LEADER, "older versions say it without"
+
+
+async def test_a_batch_behind_one_that_was_refused_is_not_out_of_order(
+    scene: ClusterScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its client sends both again, in their order, and what an earlier leader has stored is recognized."""
+
+    def numbered(sequence: int) -> bytes:
+        now_ms = SystemClock().wall_ms()
+        return batch_of(b"v", timestamp_ms=now_ms, producer_id=7, producer_epoch=0, base_sequence=sequence)
+
+    assert [(await scene.client.produce(numbered(sequence))).base_offset for sequence in range(2)] == [0, 1]
+    assert (await scene.client.produce(numbered(3))).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    monkeypatch.setattr(GroupStanding, "has_refused_lately", True)
+    assert (await scene.client.produce(numbered(3))).error_code == NOT_LEADER
+    assert [(await scene.client.produce(numbered(sequence))).base_offset for sequence in (1, 2, 3)] == [1, 2, 3]
 
 
 async def test_a_fast_path_ends_when_leadership_goes(scene: ClusterScene) -> None:

@@ -1,5 +1,7 @@
 """The controller, as transcripts: who lives, who proposes, who is asked, and what the groups are then."""
 
+from collections import Counter
+
 import pytest
 from tests.unit.cluster.controller.scene import Scene
 
@@ -255,6 +257,26 @@ def test_leaderships_return_a_few_at_a_time_after_a_while() -> None:
     assert list(scene.leaders().values()).count(1) == 2
     scene.wait(5_000)
     assert scene.leaders() == before
+
+
+def test_a_young_cluster_is_led_by_all_of_its_nodes_as_soon_as_they_are_in_sync() -> None:
+    scene = Scene([f"days-{slot}" for slot in range(6)])
+    scene.nodes(n1=10)
+    scene.nodes(n1=10, n2=20)
+    scene.nodes(n1=10, n2=20, n3=30)
+    assert set(scene.leaders().values()) == {1}
+    scene.catch_up()
+    scene.wait(999)
+    leaders = Counter(scene.leaders().values())
+    assert leaders == {1: 2, 2: 2, 3: 2}
+    assert all(state.leader == state.replicas[0] for state in scene.image.groups.values())
+    assert len({state.replicas[:2] for state in scene.image.groups.values()}) == 6
+    # A node that comes back later waits as any other.
+    scene.nodes(n1=10, n2=20)
+    scene.nodes(n1=10, n2=20, n3=31)
+    scene.catch_up()
+    scene.wait(999)
+    assert 3 not in scene.leaders().values()
 
 
 def test_an_operator_need_not_wait() -> None:
