@@ -15,16 +15,18 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from bench.raw_client import create_topic
+from bench.raw_client import BrokerError, create_topic
 from tests.compat.report import REPORT_PATH, Recorder, cells_of
 from tests.support.dev_cluster import DevCluster
 from tests.support.golang import Ahead
 from tests.support.node import Node
+from tests.support.waiting import until
 
 GO_FIXTURES = {"go_clients", "go_services"}
 COMPAT_FOLDER = pathlib.Path(__file__).parent
 CLUSTER_NODES: Final = int(os.environ.get("TEST_COMPAT_CLUSTER", "1"))
 NODE_DOWN: Final = int(os.environ.get("TEST_COMPAT_DOWN", "0"))
+ONE_CONNECTION: Final = {"test_api_versions"}  # modules that send everything to one node, as no client does
 NOT_IN_A_CLUSTER: Final = {"group-share": "a cluster serves no share groups yet"}  # features of the table
 
 
@@ -35,7 +37,8 @@ _recorder = Recorder()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Warnings inside clients are their makers' business."""
+    """Warnings inside clients are their makers' business. Clients in other languages learn how many nodes are up."""
+    os.environ["TEST_BROKERS"] = str(CLUSTER_NODES - bool(NODE_DOWN))
     for line in FOREIGN_WARNINGS:
         config.addinivalue_line("filterwarnings", line)
 
@@ -57,6 +60,8 @@ def _leave_out_what_a_cluster_lacks(item: pytest.Item) -> None:
     for cell in cells_of(item):
         if reason := NOT_IN_A_CLUSTER.get(cell.feature):
             item.add_marker(pytest.mark.skip(reason=reason))
+    if item.path.stem in ONE_CONNECTION:
+        item.add_marker(pytest.mark.skip(reason="it looks for no leader and no coordinator"))
     has_own_node = isinstance(item, pytest.Function) and hasattr(item.module, "node")
     if "node" in fixtures_of(item) and not has_own_node:
         item.add_marker(pytest.mark.skip(reason="it looks at the process or the folder of one node"))
@@ -114,16 +119,37 @@ def own_node(tmp_path: pathlib.Path) -> Iterator[Node]:
 
 
 @pytest.fixture(scope="session")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Where clients connect first: the node, or one of a cluster that is up."""
+def brokers(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[dict[int, str]]:
+    """The addresses of all nodes that are up, by their numbers."""
     if CLUSTER_NODES == 1:
         node: Node = request.getfixturevalue("node")
-        yield node.address
+        yield {1: node.address}
         return
     with DevCluster(tmp_path_factory.mktemp("cluster"), CLUSTER_NODES) as cluster:
         if NODE_DOWN:
             cluster.kill(NODE_DOWN)
-        yield cluster.address
+            until(lambda: _takes_changes(cluster.address), what="the cluster has a controller again")
+        yield {number: address for number, address in cluster.addresses.items() if number not in cluster.down}
+
+
+def _takes_changes(address: str) -> bool:
+    try:
+        create_topic(address, "after-the-kill", records=0)
+    except BrokerError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="session")
+def bootstrap(brokers: dict[int, str]) -> str:
+    """Where clients connect first: the node, or the first of a cluster that is up."""
+    return next(iter(brokers.values()))
+
+
+@pytest.fixture(scope="session")
+def broker_id(brokers: dict[int, str]) -> int:
+    """The number of the node at `bootstrap`."""
+    return next(iter(brokers))
 
 
 _numbers = itertools.count(1)

@@ -270,7 +270,9 @@ const scenarios = {
 
   async cluster() {
     const { brokers, controller, clusterId } = await admin(it => it.describeCluster())
-    assert.deepStrictEqual(brokers.map(one => [one.nodeId, `${one.host}:${one.port}`]), [[controller, bootstrap]])
+    assert.strictEqual(brokers.length, Number(process.env.TEST_BROKERS || 1))
+    assert(brokers.some(one => one.nodeId === controller))
+    assert(brokers.some(one => `${one.host}:${one.port}` === bootstrap))
     assert(clusterId)
   },
 

@@ -128,7 +128,7 @@ async def test_a_static_member_comes_back_to_its_share(bootstrap: str, wide_topi
 
 @thorough
 @FILLS("partitions", "configs", "cluster")
-async def test_administration_of_topics(bootstrap: str, topic: str) -> None:
+async def test_administration_of_topics(bootstrap: str, brokers: dict[int, str], topic: str) -> None:
     async with started_admin(bootstrap) as admin:
         await admin.create_partitions({topic: NewPartitions(3)})
         async with asyncio.timeout(30):
@@ -145,7 +145,7 @@ async def test_administration_of_topics(bootstrap: str, topic: str) -> None:
             while await retention() != "60000":
                 pass
         cluster = await admin.describe_cluster()
-        assert [f"{broker['host']}:{broker['port']}" for broker in cluster["brokers"]] == [bootstrap]
+        assert [f"{broker['host']}:{broker['port']}" for broker in cluster["brokers"]] == [*brokers.values()]
 
 
 @thorough

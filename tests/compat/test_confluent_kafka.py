@@ -200,7 +200,7 @@ def test_topics_are_created_described_and_deleted(bootstrap: str, name: str) -> 
 
 
 @FILLS("groups-described", "cluster")
-def test_groups_and_cluster_are_described(bootstrap: str, topic: str) -> None:
+def test_groups_and_cluster_are_described(bootstrap: str, brokers: dict[int, str], topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     with member(bootstrap, topic, topic, client_id="described") as reader:
         until(lambda: reader.poll(0.1) or reader.assignment(), what="an assignment")
@@ -212,7 +212,7 @@ def test_groups_and_cluster_are_described(bootstrap: str, topic: str) -> None:
         listed = admin.list_consumer_groups().result(30)
         assert topic in [found.group_id for found in listed.valid]
     cluster = admin.describe_cluster().result(30)
-    assert [f"{broker.host}:{broker.port}" for broker in cluster.nodes] == [bootstrap]
+    assert [f"{broker.host}:{broker.port}" for broker in cluster.nodes] == [*brokers.values()]
 
 
 def test_clients_live_through_a_restart_of_the_node(own_node: Node, name: str) -> None:

@@ -123,7 +123,7 @@ def test_a_cooperative_group(bootstrap: str, wide_topic: str) -> None:
 
 @thorough
 @FILLS("partitions", "configs", "cluster", "log-dirs")
-def test_administration_of_topics(bootstrap: str, topic: str) -> None:
+def test_administration_of_topics(bootstrap: str, brokers: dict[int, str], topic: str) -> None:
     resource = ConfigResourceType.TOPIC
     with opened_admin(bootstrap) as admin:
         admin.create_partitions({topic: 3})
@@ -132,8 +132,8 @@ def test_administration_of_topics(bootstrap: str, topic: str) -> None:
         until(lambda: "60000" in str(admin.describe_configs([ConfigResource(resource, topic)])), what="retention.ms")
         admin.reset_configs([ConfigResource(resource, topic, {"retention.ms": None})])
         until(lambda: "60000" not in str(admin.describe_configs([ConfigResource(resource, topic)])), what="the default")
-        (broker,) = admin.describe_cluster()["brokers"]
-        assert f"{broker['host']}:{broker['port']}" == bootstrap
+        known = admin.describe_cluster()["brokers"]
+        assert [f"{broker['host']}:{broker['port']}" for broker in known] == [*brokers.values()]
         assert topic in str(admin.describe_log_dirs([topic]))
 
 

@@ -1,6 +1,7 @@
 """Kafka's own command-line tools do their job on a node and print what they print on Apache Kafka.
 
-What they print on Kafka is kept in kafka_tools/NAME.txt. `make compat` runs the same commands on Apache Kafka too and
+What they print on Kafka is kept in kafka_tools/NAME.txt, for one node; what they print about a cluster is put into the
+same words. `make compat` runs the same commands on Apache Kafka too and
 holds the kept text to it; with TEST_RECORD=1 it is written anew. HUTONG_TEST_KAFKA_PEER names the script that starts
 Kafka (`SCRIPT start --port N`, prints `ready HOST:PORT`).
 """
@@ -16,6 +17,8 @@ from typing import Final
 import pytest
 from bench.processes import ReadyProcess
 from bench.targets import DEFAULT_KAFKA_SCRIPT, free_port
+from tests.compat.conftest import CLUSTER_NODES, NODE_DOWN
+from tests.compat.kafka_tools.of_one_node import of_one_node, without_commands
 from tests.compat.kafka_tools.pages import PAGES
 from tests.compat.report import cells
 from tests.support.kafka_tools import VERSION, Shell, Tools
@@ -65,9 +68,11 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     "page", [pytest.param(page, id=page.__name__, marks=FILLS(*FEATURES[page.__name__])) for page in PAGES]
 )
 def test_tools_print_what_they_print_on_kafka(
-    page: Callable[[Shell], None], tools: Tools, bootstrap: str, tmp_path: pathlib.Path
+    page: Callable[[Shell], None], tools: Tools, brokers: dict[int, str], tmp_path: pathlib.Path
 ) -> None:
-    _compare(page, _printed(page, tools, bootstrap, tmp_path))
+    shell = _shell_on(brokers, tools, tmp_path)
+    page(shell)
+    _compare(page, shell)
 
 
 @pytest.mark.thorough
@@ -75,19 +80,26 @@ def test_tools_print_what_they_print_on_kafka(
 def test_what_is_kept_is_what_kafka_prints(
     page: Callable[[Shell], None], tools: Tools, kafka: str, tmp_path: pathlib.Path
 ) -> None:
-    printed = _printed(page, tools, kafka, tmp_path)
-    if RECORDS:
-        (FOLDER / f"{page.__name__}.txt").write_text(printed)
-    _compare(page, printed)
-
-
-def _printed(page: Callable[[Shell], None], tools: Tools, address: str, folder: pathlib.Path) -> str:
-    shell = Shell(tools, address, f"{secrets.token_hex(3)}{next(_numbers)}", folder)
+    shell = Shell(tools, kafka, _unique(), tmp_path)
     page(shell)
-    return shell.transcript
+    if RECORDS:
+        (FOLDER / f"{page.__name__}.txt").write_text(shell.transcript)
+    _compare(page, shell)
 
 
-def _compare(page: Callable[[Shell], None], printed: str) -> None:
-    kept = (FOLDER / f"{page.__name__}.txt").read_text()
+def _shell_on(brokers: dict[int, str], tools: Tools, folder: pathlib.Path) -> Shell:
+    broker, address = next(iter(brokers.items()))
+    nodes = len(brokers) + bool(NODE_DOWN)
+    return Shell(tools, address, _unique(), folder, broker=broker, nodes=nodes, down=nodes - len(brokers))
+
+
+def _unique() -> str:
+    return f"{secrets.token_hex(3)}{next(_numbers)}"
+
+
+def _compare(page: Callable[[Shell], None], shell: Shell) -> None:
+    kept, printed = (FOLDER / f"{page.__name__}.txt").read_text(), shell.transcript
+    if CLUSTER_NODES > 1:
+        kept, printed = of_one_node(without_commands(kept, shell.left_out)), of_one_node(printed)
     lines = difflib.unified_diff(kept.splitlines(), printed.splitlines(), "Kafka", "here", lineterm="")
     assert kept == printed, "\n".join(lines)

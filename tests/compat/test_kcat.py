@@ -31,9 +31,9 @@ def kcat(bootstrap: str, *words: str, standard_input: bytes = b"") -> bytes:
 
 
 @FILLS("headers", "cluster")
-def test_lists_produces_and_consumes(bootstrap: str, topic: str) -> None:
+def test_lists_produces_and_consumes(bootstrap: str, brokers: dict[int, str], topic: str) -> None:
     metadata = json.loads(kcat(bootstrap, "-L", "-J"))
-    assert [broker["name"] for broker in metadata["brokers"]] == [bootstrap]
+    assert {broker["id"]: broker["name"] for broker in metadata["brokers"]} == brokers
     assert topic in [found["topic"] for found in metadata["topics"]]
     lines = b"".join(b"%d:value %d\n" % (number, number) for number in range(100))
     kcat(bootstrap, "-P", "-t", topic, "-K", ":", "-H", "from=kcat", "-z", "lz4", standard_input=lines)

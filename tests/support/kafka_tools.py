@@ -15,7 +15,7 @@ import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterable
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from tests.support.maven import java_program
 
@@ -114,6 +114,8 @@ class Tools:
         self._answers.put(b"")
 
 
+BROKER: Final = "<broker>"
+"""Among arguments: the number of the broker that is connected to. The transcript says 1."""
 Change = Callable[[str], str]
 _UUID: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _ALWAYS: Final = (
@@ -142,10 +144,27 @@ def in_order(text: str) -> str:
 
 
 class Shell:
-    """The input and output. `unique` keeps the names of one run from those of others on the same broker."""
+    """The input and output. `unique` keeps the names of one run from those of others on the same broker.
 
-    def __init__(self, tools: Tools, bootstrap: str, unique: str, folder: pathlib.Path) -> None:
+    In a cluster some commands are left out: those for one node alone, and while nodes are down those for a whole one.
+    """
+
+    def __init__(
+        self,
+        tools: Tools,
+        bootstrap: str,
+        unique: str,
+        folder: pathlib.Path,
+        *,
+        broker: int = 1,
+        nodes: int = 1,
+        down: int = 0,
+    ) -> None:
         self.bootstrap = bootstrap
+        self.left_out: set[int] = set()  # the numbers of commands, from 0
+        self._count = 0
+        self._broker = str(broker)
+        self._is_alone, self._is_whole = nodes == 1, down == 0
         self._tools = tools
         self._folder = folder
         self._mark = f"-{unique}"
@@ -173,7 +192,9 @@ class Shell:
         `mine` keeps only the lines that name what `name` gave, `then` changes what is written down.
         """
         address = ["--bootstrap-server", self.bootstrap]
-        words = [*address, *arguments] if tool in ADDRESS_FIRST else [*arguments, *address]
+        self._count += 1
+        asked = [self._broker if word == BROKER else word for word in arguments]
+        words = [*address, *asked] if tool in ADDRESS_FIRST else [*asked, *address]
         status, out, err = self._tools.run(tool, words, given, limit_s)
         told = out + "".join(f"! {line}\n" for line in err.splitlines())
         if mine:
@@ -182,7 +203,7 @@ class Shell:
         for change in then:
             told = change(told)
         self._lines += [
-            self.plain(f"$ {tool} {' '.join(arguments)}\n"),
+            self.plain(f"$ {tool} {' '.join(arguments)}\n").replace(BROKER, "1"),
             *(f"< {line}\n" for line in given.splitlines()),
         ]
         self._lines += [
@@ -191,6 +212,24 @@ class Shell:
             "\n",
         ]
         return out
+
+    def alone(self, tool: str, *arguments: str, **rest: Any) -> None:
+        """Run the tool where there is one node, which can do what a cluster does in another way."""
+        if self._is_alone:
+            self(tool, *arguments, **rest)
+        else:
+            self._leave_out()
+
+    def whole(self, tool: str, *arguments: str, **rest: Any) -> None:
+        """Run the tool where all nodes are up: otherwise it tells of those that are down."""
+        if self._is_whole:
+            self(tool, *arguments, **rest)
+        else:
+            self._leave_out()
+
+    def _leave_out(self) -> None:
+        self.left_out.add(self._count)
+        self._count += 1
 
     def file(self, name: str, content: str) -> str:
         """A file for a tool to read: its path."""

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -42,6 +43,15 @@ func check(holds bool, format string, values ...any) {
 	if !holds {
 		panic(failure(fmt.Sprintf(format, values...)))
 	}
+}
+
+// brokers is how many nodes are up: TEST_BROKERS, or one.
+func brokers() int {
+	count, err := strconv.Atoi(os.Getenv("TEST_BROKERS"))
+	if err != nil {
+		return 1
+	}
+	return count
 }
 
 func equal[T comparable](seen, wanted T, what string) {

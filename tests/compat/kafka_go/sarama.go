@@ -50,6 +50,7 @@ func saramaConfig(settings ...setting) *sarama.Config {
 	config := sarama.NewConfig()
 	config.Version = sarama.MaxVersion
 	config.Producer.Return.Successes = true
+	config.Producer.RequiredAcks = sarama.WaitForAll // in a cluster consumers see the rest a little later
 	config.Producer.Partitioner = sarama.NewManualPartitioner
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Offsets.AutoCommit.Enable = false

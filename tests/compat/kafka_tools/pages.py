@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.compat.kafka_tools.members import consumer_protocol_member, member, open_transaction
-from tests.support.kafka_tools import Change, Shell, figures, in_order
+from tests.support.kafka_tools import BROKER, Change, Shell, figures, in_order
 
 
 def without(*words: str) -> Change:
@@ -38,7 +38,7 @@ def topics(shell: Shell) -> None:
     shell("topics", "--list", mine=True)
     shell("topics", "--describe", "--topic", orders, then=_SET_BY_NODE)
     shell("topics", "--describe", "--topic", missing)
-    shell("topics", "--describe", "--topic", orders, "--under-replicated-partitions")
+    shell.whole("topics", "--describe", "--topic", orders, "--under-replicated-partitions")
     shell("topics", "--describe", "--topic", orders, "--unavailable-partitions")
     shell("topics", "--describe", "--topics-with-overrides", mine=True, then=_SET_BY_NODE)
     shell("topics", "--alter", "--topic", orders, "--partitions", "5")
@@ -48,9 +48,9 @@ def topics(shell: Shell) -> None:
     shell("topics", "--delete", "--topic", orders)
     shell("topics", "--delete", "--topic", orders)
     shell("topics", "--create", "--topic", "bad name")
-    shell("topics", "--create", "--topic", orders, "--replication-factor", "3")
-    shell("topics", "--create", "--topic", orders, "--replica-assignment", "1,1")
-    shell("topics", "--describe", "--topic", orders, then=_SET_BY_NODE)
+    shell.alone("topics", "--create", "--topic", orders, "--replication-factor", "3")
+    shell.alone("topics", "--create", "--topic", orders, "--replica-assignment", "1,1")
+    shell.alone("topics", "--describe", "--topic", orders, then=_SET_BY_NODE)
     shell("topics", "--create", "--topic", missing, "--config", "nonsense=1")
     shell("topics", "--create", "--topic", missing, "--config", "retention.ms=soon")
     shell("topics", "--create", "--topic", missing, "--config", "cleanup.policy=burn")
@@ -92,7 +92,8 @@ def classic_groups(shell: Shell) -> None:
     shell("console-producer", "--topic", orders, given="".join(f"{number}\n" for number in range(20)))
     shell("delete-records", "--offset-json-file", shell.file("all", _records(orders, {0: -1, 1: -1})), then=[figures])
     shell("producer-perf", "--topic", orders, *_load(40), then=[figures])
-    taken = ("--topic", orders, "--group", group, "--from-beginning", "--max-messages", "40")
+    # It ends by its patience: after so many messages it might not have got to the partition that is empty.
+    taken = ("--topic", orders, "--group", group, "--from-beginning", "--timeout-ms", "3000")
     shell("console-consumer", *taken, then=[lambda _: ""])
     for option in ((), ("--state",), ("--type",), ("--state", "Empty"), ("--state", "Stable"), ("--type", "consumer")):
         shell("consumer-groups", "--list", *option, mine=True)
@@ -157,7 +158,7 @@ def configs(shell: Shell) -> None:
     shell("configs", "--describe", *topic, "--all", then=[without("hutong.", "segment.bytes", "min.insync"), in_order])
     shell("configs", "--describe", "--entity-type", "topics", "--entity-name", missing)
     shell("configs", "--describe", "--entity-type", "topics", mine=True)
-    broker = ("--entity-type", "brokers", "--entity-name", "1")
+    broker = ("--entity-type", "brokers", "--entity-name", BROKER)
     shell("configs", "--describe", *broker, then=[without("min.insync.replicas")])
     shell("configs", "--alter", *broker, "--add-config", "broker.id=3")
     for which in (broker, ("--entity-type", "brokers", "--entity-default")):
@@ -238,15 +239,17 @@ def partitions(shell: Shell) -> None:
     shell("log-dirs", "--describe", "--topic-list", orders, then=where)
     shell("log-dirs", "--describe", "--topic-list", missing, then=where)
     for kind in ("preferred", "unclean"):
-        shell("leader-election", "--election-type", kind, "--topic", orders, "--partition", "0")
+        shell.whole("leader-election", "--election-type", kind, "--topic", orders, "--partition", "0")
     shell("leader-election", "--election-type", "preferred", "--topic", missing, "--partition", "0")
     moved = shell.file("topics", json.dumps({"topics": [{"topic": orders}], "version": 1}))
     here, there = shell.file("here", _replicas(orders, [1])), shell.file("there", _replicas(orders, [2]))
-    shell("reassign-partitions", "--topics-to-move-json-file", moved, "--broker-list", "1", "--generate", then=where)
-    shell("reassign-partitions", "--reassignment-json-file", here, "--execute", then=where)
-    shell("reassign-partitions", "--reassignment-json-file", here, "--verify")
-    shell("reassign-partitions", "--reassignment-json-file", here, "--cancel")
-    shell("reassign-partitions", "--reassignment-json-file", there, "--execute")
+    shell.alone(
+        "reassign-partitions", "--topics-to-move-json-file", moved, "--broker-list", "1", "--generate", then=where
+    )
+    shell.alone("reassign-partitions", "--reassignment-json-file", here, "--execute", then=where)
+    shell.alone("reassign-partitions", "--reassignment-json-file", here, "--verify")
+    shell.alone("reassign-partitions", "--reassignment-json-file", here, "--cancel")
+    shell.alone("reassign-partitions", "--reassignment-json-file", there, "--execute")
     shell("reassign-partitions", "--list")
 
 
@@ -280,7 +283,7 @@ def transactions(shell: Shell) -> None:
         shell("transactions", "list", "--transactional-id-pattern", f"{name}.*", mine=True, then=[_transactions])
         shell("transactions", "describe", "--transactional-id", name, then=[figures])
         shell("transactions", "describe-producers", *given, then=[_producers])
-        shell("transactions", "find-hanging", "--broker-id", "1", mine=True)
+        shell("transactions", "find-hanging", "--broker-id", BROKER, mine=True)
         producer.commit_transaction()
         committed = ("--offset", "earliest", "--isolation-level", "read_committed", "--max-messages", "1")
         shell("console-consumer", *given, *committed)

@@ -1,6 +1,6 @@
 """DescribeProducers (key 61, version 0): who writes to a partition, and since when its transaction is open (KIP-664).
 
-What a partition's log remembers of its idempotent and transactional producers. The last timestamp is when the node took
+What the log of a replica remembers of its idempotent and transactional producers. The last timestamp is when the node took
 the last batch in. A look at many partitions with many producers is bounded: PRODUCERS_MAX are listed of each.
 The client needs READ of the topic.
 """
@@ -48,8 +48,8 @@ def handle(request: DescribeProducersRequest, context: RequestContext[TopicParts
                 entry = PartitionResponse(index, denied.code, denied.message)
             elif partition is None:
                 entry = PartitionResponse(index, why_missing(asked.name), "This node has no such partition.")
-            elif not partition.standing.is_led_here:
-                entry = PartitionResponse(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, "Another node leads it.")
+            elif context.broker.identity.node_id not in partition.standing.replicas:
+                entry = PartitionResponse(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, "This node has no replica of it.")
             elif partition.offline is not None:
                 entry = PartitionResponse(index, ErrorCode.KAFKA_STORAGE_ERROR, str(partition.offline))
             else:
