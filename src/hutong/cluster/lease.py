@@ -26,8 +26,8 @@ class LeaderLease:
     """The lease of one node for all that it leads. Call `look` each `look_ms`."""
 
     def __init__(self, node: int, session_ms: int, now_ms: int) -> None:
-        self._node = node
-        self._session_ms = session_ms
+        self.node = node
+        self.session_ms = session_ms
         self._is_connected = False
         self._looked_ms = now_ms
         self._trusted_from_ms = now_ms  # before that a session that seems to be there may be over
@@ -35,7 +35,7 @@ class LeaderLease:
 
     @property
     def look_ms(self) -> int:
-        return max(1, self._session_ms // LOOKS_PER_SESSION)
+        return max(1, self.session_ms // LOOKS_PER_SESSION)
 
     def look(self, session: SessionState, now_ms: int) -> None:
         """Note the state of the session. Suspended is as good as lost: nothing is heard."""
@@ -43,7 +43,7 @@ class LeaderLease:
         if is_connected and not self._is_connected:
             self._trusted_from_ms = now_ms
         elif now_ms - self._looked_ms > 2 * self.look_ms:
-            self._trusted_from_ms = now_ms + self._session_ms
+            self._trusted_from_ms = now_ms + self.session_ms
         self._is_connected, self._looked_ms = is_connected, now_ms
         if is_connected and now_ms >= self._trusted_from_ms:
             self._coordinator_ms = now_ms
@@ -53,7 +53,7 @@ class LeaderLease:
 
         `answered_ms` gives the time of the newest question that a node has answered, None for none.
         """
-        others = [node for node in members if node != self._node]
+        others = [node for node in members if node != self.node]
         if not others:
             return FOR_EVER_MS
         answers = sorted((at_ms for node in others if (at_ms := answered_ms(node)) is not None), reverse=True)
@@ -62,4 +62,4 @@ class LeaderLease:
         heard = [] if self._coordinator_ms is None else [self._coordinator_ms]
         if len(answers) >= needed:
             heard.append(answers[needed - 1])
-        return max(heard) + self._session_ms if heard else 0
+        return max(heard) + self.session_ms if heard else 0

@@ -8,6 +8,7 @@ Knows nothing of sessions or of waiting: `pending_fetch` decides how many passes
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
     from hutong.broker.fetch.parts import FetchParts
     from hutong.broker.topics.partition import Partition
     from hutong.groups.actor_configs import ActorRules
-    from hutong.journal.log import PartitionLog
+    from hutong.journal.log import EpochEnd, PartitionLog
 
 IDS_FROM_VERSION: Final = 13  # KIP-516
+RACKS_FROM_VERSION: Final = 11  # KIP-392
 READ_COMMITTED: Final = 1
 TIGHT_BYTES: Final = 64 * 1024  # of one answer, and at least one batch, while memory for answers is short
 _LED_ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -69,40 +71,59 @@ def read_rights(request: FetchRequest, context: RequestContext[FetchParts]) -> R
     return ReadRights.ALL if may_in_cluster(context, Operation.CLUSTER_ACTION) else ReadRights.NONE
 
 
+EpochEnds = Mapping[tuple["Partition", int], "EpochEnd | HutongError"]
+"""The ends of epochs that readers have named, where they are known."""
+NO_EPOCH_ENDS: Final[EpochEnds] = {}
 _PartitionRead = tuple["Partition", int, DiskRead["list[memoryview]"], PartitionData, "array[int] | None"]
 """The partition, the offset asked for, the read, the place of its outcome, and the transactions aborted there."""
 
 
 class FetchPass:
-    """The records that one pass found. `logs` are those that it could read, in the order of the request."""
+    """The records that one pass found. `logs` are those that it could read, in the order of the request.
+
+    `epochs_wanted` are those whose ends it would have to know: it is of no use then.
+    """
 
     __slots__ = (
         "_bytes_left",
         "_context",
         "_disk_bytes",
         "_disk_bytes_max",
+        "_epoch_ends",
         "_in_memory",
         "_is_committed",
+        "_is_near",
         "_request",
         "_rights",
         "bytes_found",
         "disk_reads",
+        "epochs_wanted",
         "has_error",
         "logs",
         "response",
     )
 
-    def __init__(self, request: FetchRequest, context: RequestContext[FetchParts], rights: ReadRights) -> None:
+    def __init__(
+        self,
+        request: FetchRequest,
+        context: RequestContext[FetchParts],
+        rights: ReadRights,
+        epoch_ends: EpochEnds = NO_EPOCH_ENDS,
+    ) -> None:
         broker = context.broker
         self.response = FetchResponse()
         self.bytes_found = 0
         self.has_error = False
         self.logs: list[PartitionLog] = []
         self.disk_reads: list[_PartitionRead] = []
+        self.epochs_wanted: list[tuple[Partition, int]] | None = None
         self._request = request
         self._context = context
         self._rights = rights
+        self._epoch_ends = epoch_ends
         self._is_committed = request.isolation_level == READ_COMMITTED
+        # KIP-392: other consumers read from leaders alone.
+        self._is_near = not broker.cluster.is_alone and context.api_version >= RACKS_FROM_VERSION
         self._in_memory: list[tuple[PartitionLog, int]] = []  # how many bytes of each log the answer takes along
         self._disk_bytes = 0
         self._disk_bytes_max = broker.disk_reads.bytes_max  # of one partition
@@ -205,7 +226,11 @@ class FetchPass:
         partition = self._find(topic, asked)
         log = partition.log
         self.logs.append(log)
-        if asked.last_fetched_epoch >= 0 and _diverges(asked, partition, data):
+        if self._is_near and self._is_elsewhere(asked, partition, data):
+            # Answered at once, as in Kafka: the client asks the other replica.
+            self.has_error = True
+            return
+        if asked.last_fetched_epoch >= 0 and self._diverges(asked, partition, data):
             # KIP-595: the follower must truncate before it reads on, so it is answered at once.
             self.has_error = True
             return
@@ -263,7 +288,10 @@ class FetchPass:
         partition = known.partition(asked.partition) if known is not None else None
         if partition is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        partition.check_served(asked.current_leader_epoch)
+        if self._is_near:
+            partition.check_readable(asked.current_leader_epoch)
+        else:
+            partition.check_served(asked.current_leader_epoch)
         return partition
 
     def _put_leader(self, topic: FetchTopic, data: PartitionData) -> None:
@@ -275,6 +303,53 @@ class FetchPass:
         partition = known.partition(data.partition_index) if known is not None else None
         if partition is not None:
             put_leader(data, partition.standing, self.response, self._context)
+
+    def _is_elsewhere(self, asked: FetchPartition, partition: Partition, data: PartitionData) -> bool:
+        """True if the client should ask a follower in its rack, which `data` then names (KIP-392)."""
+        from hutong.broker.fetch.nearest_replica import check_held, nearest_follower  # late: a node alone has none
+
+        if not partition.standing.is_led_here:
+            check_held(partition, asked.fetch_offset)
+            return False
+        if not self._request.rack_id:
+            return False
+        follower = nearest_follower(partition, asked.fetch_offset, self._request.rack_id, self._context)
+        if follower is None:
+            return False
+        log = partition.log
+        data.high_watermark, data.log_start_offset = log.high_watermark, log.start_offset
+        data.preferred_read_replica = follower
+        data.aborted_transactions, data.records = None, []
+        return True
+
+    def _diverges(self, asked: FetchPartition, partition: Partition, data: PartitionData) -> bool:
+        """True if the reader's last epoch ended before its offset (KIP-595); then `data` has the end of that epoch.
+
+        The end of an earlier epoch may need the disk: one that is not known yet is wanted, and the pass made anew.
+        """
+        log, epoch, leader_epoch = partition.log, asked.last_fetched_epoch, partition.standing.leader_epoch
+        # Nobody has led in a later epoch yet.
+        if epoch > leader_epoch:
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, "The end of the last fetched epoch is not known.")
+        end: EpochEnd | HutongError | None = (epoch, log.high_watermark)
+        if epoch < leader_epoch:
+            end = self._epoch_ends.get((partition, epoch))
+        if end is None:
+            self.epochs_wanted = [*(self.epochs_wanted or ()), (partition, epoch)]
+            return False
+        if isinstance(end, HutongError):
+            _put_error(data, end)
+            return True
+        # As in Kafka: what is earlier than the log is answered with the epoch that was asked for.
+        end_epoch, end_offset = epoch if end[0] < 0 else end[0], end[1]
+        # Behind the start the read answers OFFSET_OUT_OF_RANGE; up to the end of the same epoch nothing has diverged.
+        if asked.fetch_offset < log.start_offset or (end_epoch == epoch and asked.fetch_offset <= end_offset):
+            return False
+        data.high_watermark, data.last_stable_offset = log.high_watermark, log.last_stable_offset
+        data.log_start_offset = log.start_offset
+        data.diverging_epoch = EpochEndOffset(end_epoch, end_offset)
+        data.aborted_transactions, data.records = None, []
+        return True
 
     def _is_suspended(self, topic: str) -> bool:
         context = self._context
@@ -288,26 +363,6 @@ class FetchPass:
         """Count bytes of a log that a reader gets."""
         log.served_bytes += size
         self._context.broker.served_bytes_total += size
-
-
-def _diverges(asked: FetchPartition, partition: Partition, data: PartitionData) -> bool:
-    """True if the reader's last epoch ended before its offset (KIP-595); then `data` has the end of that epoch."""
-    log, leader_epoch = partition.log, partition.standing.leader_epoch
-    # Nobody has led in a later epoch yet.
-    if asked.last_fetched_epoch > leader_epoch:
-        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, "The end of the last fetched epoch is not known.")
-    # Only followers send it. Consumers ask where an epoch ended (OffsetForLeaderEpoch), which may need the disk; here
-    # an earlier epoch counts as one that goes on to the end.
-    end_offset = log.high_watermark
-    # Behind the start the read answers OFFSET_OUT_OF_RANGE; up to the end nothing has diverged.
-    if asked.fetch_offset < log.start_offset or asked.fetch_offset <= end_offset:
-        return False
-    data.high_watermark, data.last_stable_offset = end_offset, log.last_stable_offset
-    data.log_start_offset = log.start_offset
-    data.diverging_epoch = EpochEndOffset(leader_epoch, end_offset)
-    data.aborted_transactions = None
-    data.records = []
-    return True
 
 
 def _put_aborted(data: PartitionData, aborted: array[int], offset: int, buffers: list[memoryview]) -> None:

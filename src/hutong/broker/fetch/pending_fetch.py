@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.fetch.fetch_pass import FetchPass, ReadRights, read_rights
+from hutong.broker.fetch.fetch_pass import NO_EPOCH_ENDS, EpochEnds, FetchPass, ReadRights, read_rights
 from hutong.broker.handling.context import RequestContext
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.waiting.pending import Pending
@@ -38,6 +38,7 @@ class PendingFetch:
 
     __slots__ = (
         "_context",
+        "_epoch_ends",
         "_has_woken",
         "_is_reading",
         "_parked",
@@ -56,6 +57,7 @@ class PendingFetch:
         self._request = request
         self._context = context
         self._session_fetch = session_fetch
+        self._epoch_ends: EpochEnds = NO_EPOCH_ENDS
         self._rights = read_rights(request, context) if context.broker.authorizer.is_on else ReadRights.ALL
         self._watched: list[PartitionLog] = []
         self._parked: ParkedWait[None] | None = None
@@ -70,6 +72,11 @@ class PendingFetch:
             self._read_in_stretches(self._first_pass_ended)
             return self.pending
         found = self._read()
+        if found.epochs_wanted is not None:
+            self.pending = Pending()
+            self.pending.is_large = True
+            self._search_epochs(found)
+            return self.pending
         if self._may_answer(found):
             answer = found.answer()
             if self._session_fetch is None:
@@ -90,10 +97,10 @@ class PendingFetch:
 
     def _read(self) -> FetchPass:
         """Make a pass over all partitions at once."""
-        found = FetchPass(self._request, self._context, self._rights)
+        found = FetchPass(self._request, self._context, self._rights, self._epoch_ends)
         for topic in self._topics():
             found.read_partitions(topic, topic.partitions, found.add_topic(topic))
-        if self._session_fetch is not None:
+        if self._session_fetch is not None and found.epochs_wanted is None:
             self._session_fetch.take_pass(found.response)
         return found
 
@@ -103,7 +110,7 @@ class PendingFetch:
         The session gets no pass that is out of date: what it sets aside as idle must have no news.
         """
         context, session_fetch = self._context, self._session_fetch
-        found = FetchPass(self._request, context, self._rights)
+        found = FetchPass(self._request, context, self._rights, self._epoch_ends)
         ends: list[int] = []  # of `found.logs`, when they were read
         self._is_reading = True
 
@@ -125,14 +132,26 @@ class PendingFetch:
                     self._answer_throttled(found)
                 return
             is_current = all(found.end_of(log) == end for log, end in zip(found.logs, ends, strict=True))
-            if is_current and session_fetch is not None:
+            if is_current and session_fetch is not None and found.epochs_wanted is None:
                 session_fetch.take_pass(found.response)
             then(found, is_current)
 
         context.broker.long_requests.in_stretches(context.session, steps(), ended)
 
+    def _search_epochs(self, found: FetchPass) -> None:
+        """Make the first pass anew once the ends of the epochs are known that the request names (KIP-595)."""
+        from hutong.broker.fetch.epoch_search import find_epoch_ends  # late: consumers name none
+
+        def searched(ends: EpochEnds) -> None:
+            self._epoch_ends = {**self._epoch_ends, **ends}
+            self._read_in_stretches(self._first_pass_ended)
+
+        find_epoch_ends(found.epochs_wanted or (), searched)
+
     def _first_pass_ended(self, found: FetchPass, is_current: bool) -> None:
-        if self._may_answer(found):
+        if found.epochs_wanted is not None:
+            self._search_epochs(found)
+        elif self._may_answer(found):
             self._answer(found.answer())
         elif not self._wait(found):
             self._answer_throttled(found)

@@ -73,6 +73,8 @@ class Entry:
             or data.log_start_offset != self.log_start_offset
             # A follower must see it to truncate (KIP-595).
             or data.diverging_epoch.epoch >= 0
+            # A consumer must see it to ask the other replica (KIP-392).
+            or data.preferred_read_replica >= 0
         )
 
     def note_sent(self, data: PartitionData) -> None:

@@ -4,7 +4,8 @@ An offset inside a batch returns the whole batch. The first partition that has d
 over the limits (KIP-74). An error, or enough bytes, is answered at once; everything else waits for data or
 `max_wait_ms`. A partition that does not exist does not end the wait while there are others. From 7 a client may ask
 for an incremental session (KIP-227, `fetch.incremental_fetch`); session id 0 in the answer declines. From 13 topics
-come by id (KIP-516). A rack is accepted (KIP-392): there is no other replica to prefer.
+come by id (KIP-516). From 11 a leader names a follower in the client's rack, and followers in sync serve consumers
+(KIP-392, `fetch.nearest_replica`).
 
 `fetch.pending_fetch` makes passes over the partitions and waits between them; `fetch.fetch_pass` reads. Data that is no
 longer in memory is read from disk in fair turns (`fetch.disk_reads`) before the answer leaves.

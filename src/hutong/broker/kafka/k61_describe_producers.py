@@ -1,7 +1,7 @@
 """DescribeProducers (key 61, version 0): who writes to a partition, and since when its transaction is open (KIP-664).
 
-What the log of a replica remembers of its idempotent and transactional producers. The last timestamp is when the node took
-the last batch in. A look at many partitions with many producers is bounded: PRODUCERS_MAX are listed of each.
+What the log of a replica remembers of its idempotent and transactional producers. The last timestamp is when the node
+took the last batch in. A look at many partitions with many producers is bounded: PRODUCERS_MAX are listed of each.
 The client needs READ of the topic.
 """
 

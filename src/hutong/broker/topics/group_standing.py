@@ -19,9 +19,21 @@ LEADER_EPOCH_ALONE: Final = 0
 
 
 class GroupStanding:
-    """One group. `is_led_here` is True once this node leads and all that was committed before can be read."""
+    """One group. `is_led_here` is True once this node leads and all that was committed before can be read.
 
-    __slots__ = ("eligible", "in_sync", "is_led_here", "leader", "leader_epoch", "offline_replicas", "replicas")
+    `is_followed_here` is True while this node follows in sync, and hears of the leader: consumers may read here, too.
+    """
+
+    __slots__ = (
+        "eligible",
+        "in_sync",
+        "is_followed_here",
+        "is_led_here",
+        "leader",
+        "leader_epoch",
+        "offline_replicas",
+        "replicas",
+    )
 
     def __init__(
         self, leader: int, leader_epoch: int = LEADER_EPOCH_ALONE, replicas: tuple[int, ...] = (), *, is_led_here: bool
@@ -29,6 +41,7 @@ class GroupStanding:
         self.leader = leader
         self.leader_epoch = leader_epoch
         self.is_led_here = is_led_here
+        self.is_followed_here = False
         self.replicas = replicas or (leader,)
         self.in_sync: tuple[int, ...] = self.replicas
         self.eligible: tuple[int, ...] = ()

@@ -89,6 +89,15 @@ class Partition:
         if leader_epoch >= 0:
             standing.check_epoch(leader_epoch)
 
+    def check_readable(self, leader_epoch: int) -> None:
+        """The same for a read that an in-sync follower serves, too (KIP-392)."""
+        standing = self.standing
+        if standing.is_led_here or not standing.is_followed_here:
+            self.check_served(leader_epoch)
+        else:
+            self.check_online()
+            standing.check_epoch(leader_epoch)
+
     def check_online(self) -> None:
         """Raise Refused(KAFKA_STORAGE_ERROR) if the log could not be opened: then not even its end is known."""
         if self.offline is not None:

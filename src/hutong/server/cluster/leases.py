@@ -1,4 +1,4 @@
-"""Keeps the leases of what this node leads: looks at the session and the links, and moves the standings' deadlines.
+"""Keeps the leases of what this node leads or follows: looks at session and links, and moves standings' deadlines.
 
 Strategy: a timer that looks a few times in a session time. A standing compares its deadline with the clock whenever it
 is asked, so a process that was stopped refuses before any timer of it has run. A look that finds a lease over, or
@@ -15,7 +15,8 @@ from hutong.cluster.coordinator.port import SessionState
 from hutong.cluster.lease import LeaderLease
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import Timer, TimerWheel
-from hutong.server.cluster.standings import ClusterStandings
+from hutong.replication.group_state import NO_LEADER
+from hutong.server.cluster.standings import ClusterStandings, LeasedStanding
 
 _log: Final = logging.getLogger("hutong.cluster")
 
@@ -40,6 +41,7 @@ class LeaseKeeper:
     ) -> None:
         self.lapsed_total = 0
         self._lease = lease
+        self._node = lease.node
         self._standings = standings
         self._session = session
         self._peers = peers
@@ -55,19 +57,28 @@ class LeaseKeeper:
             self._timer.cancel()
 
     def renew(self, group: str) -> None:
-        """Move the deadline of a group to where it is now."""
+        """Move the deadlines of a group to where they are now."""
         standing = self._standings.by_group[group]
+        standing.followed_until_ms = self._followed_until_ms(standing)
+        if not standing.is_leading:
+            return
         members = {*standing.in_sync, *standing.eligible}
         standing.served_until_ms = self._lease.served_until_ms(members, self._peers.answered_ms)
+
+    def _followed_until_ms(self, standing: LeasedStanding) -> int:
+        """The time until which consumers may read here what another node leads: what is new there arrives here."""
+        leader = standing.leader
+        if leader in (NO_LEADER, self._node) or self._node not in standing.in_sync:
+            return 0
+        answered_ms = self._peers.answered_ms(leader)
+        return 0 if answered_ms is None else answered_ms + self._lease.session_ms
 
     def _look(self) -> None:
         now_ms = self._clock.monotonic_ms()
         self._lease.look(self._session(), now_ms)
         for group, standing in self._standings.by_group.items():
-            if not standing.is_leading:
-                continue
             self.renew(group)
-            if standing.is_led_here != standing.was_served:
+            if standing.is_leading and standing.is_led_here != standing.was_served:
                 self._turned(group, is_served=standing.is_led_here)
         self._timer = self._timers.add(now_ms + self._lease.look_ms, self._look)
 

@@ -18,18 +18,18 @@ REFUSAL_MS_MAX: Final = 5_000  # from a refusal to the last request that its pro
 
 
 class LeasedStanding(GroupStanding):
-    """A standing that is led here until its deadline, which `server/cluster/leases` moves on.
+    """A standing that is led here, or followed, until its deadline, which `server/cluster/leases` moves on.
 
     The clock is asked each time: a process that was stopped must find out before it serves anything.
     """
 
-    __slots__ = ("_clock", "_refused_ms", "is_leading", "served_until_ms", "was_served")
+    __slots__ = ("_clock", "_refused_ms", "followed_until_ms", "is_leading", "served_until_ms", "was_served")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._refused_ms = -REFUSAL_MS_MAX  # when a batch was last refused
         self.is_leading = False  # by this node's replica
-        self.served_until_ms = 0
+        self.served_until_ms = self.followed_until_ms = 0
         self.was_served = False  # at the last look
         super().__init__(NO_LEADER, is_led_here=False)
 
@@ -48,6 +48,15 @@ class LeasedStanding(GroupStanding):
     def has_refused_lately(self) -> bool:
         return self._clock.monotonic_ms() < self._refused_ms + REFUSAL_MS_MAX
 
+    @property
+    def is_followed_here(self) -> bool:
+        return self._clock.monotonic_ms() < self.followed_until_ms
+
+    @is_followed_here.setter
+    def is_followed_here(self, is_followed_here: bool) -> None:
+        if not is_followed_here:
+            self.followed_until_ms = 0
+
 
 class ClusterStandings:
     """The standings of all groups; `on_change` is called with the name of a group whose standing has changed."""
@@ -58,7 +67,7 @@ class ClusterStandings:
         self.on_change: list[Callable[[str], None]] = []
         self.shrinks_total = self.expands_total = 0  # of sets of groups that this node leads
         self.doubted: frozenset[int] = frozenset()  # nodes where no client should be sent
-        self.renew: Callable[[str], None] = lambda _group: None  # moves the deadline of a group
+        self.renew: Callable[[str], None] = lambda _group: None  # moves the deadlines of a group
 
     def group_changed(self, state: PartitionGroupState, live: Collection[int]) -> None:
         """Note the newest state of a group. A leader that is dead, or may be, is none: clients look again soon."""
@@ -77,6 +86,7 @@ class ClusterStandings:
         standing.offline_replicas = tuple(node for node in state.replicas if node not in live)
         if state.leader != self._node:
             standing.is_led_here = False
+        self.renew(state.name)
         self.changed(state.name)
 
     def live_changed(self, states: Mapping[str, PartitionGroupState], live: Collection[int]) -> None:

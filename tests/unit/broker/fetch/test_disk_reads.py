@@ -16,6 +16,7 @@ from tests.unit.journal.stage import Stage, records_of
 from hutong.broker.fetch.actors import Actor
 from hutong.broker.fetch.disk_reads import CONTENDED_ANSWER_BYTES_MAX, CONTENDED_BYTES_MAX, DiskReads
 from hutong.broker.fetch.fetch_pass import FetchPass, ReadRights
+from hutong.broker.handling.cluster_view import AloneView
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.log_limit import LOG_INTERVAL_MS
 from hutong.broker.handling.node_facts import BrokerSettings
@@ -173,6 +174,7 @@ def test_a_fetch_that_finds_no_room_is_answered_with_a_throttle_time() -> None:
     reader = session_of(1)
     surroundings = SimpleNamespace(
         authorizer=everybody_may(),
+        cluster=AloneView(1),
         disk_reads=scene.reads,
         read_actors=SimpleNamespace(of_fetch=lambda session, *_: (actor_of(session), DEFAULT)),
         settings=BrokerSettings(fetch_throttle_ms=70),

@@ -40,6 +40,8 @@ from hutong.wire.kafka.apis.k45_alter_partition_reassignments import (
 )
 from hutong.wire.kafka.apis.k55_describe_quorum import AskedPartition, AskedTopic, DescribeQuorumRequest
 from hutong.wire.kafka.apis.k60_describe_cluster import DescribeClusterRequest
+from hutong.wire.kafka.apis.k61_describe_producers import DescribeProducersRequest
+from hutong.wire.kafka.apis.k61_describe_producers import TopicRequest as DescribeProducersTopic
 from hutong.wire.kafka.apis.k64_unregister_broker import UnregisterBrokerRequest
 from hutong.wire.kafka.apis.k75_describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from hutong.wire.kafka.apis.k10000_cluster_command import ClusterCommandRequest
@@ -151,16 +153,63 @@ async def test_readers_name_the_epoch_that_they_know(scene: ClusterScene, known:
     assert (entry.error_code, entry.leader_epoch) == (code, 4 if code == ErrorCode.NONE else -1)
 
 
-async def test_an_earlier_epoch_ended_where_the_next_leader_began(scene: ClusterScene) -> None:
+async def two_epochs(scene: ClusterScene) -> None:
+    """Offsets 0 and 1 were written in epoch 1, offset 2 in epoch 5."""
     for epoch, batches in ((1, 2), (5, 1)):
         scene.broker.topics._journals["days"].lead(epoch, HERE)
         scene.lead("days", HERE, epoch)
         for _ in range(batches):
             await scene.client.produce(a_batch())
+
+
+async def test_an_earlier_epoch_ended_where_the_next_leader_began(scene: ClusterScene) -> None:
+    await two_epochs(scene)
     asked = [OffsetForLeaderPartition(0, 5, epoch) for epoch in (-1, 0, 1, 3, 5, 6)]
     response = await scene.client.ask(OffsetForLeaderEpochRequest(-2, [OffsetForLeaderTopic("t", asked)]), 4)
     found = [(entry.error_code, entry.leader_epoch, entry.end_offset) for entry in response.topics[0].partitions]
     assert found == [(0, -1, -1), (0, 0, 0), (0, 1, 2), (0, 1, 2), (0, 5, 3), (0, -1, -1)]
+
+
+@pytest.mark.parametrize(
+    ("last_epoch", "offset", "diverging"),
+    [
+        (5, 3, None),
+        (5, 4, (5, 3)),
+        (1, 2, None),
+        (1, 3, (1, 2)),
+        (3, 2, (1, 2)),
+        (0, 0, None),
+        (0, 1, (0, 0)),
+    ],
+)
+async def test_a_reader_hears_where_its_last_epoch_ended(
+    scene: ClusterScene, last_epoch: int, offset: int, diverging: tuple[int, int] | None
+) -> None:
+    await two_epochs(scene)
+    request = fetch_request(offset)
+    request.session_epoch = 0
+    request.topics[0].partitions[0].last_fetched_epoch = last_epoch
+    data = (await scene.client.ask(request, 12)).responses[0].partitions[0]
+    assert data.error_code == 0
+    found = None if data.diverging_epoch.epoch < 0 else (data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+    assert found == diverging
+    assert bool(data.records) == (diverging is None and offset < 3)
+
+
+async def test_a_reader_in_an_earlier_epoch_waits_at_the_end(scene: ClusterScene) -> None:
+    scene.broker.topics._journals["days"].lead(1, HERE)
+    scene.lead("days", HERE, 1)
+    await scene.client.produce(a_batch())
+    scene.lead("days", HERE, 2)
+    request = fetch_request(1, max_wait_ms=60_000)
+    request.topics[0].partitions[0].last_fetched_epoch = 1
+    scene.client.send(request, 12)
+    async with asyncio.timeout(10):
+        while not len(scene.broker.fetches):  # noqa: ASYNC110 - the node has no event for it
+            await asyncio.sleep(0)
+    scene.lead("days", LAST, 3)
+    response = await scene.client.receive(1, 12)
+    assert response.responses[0].partitions[0].error_code == NOT_LEADER
 
 
 async def test_records_are_deleted_by_the_leader_alone(scene: ClusterScene) -> None:
@@ -168,6 +217,14 @@ async def test_records_are_deleted_by_the_leader_alone(scene: ClusterScene) -> N
     request = DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(0, -1)])], 1000)
     response = await scene.client.ask(request, 2)
     assert response.topics[0].partitions[0].error_code == NOT_LEADER
+
+
+async def test_each_replica_describes_its_producers(scene: ClusterScene) -> None:
+    scene.lead("days", NEXT, 2)
+    request = DescribeProducersRequest([DescribeProducersTopic("t", [0])])
+    assert (await scene.client.ask(request, 0)).topics[0].partitions[0].error_code == 0
+    scene.broker.topics.standings["days"].replicas = (NEXT, LAST)
+    assert (await scene.client.ask(request, 0)).topics[0].partitions[0].error_code == NOT_LEADER
 
 
 async def test_all_nodes_and_the_leader_of_each_partition_are_shown(scene: ClusterScene) -> None:

@@ -1,5 +1,7 @@
 """Standings whose lease runs out, and begins again."""
 
+from dataclasses import replace
+
 import pytest
 
 from hutong.cluster.coordinator.port import SessionState
@@ -140,3 +142,21 @@ def test_changes_of_the_sets_that_it_leads_are_counted() -> None:
     )
 
     assert node.standings.shrinks_total == 2
+
+
+def test_consumers_read_from_a_follower_while_it_hears_of_its_leader() -> None:
+    node = Node()
+    state = PartitionGroupState("days", 2, 1, 2, 7, (2, 1, 3), THREE, frozenset(), 2)
+    standing = node.standings.by_group["days"]
+    assert not standing.is_followed_here, "it leads"
+    node.answers[2] = 0
+    node.standings.group_changed(state, THREE)
+    assert standing.is_followed_here
+    node.pass_time(3 * SESSION_MS, answering=(2,))
+    assert standing.is_followed_here
+    node.pass_time(SESSION_MS + 100)
+    assert not standing.is_followed_here
+    node.pass_time(SESSION_MS, answering=(2,))
+    assert standing.is_followed_here
+    node.standings.group_changed(replace(state, version=2, in_sync=frozenset({2, 3})), THREE)
+    assert not standing.is_followed_here, "it lacks what is committed"
