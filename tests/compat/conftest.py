@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 from bench.raw_client import BrokerError, create_topic
-from tests.compat.report import REPORT_PATH, Recorder, cells_of
+from tests.compat.report import REPORT_PATH, Recorder
 from tests.support.dev_cluster import DevCluster
 from tests.support.golang import Ahead
 from tests.support.node import Node
@@ -27,7 +27,6 @@ COMPAT_FOLDER = pathlib.Path(__file__).parent
 CLUSTER_NODES: Final = int(os.environ.get("TEST_COMPAT_CLUSTER", "1"))
 NODE_DOWN: Final = int(os.environ.get("TEST_COMPAT_DOWN", "0"))
 ONE_CONNECTION: Final = {"test_api_versions"}  # modules that send everything to one node, as no client does
-NOT_IN_A_CLUSTER: Final = {"group-share": "a cluster serves no share groups yet"}  # features of the table
 
 
 FOREIGN_WARNINGS = ("ignore:(read|open)_text is deprecated:DeprecationWarning",)  # kafka-python, while it is imported
@@ -57,9 +56,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _leave_out_what_a_cluster_lacks(item: pytest.Item) -> None:
-    for cell in cells_of(item):
-        if reason := NOT_IN_A_CLUSTER.get(cell.feature):
-            item.add_marker(pytest.mark.skip(reason=reason))
     if item.path.stem in ONE_CONNECTION:
         item.add_marker(pytest.mark.skip(reason="it looks for no leader and no coordinator"))
     has_own_node = isinstance(item, pytest.Function) and hasattr(item.module, "node")

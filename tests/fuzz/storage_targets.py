@@ -166,7 +166,7 @@ def share_seeds() -> Iterator[bytes]:
     yield b"\0" + share_records.encode_partition_key(share_records.PartitionKey("share", bytes(16), 1))
     yield b"\1" + share_records.encode_group(7)
     runs = [OffsetRun(0, 4, ShareRecordState.ARCHIVED, 0, ""), OffsetRun(5, 9, ShareRecordState.ACQUIRED, 2, "m")]
-    yield b"\2" + share_records.encode_progress(0, runs)
+    yield b"\2" + share_records.encode_progress(0, runs, 7)
 
 
 def transaction_seeds() -> Iterator[bytes]:

@@ -104,8 +104,6 @@ _TOPIC, _GROUP, _CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.
 _TRANSACTION = ResourceType.TRANSACTIONAL_ID
 _CHANGING_METADATA: Final = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 49, 51, 55, 57, 64))
 """APIs that change what all nodes have in common, and those that only the controller can answer."""
-SHARE_API_KEYS: Final = frozenset((76, 77, 78, 79, 90, 91, 92))
-"""APIs of share groups, which several nodes do not serve yet."""
 _NO_TOKENS: Final = "is refused to everybody: there are no delegation tokens"
 
 

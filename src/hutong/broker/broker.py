@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from hutong.groups.classic.driver import GroupCoordinator
     from hutong.groups.configs import GroupConfigs
     from hutong.groups.consumer.driver import ConsumerGroupCoordinator
+    from hutong.groups.share.delivery.driver import Deliveries
+    from hutong.groups.share.delivery.progress import KeptProgress
     from hutong.groups.share.driver import ShareCoordinator
     from hutong.transactions.driver import TransactionCoordinator
 
@@ -60,6 +62,8 @@ class Broker:
     consumer_groups: ConsumerGroupCoordinator
     group_configs: GroupConfigs
     share_groups: ShareCoordinator
+    share_deliveries: Deliveries
+    share_progress: KeptProgress  # that is kept on this node
     share_sessions: ShareSessions
     share_fetches: ShareFetches
     transactions: TransactionCoordinator

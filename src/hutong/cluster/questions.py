@@ -6,6 +6,7 @@
     KAFKA_ASKED         a node has a request of its own for another node
     COMMANDED           an operator's command or question for the controller, in JSON
     REPLICA_FAILED      a node tells the controller that its replica of a group has failed
+    SHARE_PROGRESS      a node reads or writes a share group's progress, which another node keeps
 
 Knows nothing of connections, nor of what is done with a question.
 """
@@ -31,6 +32,7 @@ class QuestionCode(IntEnum):
     KAFKA_ASKED = 4
     COMMANDED = 5
     REPLICA_FAILED = 6
+    SHARE_PROGRESS = 7
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from hutong.groups.consumer.messages import HeartbeatReply
 from hutong.groups.directory import GroupDirectory
 from hutong.groups.requests import GroupCaller
 from hutong.groups.share.configs import ShareRules
+from hutong.groups.share.delivery.driver import Deliveries
+from hutong.groups.share.delivery.progress import KeptProgress, ProgressVersions
 from hutong.groups.share.driver import ShareCoordinator
 from hutong.groups.share.members.messages import ShareHeartbeat, ShareReply, TopicShape
 from hutong.groups.share.settings import ShareSettings
@@ -96,13 +98,25 @@ class Sharers:
         settings = ShareSettings(groups_bytes_max=BYTES_MAX)
         self.clock = ManualClock()
         self.wheel = TimerWheel(self.clock.monotonic_ms())
+        rules_of = ShareRules(settings, lambda _group_id: {})
+        versions = ProgressVersions(bytes)
+        progress = KeptProgress(FakeState(), versions)
         self.groups = ShareCoordinator(
             clock=self.clock,
             timers=self.wheel,
             state=FakeState(),
-            logs=_NoLogs(),
+            progress=progress,
+            deliveries=Deliveries(
+                clock=self.clock,
+                timers=self.wheel,
+                progress=progress,
+                versions=versions,
+                logs=_NoLogs(),
+                rules_of=rules_of,
+                settings=settings,
+            ),
             directory=GroupDirectory(),
-            rules_of=ShareRules(settings, lambda _group_id: {}),
+            rules_of=rules_of,
             find_topic=lambda name: TopicShape(topic_id(name), 4) if name == "orders" else None,
             settings=settings,
         )

@@ -60,11 +60,6 @@ class Features:
         self.epoch = 1
         self.replay = self._table.replay
 
-    def leave_out(self, name: str) -> None:
-        """Serve a feature at level 0 only. Called before the replay."""
-        self.supported[name] = Feature(name, 0, 0, 0)
-        self._levels[name] = 0
-
     def start(self, state: StateLog) -> None:
         """From here on changes are recorded in `state`. Called once, after replay."""
         self._table.start(state)

@@ -67,6 +67,11 @@ COORDINATED: Final[Mapping[int, tuple[CoordinationKind, Keys]]] = {
     66: (_TRANSACTION, lambda _request: ()),  # ListTransactions
     68: (_GROUP, _group_id),  # ConsumerGroupHeartbeat
     69: (_GROUP, lambda request: request.group_ids),  # ConsumerGroupDescribe
+    76: (_GROUP, _group_id),  # ShareGroupHeartbeat
+    77: (_GROUP, lambda request: request.group_ids),  # ShareGroupDescribe
+    90: (_GROUP, lambda request: [group.group_id for group in request.groups]),  # DescribeShareGroupOffsets
+    91: (_GROUP, _group_id),  # AlterShareGroupOffsets
+    92: (_GROUP, _group_id),  # DeleteShareGroupOffsets
 }
 
 

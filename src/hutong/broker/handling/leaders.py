@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from hutong.wire.kafka.apis.shared import LeaderIdAndEpoch, NodeEndpoint
+from hutong.wire.kafka.apis.shared import LeaderIdAndEpoch, NodeEndpoint, ShareLeader
 
 if TYPE_CHECKING:
     from hutong.broker.handling.cluster_view import ClusterView, NodeAddress
@@ -30,6 +30,12 @@ class NamingLeader(Protocol):
     current_leader: LeaderIdAndEpoch
 
 
+class NamingShareLeader(Protocol):
+    """The same for a partition of a share group."""
+
+    current_leader: ShareLeader
+
+
 class NamingEndpoints(Protocol):
     """The response that it is a part of. In versions before these fields neither is sent."""
 
@@ -40,13 +46,27 @@ def put_leader(
     result: NamingLeader, standing: GroupStanding, answer: NamingEndpoints, context: RequestContext[HasCluster]
 ) -> None:
     """Name the leader in a refusal, unless it is this node, which does not serve the partition yet."""
+    if _put_endpoint(standing, answer, context):
+        result.current_leader = LeaderIdAndEpoch(standing.leader, standing.leader_epoch)
+
+
+def put_share_leader(
+    result: NamingShareLeader, standing: GroupStanding, answer: NamingEndpoints, context: RequestContext[HasCluster]
+) -> None:
+    """`put_leader` for share groups."""
+    if _put_endpoint(standing, answer, context):
+        result.current_leader = ShareLeader(standing.leader, standing.leader_epoch)
+
+
+def _put_endpoint(standing: GroupStanding, answer: NamingEndpoints, context: RequestContext[HasCluster]) -> bool:
+    """Add the leader's address. False where there is none to name."""
     address = address_of(context.broker.cluster, context.listener, standing.leader)
     if address is None or standing.leader == context.broker.identity.node_id:
-        return
-    result.current_leader = LeaderIdAndEpoch(standing.leader, standing.leader_epoch)
+        return False
     # A request of many partitions names each leader once.
     if all(known.node_id != address.node_id for known in answer.node_endpoints):
         answer.node_endpoints.append(NodeEndpoint(address.node_id, address.host, address.port, address.rack))
+    return True
 
 
 def address_of(cluster: ClusterView, listener: Listener, node: int) -> NodeAddress | None:

@@ -21,7 +21,14 @@ from hutong.broker.handling.responses import PendingInParts
 from hutong.broker.rights.authorization import may
 from hutong.broker.share.parts import ShareParts
 from hutong.broker.share.share_fetches import FoundRecords, Wish
-from hutong.broker.share.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
+from hutong.broker.share.share_requests import (
+    RENEWS_FROM,
+    acknowledge,
+    check_caller,
+    keys_of,
+    name_leader,
+    problem_of,
+)
 from hutong.broker.share.share_sessions import BEGIN_EPOCH, END_EPOCH, ShareSession
 from hutong.foundation.errors import Refused
 from hutong.foundation.waiting.pending import Pending
@@ -121,6 +128,7 @@ class _Answer:
         def settled(settle: Settled) -> None:
             entry = self._entry(key)
             entry.acknowledge_error_code, entry.acknowledge_error_message = settle.error, settle.message
+            self._name_leader(key, entry, settle.error)
             self._pending.settle_part()
 
         problem = problem_of(key, self._context)
@@ -140,7 +148,9 @@ class _Answer:
                 if request.share_session_epoch == BEGIN_EPOCH:
                     self._entry(key)  # the first answer names every partition, later ones those with news
             else:
-                self._entry(key).error_code = problem
+                entry = self._entry(key)
+                entry.error_code = problem
+                self._name_leader(key, entry, problem)
         wait_ms_max = min(request.max_wait_ms, broker.settings.fetch_wait_ms_max)
         wish = Wish(
             self._session.group_id,
@@ -159,11 +169,15 @@ class _Answer:
         for key, of_partition in found.items():
             entry = self._entry(key)
             entry.error_code, entry.error_message = of_partition.error, of_partition.message
+            self._name_leader(key, entry, of_partition.error)
             entry.records = of_partition.buffers
             entry.acquired_records = [
                 AcquiredRecords(each.first, each.last, each.deliveries) for each in of_partition.acquired
             ]
         self._pending.settle_part()
+
+    def _name_leader(self, key: PartitionKey, entry: PartitionData, code: int) -> None:
+        name_leader(key, entry, code, self._pending.response, self._context)
 
     def _entry(self, key: PartitionKey) -> PartitionData:
         """The answer's place for a partition. Its records are never null: librdkafka would fail the partition."""

@@ -14,7 +14,14 @@ from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.responses import PendingInParts
 from hutong.broker.rights.authorization import may
 from hutong.broker.share.parts import ShareParts
-from hutong.broker.share.share_requests import RENEWS_FROM, acknowledge, check_caller, keys_of, problem_of
+from hutong.broker.share.share_requests import (
+    RENEWS_FROM,
+    acknowledge,
+    check_caller,
+    keys_of,
+    name_leader,
+    problem_of,
+)
 from hutong.broker.share.share_sessions import BEGIN_EPOCH, END_EPOCH
 from hutong.foundation.errors import Refused
 from hutong.foundation.waiting.pending import Pending
@@ -74,6 +81,7 @@ def _acknowledge(
 
     def settled(settle: Settled) -> None:
         entry.error_code, entry.error_message = settle.error, settle.message
+        name_leader(key, entry, settle.error, pending.response, context)
         pending.settle_part()
 
     problem = problem_of(key, context)

@@ -7,14 +7,17 @@ The client needs DESCRIBE of the group and of the topics; where it asks for all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import PendingInParts
 from hutong.broker.rights.authorization import may, refusal
 from hutong.broker.share.parts import ShareParts
 from hutong.broker.topics.group_standing import LEADER_EPOCH_ALONE
-from hutong.groups.share.records import PartitionKey
+from hutong.foundation.errors import HutongError
+from hutong.foundation.waiting.pending import Pending
+from hutong.groups.share.records import PartitionKey, ProgressSummary
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k90_describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
@@ -31,37 +34,61 @@ if TYPE_CHECKING:
     from hutong.broker.topics.partition import Topic
 
 API_KEY = 90
+Progress: TypeAlias = Mapping[PartitionKey, ProgressSummary]
 _NOT_BEGUN: Final = -1
 
 
 def handle(
     request: DescribeShareGroupOffsetsRequest, context: RequestContext[ShareParts]
-) -> DescribeShareGroupOffsetsResponse:
-    return DescribeShareGroupOffsetsResponse(groups=[_describe(asked, context) for asked in request.groups])
+) -> DescribeShareGroupOffsetsResponse | Pending[DescribeShareGroupOffsetsResponse]:
+    pending = PendingInParts(DescribeShareGroupOffsetsResponse())
+    for asked in request.groups:
+        _describe(asked, pending, context)
+    return pending.answer()
 
 
 def _describe(
-    asked: DescribeShareGroupOffsetsRequestGroup, context: RequestContext[ShareParts]
-) -> DescribeShareGroupOffsetsResponseGroup:
+    asked: DescribeShareGroupOffsetsRequestGroup,
+    pending: PendingInParts[DescribeShareGroupOffsetsResponse],
+    context: RequestContext[ShareParts],
+) -> None:
+    group = DescribeShareGroupOffsetsResponseGroup(asked.group_id, error_message=None)
+    pending.response.groups.append(group)
     if not may(context, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id):
-        denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        return DescribeShareGroupOffsetsResponseGroup(asked.group_id, error_code=denied, error_message=None)
+        group.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return
+    pending.expect_part()
+
+    def found(outcome: Progress | HutongError) -> None:
+        if isinstance(outcome, HutongError):
+            group.error_code, group.error_message = ErrorCode.COORDINATOR_NOT_AVAILABLE, str(outcome)
+        else:
+            _fill(group, asked, outcome, context)
+        pending.settle_part()
+
+    context.broker.share_groups.progress.summaries(asked.group_id, found)
+
+
+def _fill(
+    group: DescribeShareGroupOffsetsResponseGroup,
+    asked: DescribeShareGroupOffsetsRequestGroup,
+    progress: Progress,
+    context: RequestContext[ShareParts],
+) -> None:
     wanted: Iterable[tuple[str, list[int]]]
     if asked.topics is None:
-        wanted = _all(asked.group_id, context)
+        wanted = _all(asked.group_id, progress, context)
     else:
         wanted = [(topic.topic_name, topic.partitions) for topic in asked.topics]
-    group = DescribeShareGroupOffsetsResponseGroup(asked.group_id)
     for name, indexes in wanted:
         topic = context.broker.topics.get(name)
         if not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, quietly=asked.topics is None):
             if asked.topics is not None:
                 group.topics.append(_denied(name, indexes))
             continue
-        entries = [_entry(asked.group_id, topic, index, context) for index in indexes]
+        entries = [_entry(asked.group_id, topic, index, progress) for index in indexes]
         topic_id = topic.topic_id if topic is not None else ZERO_UUID
         group.topics.append(DescribeShareGroupOffsetsResponseTopic(name, topic_id, entries))
-    return group
 
 
 def _denied(name: str, indexes: list[int]) -> DescribeShareGroupOffsetsResponseTopic:
@@ -75,11 +102,11 @@ def _denied(name: str, indexes: list[int]) -> DescribeShareGroupOffsetsResponseT
     return DescribeShareGroupOffsetsResponseTopic(name, ZERO_UUID, entries)
 
 
-def _all(group_id: str, context: RequestContext[ShareParts]) -> Iterable[tuple[str, list[int]]]:
+def _all(group_id: str, progress: Progress, context: RequestContext[ShareParts]) -> Iterable[tuple[str, list[int]]]:
     """The partitions that the group has initialized, and those assigned to its members."""
     broker = context.broker
     found: dict[str, set[int]] = {}
-    begun = [(key.topic_id, key.partition) for key in broker.share_groups.deliveries.keys_of(group_id)]
+    begun = [(key.topic_id, key.partition) for key in progress]
     looked_at = [partition for member in broker.share_groups.get(group_id) or () for partition in member.assignment]
     for topic_id, index in (*begun, *looked_at):
         topic = broker.topics.by_id(topic_id)
@@ -89,14 +116,14 @@ def _all(group_id: str, context: RequestContext[ShareParts]) -> Iterable[tuple[s
 
 
 def _entry(
-    group_id: str, topic: Topic | None, index: int, context: RequestContext[ShareParts]
+    group_id: str, topic: Topic | None, index: int, progress: Progress
 ) -> DescribeShareGroupOffsetsResponsePartition:
     entry = DescribeShareGroupOffsetsResponsePartition(index, _NOT_BEGUN, LEADER_EPOCH_ALONE)
     partition = topic.partition(index) if topic is not None else None
     if topic is None or partition is None:
         return entry
-    standing = context.broker.share_groups.deliveries.standing(PartitionKey(group_id, topic.topic_id, index))
-    if standing is not None:
-        entry.start_offset, done_ahead = standing
-        entry.lag = max(0, partition.log.high_watermark - entry.start_offset - done_ahead)
+    found = progress.get(PartitionKey(group_id, topic.topic_id, index))
+    if found is not None:
+        entry.start_offset = found.start_offset
+        entry.lag = max(0, partition.log.high_watermark - found.start_offset - found.done_ahead)
     return entry

@@ -57,7 +57,7 @@ def handle(
             response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
         pending.complete(response)
 
-    groups.deliveries.reset(offsets, altered)
+    groups.begin_at(request.group_id, offsets, altered)
     return pending
 
 
@@ -70,9 +70,9 @@ def _take(
     request: AlterShareGroupOffsetsRequest,
     response: AlterShareGroupOffsetsResponse,
     context: RequestContext[ShareParts],
-) -> dict[PartitionKey, int]:
+) -> dict[PartitionKey, int | None]:
     """The offsets that can be set; the others get their answer."""
-    offsets: dict[PartitionKey, int] = {}
+    offsets: dict[PartitionKey, int | None] = {}
     for asked in request.topics:
         topic = context.broker.topics.get(asked.topic_name)
         is_permitted = may(context, Operation.READ, ResourceType.TOPIC, asked.topic_name)

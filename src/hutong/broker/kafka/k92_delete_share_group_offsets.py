@@ -6,13 +6,16 @@ the group knows nothing of → UNKNOWN_TOPIC_OR_PARTITION. The client needs DELE
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.responses import error_code_of
 from hutong.broker.kafka.k91_alter_share_group_offsets import NO_SUCH_PARTITION, NOT_EMPTY
 from hutong.broker.rights.authorization import may, refusal
 from hutong.broker.share.parts import ShareParts
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
-from hutong.groups.share.records import PartitionKey
+from hutong.groups.share.records import PartitionKey, ProgressSummary
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k92_delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
@@ -39,8 +42,37 @@ def handle(
         return DeleteShareGroupOffsetsResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
     if len(group):
         return DeleteShareGroupOffsetsResponse(error_code=ErrorCode.NON_EMPTY_GROUP, error_message=NOT_EMPTY)
+    pending: Pending[DeleteShareGroupOffsetsResponse] = Pending()
     response = DeleteShareGroupOffsetsResponse()
-    known = groups.deliveries.keys_of(request.group_id)
+
+    def failed(error: HutongError) -> None:
+        response.error_code, response.error_message = error_code_of(error), str(error)
+        pending.complete(response)
+
+    def found(outcome: Mapping[PartitionKey, ProgressSummary] | HutongError) -> None:
+        if isinstance(outcome, HutongError):
+            failed(outcome)
+            return
+        doomed = _doomed(request, response, outcome, context)
+        groups.begin_at(request.group_id, dict.fromkeys(doomed), forgotten)
+
+    def forgotten(error: HutongError | None) -> None:
+        if error is not None:
+            failed(error)
+        else:
+            pending.complete(response)
+
+    groups.progress.summaries(request.group_id, found)
+    return pending
+
+
+def _doomed(
+    request: DeleteShareGroupOffsetsRequest,
+    response: DeleteShareGroupOffsetsResponse,
+    known: Iterable[PartitionKey],
+    context: RequestContext[ShareParts],
+) -> list[PartitionKey]:
+    """The progress to be forgotten. Each topic gets its answer."""
     doomed: list[PartitionKey] = []
     for asked in request.topics:
         if not may(context, Operation.READ, ResourceType.TOPIC, asked.topic_name):
@@ -58,12 +90,4 @@ def handle(
             result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             result.error_message = NO_SUCH_PARTITION if topic is None else NOTHING_KNOWN
         doomed += keys
-    pending: Pending[DeleteShareGroupOffsetsResponse] = Pending()
-
-    def forgotten(error: HutongError | None) -> None:
-        if error is not None:
-            response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
-        pending.complete(response)
-
-    groups.deliveries.forget(doomed, forgotten)
-    return pending
+    return doomed

@@ -34,13 +34,15 @@ if TYPE_CHECKING:
     from hutong.broker.topics.partition import Partition
     from hutong.foundation.clock import Clock
     from hutong.foundation.waiting.table import ParkedWait, WaitTable
+    from hutong.groups.share.delivery.driver import Deliveries
     from hutong.groups.share.delivery.machine import SharePartition
-    from hutong.groups.share.driver import ShareCoordinator
     from hutong.groups.share.records import PartitionKey
+    from hutong.groups.share.settings import GroupRules
 
 READ_BYTES_MAX: Final = 1024 * 1024  # of one partition; a larger batch is read whole
 ROUNDS_MAX: Final = 64  # of one pass over one partition, where its records are not for readers
 Batch = tuple[BatchHeader, memoryview]
+_LED_ELSEWHERE: Final = Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "Another node leads this partition.")
 
 
 @dataclass(slots=True)
@@ -85,7 +87,8 @@ class ShareFetches:
 
     def __init__(
         self,
-        groups: ShareCoordinator,
+        deliveries: Deliveries,
+        rules_of: Callable[[str], GroupRules],
         logs: ShareLogs,
         disk_reads: DiskReads,
         read_actors: ReadActors,
@@ -93,7 +96,8 @@ class ShareFetches:
         clock: Clock,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        self.groups = groups
+        self.deliveries = deliveries
+        self.rules_of = rules_of
         self.logs = logs
         self.disk_reads = disk_reads
         self.read_actors = read_actors
@@ -104,7 +108,7 @@ class ShareFetches:
         self._queues: dict[PartitionKey, _WaitQueue] = {}
         self._due: deque[_WaitQueue] = deque()
         self._is_armed = False
-        groups.deliveries.on_offer = self.offered
+        deliveries.on_offer = self.offered
 
     def fetch(
         self,
@@ -248,6 +252,11 @@ class ShareFetch:
 
     def _serve_partition(self, key: PartitionKey) -> None:
         self._reads += 1
+        partition = self._all.logs.find(key)
+        # It has moved while this fetch waited, and nobody may begin from what was read before.
+        if partition is not None and not partition.standing.is_led_here:
+            self._fail(key, _LED_ELSEWHERE)
+            return
 
         def opened(outcome: SharePartition | HutongError) -> None:
             if isinstance(outcome, HutongError):
@@ -255,7 +264,7 @@ class ShareFetch:
             else:
                 self._read(key, outcome, ROUNDS_MAX)
 
-        self._all.groups.deliveries.open(key, opened)
+        self._all.deliveries.open(key, opened)
 
     def _read(self, key: PartitionKey, machine: SharePartition, rounds: int) -> None:
         # Nothing may be acquired for a client that has gone: its records would stay locked until the timeout (KIP-932).
@@ -264,7 +273,7 @@ class ShareFetch:
             self._ended()
             return
         # Settings and the log's start may have changed since the last fetch, and both decide what is available.
-        self._all.groups.deliveries.refresh(machine, key)
+        self._all.deliveries.refresh(machine, key)
         partition, offset = self._all.logs.find(key), machine.next_offset()
         # The topic was deleted while this fetch waited.
         if partition is None:
@@ -280,7 +289,7 @@ class ShareFetch:
             self._ended()
             return
         log = partition.log
-        is_committed = self._all.groups.rules_of(key.group_id).is_read_committed
+        is_committed = self._all.rules_of(key.group_id).is_read_committed
         # share.isolation.level of the group, not of the client: all its members see the same records (KIP-932).
         limit = log.last_stable_offset if is_committed else log.high_watermark
         try:
@@ -315,13 +324,13 @@ class ShareFetch:
     def _acquire(
         self, key: PartitionKey, partition: Partition, offset: int, buffers: Sequence[memoryview], rounds: int
     ) -> None:
-        machine = self._all.groups.deliveries.get(key)
+        machine = self._all.deliveries.get(key)
         # A read from disk takes time: the group, the client or the need may be gone when its bytes arrive.
         if machine is None or self._session.owner.has_ended or self._has_enough:
             self._ended()
             return
         wish = self._wish
-        is_committed = self._all.groups.rules_of(key.group_id).is_read_committed
+        is_committed = self._all.rules_of(key.group_id).is_read_committed
         batches = list(_wanted(buffers, machine, self._records_left))
         spans = tuple(_spans(batches, partition, is_committed))
         event = Acquire(
@@ -345,7 +354,7 @@ class ShareFetch:
             else:
                 self._ended()
 
-        taken = self._all.groups.deliveries.acquire(key, event, handed)
+        taken = self._all.deliveries.acquire(key, event, handed)
         # At once and not when they are stored: other partitions of this fetch are read meanwhile.
         self._records_left -= taken
         self._all.records_total += taken
@@ -392,18 +401,18 @@ class ShareFetch:
                 self._answer()
                 return
             for key in self._keys:  # something may have come while other partitions were read
-                if self._all.groups.deliveries.get(key) is None or self._has_something(key):
+                if self._all.deliveries.get(key) is None or self._has_something(key):
                     self._all.offered(key)
         else:
             self._all.serve_missed(self._keys)
 
     def _has_something(self, key: PartitionKey) -> bool:
-        machine, partition = self._all.groups.deliveries.get(key), self._all.logs.find(key)
+        machine, partition = self._all.deliveries.get(key), self._all.logs.find(key)
         offset = machine.next_offset() if machine is not None else None
         # Its window is full, or the topic is gone: there is nothing to offer.
         if offset is None or partition is None:
             return False
-        is_committed = self._all.groups.rules_of(key.group_id).is_read_committed
+        is_committed = self._all.rules_of(key.group_id).is_read_committed
         return offset < (partition.log.last_stable_offset if is_committed else partition.log.high_watermark)
 
     def _woken(self, outcome: HutongError | None) -> None:

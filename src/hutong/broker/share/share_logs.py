@@ -23,6 +23,7 @@ from hutong.wire.kafka.batch.records import Record, build_batch, iterate_batches
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
+    from hutong.broker.share.remote_letters import RemoteLetters
     from hutong.broker.topics.catalogue import Topics
     from hutong.broker.topics.partition import Partition, Topic
     from hutong.foundation.clock import Clock
@@ -45,6 +46,7 @@ class ShareLogs:
         self, topics: Topics, clock: Clock, offload: Offload, *, creates_topics: bool, default_partitions: int
     ) -> None:
         self.offload = offload
+        self.elsewhere: RemoteLetters | None = None  # of a node alone there is none
         self._topics = topics
         self._clock = clock
         self._creates_topics = creates_topics
@@ -96,13 +98,16 @@ class ShareLogs:
         # As for auto.create.topics.enable: where clients may not create topics by naming them, neither may a group.
         elif self._creates_topics:
 
-            def made(outcome: Topic | HutongError) -> None:
-                if isinstance(outcome, HutongError):
+            def made(outcome: Topic | HutongError | None) -> None:
+                if outcome is None or isinstance(outcome, HutongError):
                     _log.error("group %s: no dead-letter topic %s: %s", key.group_id, topic, outcome)
                     then(False)
                 else:
                     _Burial(self, key, source, outcome, letter, then).bury_next()
 
+            if self.elsewhere is not None and not self.elsewhere.creates_here:
+                self.elsewhere.create(topic, made)
+                return
             try:
                 self._topics.get_or_create(topic, self._default_partitions, made)
             except Refused as refused:
@@ -249,6 +254,10 @@ class _Burial:
             else:
                 self._then(False)
 
+        elsewhere = self._logs.elsewhere
+        if elsewhere is not None and not partition.standing.is_led_here:
+            elsewhere.append(partition, batch, ended)
+            return
         outcome = partition.log.append([(memoryview(batch), parse_batch_header(batch))], Qos.ALL)
         if isinstance(outcome, HutongError):
             ended(outcome)

@@ -17,6 +17,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.handling.context import RequestContext
+    from hutong.broker.handling.leaders import NamingEndpoints, NamingShareLeader
     from hutong.broker.share.parts import ShareParts
 
 MEMBER_ID_CHARS_MAX: Final = 36
@@ -68,11 +69,29 @@ def problem_of(key: PartitionKey, context: RequestContext[ShareParts]) -> ErrorC
     # The right comes first: a client without it must not learn what became of the topic.
     if topic is not None and not may(context, Operation.READ, ResourceType.TOPIC, topic.name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if broker.share_groups.get(key.group_id) is None:
+    # Among several nodes the group's coordinator may be another one; as in Kafka its members are not looked up then.
+    if broker.cluster.is_alone and broker.share_groups.get(key.group_id) is None:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    return ErrorCode.NONE if topic.partition(key.partition) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    partition = topic.partition(key.partition)
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE if partition.standing.is_led_here else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def name_leader(
+    key: PartitionKey, entry: NamingShareLeader, code: int, answer: NamingEndpoints, context: RequestContext[ShareParts]
+) -> None:
+    """Name the leader of a partition that is refused because another node leads it (KIP-951)."""
+    if code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        return
+    from hutong.broker.handling.leaders import put_share_leader  # late: a node alone never needs it
+
+    topic = context.broker.topics.by_id(key.topic_id)
+    partition = topic.partition(key.partition) if topic is not None else None
+    if partition is not None:
+        put_share_leader(entry, partition.standing, answer, context)
 
 
 def acknowledge(
@@ -91,4 +110,4 @@ def acknowledge(
         [AcknowledgedBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types) for batch in batches],
         Acknowledgement.RENEW if may_renew else Acknowledgement.REJECT,
     )
-    context.broker.share_groups.deliveries.acknowledge(key, event, then)
+    context.broker.share_deliveries.acknowledge(key, event, then)

@@ -2,26 +2,27 @@
 
 Strategy: a heartbeat is an event of one group, in a `MachineHost`. Its answer waits only if the group's epoch has
 changed, until that is on disk. Members themselves are not stored: after a restart each gets UNKNOWN_MEMBER_ID, and
-joins again under its own id at once, as Kafka's clients do. The progress in the partitions is stored
-(`delivery/driver.py`). A silent member loses its records when its session expires; a member that leaves keeps them
+joins again under its own id at once, as Kafka's clients do. The progress in the partitions is stored by those who lead
+them (`delivery/driver.py`). A silent member loses its records when its session expires; a member that leaves keeps them
 until its share session ends.
 
 Contains no decision about members (`members/machine.py`) or records (`delivery/machine.py`). Belongs to one loop.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.fair_shares import NOBODY
-from hutong.foundation.machine_host import MachineEntry, MachineHost
+from hutong.foundation.machine_host import MachineEntry, MachineHost, StatePort
 from hutong.foundation.timers import TimerWheel
 from hutong.groups.directory import GroupDirectory, GroupKind
 from hutong.groups.memory import GroupMemory
 from hutong.groups.refusals import GroupRefusals
-from hutong.groups.share.delivery.driver import Deliveries, LogPort, ShareStatePort
+from hutong.groups.share.delivery.driver import Deliveries
+from hutong.groups.share.delivery.progress import ProgressPort
 from hutong.groups.share.members.machine import LEFT_EPOCH, ShareGroup
 from hutong.groups.share.members.messages import (
     Event,
@@ -37,6 +38,7 @@ from hutong.groups.share.members.messages import (
 )
 from hutong.groups.share.records import (
     PartitionKey,
+    ProgressSummary,
     decode_group,
     decode_key,
     encode_group,
@@ -67,8 +69,9 @@ class ShareCoordinator:
         *,
         clock: Clock,
         timers: TimerWheel,
-        state: ShareStatePort,
-        logs: LogPort,
+        state: StatePort,
+        progress: ProgressPort,
+        deliveries: Deliveries,
         directory: GroupDirectory,
         rules_of: Callable[[str], GroupRules],
         find_topic: Callable[[str], TopicShape | None],
@@ -77,9 +80,8 @@ class ShareCoordinator:
         self.settings = settings or ShareSettings()
         self.rules_of = rules_of
         self.on_gone: Callable[[str, str], None] = lambda _group_id, _member_id: None  # (group, member) is silent
-        self.deliveries = Deliveries(
-            clock=clock, timers=timers, state=state, logs=logs, rules_of=rules_of, settings=self.settings
-        )
+        self.progress = progress
+        self._deliveries = deliveries
         self._clock = clock
         self._state = state
         self._directory = directory
@@ -92,24 +94,17 @@ class ShareCoordinator:
     # ---- start and stop
 
     def replay(self, key: bytes, value: bytes | None) -> None:
-        """Apply one record of the state topic, oldest first. Raises CorruptData."""
-        decoded = decode_key(key)
-        if isinstance(decoded, PartitionKey):
-            self.deliveries.replay(decoded, value)
-        elif value is None:
-            self._stored.pop(decoded, None)
+        """Apply one record of a group, oldest first. Raises CorruptData."""
+        group_id = decode_key(key)
+        assert isinstance(group_id, str), "the progress in partitions is kept elsewhere"
+        if value is None:
+            self._stored.pop(group_id, None)
         else:
-            self._stored[decoded] = decode_group(value)
+            self._stored[group_id] = decode_group(value)
 
-    def apply_late(self, key: bytes, value: bytes | None) -> None:
-        """Apply a record whose append had failed but is on disk after all. Members need none."""
-        decoded = decode_key(key)
-        if isinstance(decoded, PartitionKey):
-            self.deliveries.replay(decoded, value)
-
-    def start(self) -> None:
+    def start(self, in_progress: Iterable[str] = ()) -> None:
         """Restore the groups as replayed; those with progress but no record of their own, too."""
-        for group_id in {*self._stored, *self.deliveries.groups()}:
+        for group_id in {*self._stored, *in_progress}:
             # Another kind has claimed the id: its progress stays on disk, unused.
             if self._directory.claim(group_id, GroupKind.SHARE):
                 self._put(group_id, self._stored.get(group_id, 0))
@@ -118,7 +113,6 @@ class ShareCoordinator:
     def close(self) -> None:
         # Heartbeats park nothing: their answers follow appends, which still end.
         self._host.close()
-        self.deliveries.close()
 
     # ---- membership
 
@@ -175,6 +169,25 @@ class ShareCoordinator:
         """Return True if there is a share group of that id, or it could be created now."""
         return self._host.get(group_id) is not None or self._new_entry(group_id, holder) is not None
 
+    def begin_at(
+        self, group_id: str, offsets: Mapping[PartitionKey, int | None], then: Callable[[HutongError | None], None]
+    ) -> None:
+        """Let a group that is there begin at these offsets, or forget its progress in partitions (None)."""
+        entry = self._host.get(group_id)
+        assert entry is not None, "the caller has made sure of it"
+        if not offsets:
+            then(None)
+            return
+
+        def stored(error: HutongError | None) -> None:
+            if error is not None:
+                then(error)
+            else:
+                self._deliveries.replace(offsets, then)
+
+        # The progress may be on another node: without a record of its own the group would be unknown after a restart.
+        self._host.append(entry, [(encode_group_key(group_id), encode_group(entry.machine.epoch))], stored)
+
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with all its progress."""
         entry = self._host.get(group_id)
@@ -199,7 +212,13 @@ class ShareCoordinator:
             else:
                 self._state.append_all([(encode_group_key(group_id), None)], ended)
 
-        self.deliveries.forget(self.deliveries.keys_of(group_id), forgotten)
+        def found(outcome: Mapping[PartitionKey, ProgressSummary] | HutongError) -> None:
+            if isinstance(outcome, HutongError):
+                then(UNAVAILABLE)
+            else:
+                self._deliveries.replace(dict.fromkeys(outcome), forgotten)
+
+        self.progress.summaries(group_id, found)
 
     # ---- inside
 

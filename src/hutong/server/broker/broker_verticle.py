@@ -25,7 +25,6 @@ from hutong.broker.handling.node_facts import Coordination, NodeIdentity, NodeSt
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.produce.congestion import Congestion
 from hutong.broker.quotas.meter import Meter
-from hutong.broker.state.state_topic import StateTopic
 from hutong.broker.topics.catalogue import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
 from hutong.broker.topics.group_standing import GroupStanding, standings_alone
 from hutong.broker.topics.lifetimes import METADATA_GROUP, OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
@@ -34,6 +33,7 @@ from hutong.broker.topics.topic_config import effective
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import OwnerGone
 from hutong.foundation.waiting.table import WaitTable
+from hutong.groups.share.delivery.progress import KeptProgress, ProgressPort, ProgressVersions
 from hutong.journal.log import PartitionLog
 from hutong.reactor.accept.gate import ConnectionGate
 from hutong.runtime.verticles import Verticle
@@ -45,7 +45,7 @@ from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.broker.group_coordinators import GroupCoordinators, GroupLife, group_configs
 from hutong.server.broker.node_metadata import NodeMetadata
 from hutong.server.broker.request_queues import RequestQueues
-from hutong.server.broker.share_coordinators import ShareGroupParts, open_share_groups
+from hutong.server.broker.share_coordinators import ShareGroupParts, load_share_groups, make_share_groups
 from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.broker.transaction_coordinators import TransactionLife, follow_coordinators
 from hutong.server.configuration import translate
@@ -163,6 +163,8 @@ class BrokerVerticle(Verticle):
             consumer_groups=coordinators.groups.parts.consumer,
             group_configs=self._group_configs,
             share_groups=coordinators.share.groups,
+            share_deliveries=coordinators.share.deliveries,
+            share_progress=coordinators.share.kept,
             share_sessions=coordinators.share.sessions,
             share_fetches=coordinators.share.fetches,
             transactions=coordinators.transactions.coordinator,
@@ -185,7 +187,9 @@ class BrokerVerticle(Verticle):
         follow_coordinators(broker, coordinators.groups, coordinators.transactions)
         if not view.is_alone:
             from hutong.broker.coordinators.other_nodes import RemoteMarkers, RoutedGateway  # late: of several nodes
+            from hutong.broker.share.remote_letters import RemoteLetters
 
+            coordinators.share.logs.elsewhere = RemoteLetters(view)
             coordinators.markers.remote = RemoteMarkers(view)
             broker.routed_gateway = RoutedGateway(broker)
         self._sources.broker = broker
@@ -264,7 +268,10 @@ class BrokerVerticle(Verticle):
             journal.delete_log(log_id)
         await made.groups.load(offsets_log)
         share_log = self._internal_log(SHARE_TOPIC, SHARE_GROUP, topics)
-        await self._open_share_groups(made, topics, self._environment.state_topic(SHARE_TOPIC, share_log))
+        state = self._environment.state_topic(SHARE_TOPIC, share_log)
+        kept = KeptProgress(state, versions := ProgressVersions(self._ports.random_bytes))
+        self._make_share_groups(made, topics, kept, versions)
+        await load_share_groups(state, made.share, kept, made.groups.parts.directory)
         # Transactions last: completing decided ones writes markers to topics and offsets, which must be there.
         await made.transactions.load(self._internal_log(TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP, topics))
         return made
@@ -285,13 +292,14 @@ class BrokerVerticle(Verticle):
         self._groups, self._transactions = groups, transactions
         return NodeCoordinators(groups, transactions, markers, read_actors, coordination)
 
-    async def _open_share_groups(self, made: "NodeCoordinators", topics: Topics, state: StateTopic) -> None:
-        """Replay the share groups, and serve them. Raises CorruptData, StorageError."""
-        made.share = self._share = await open_share_groups(
+    def _make_share_groups(
+        self, made: "NodeCoordinators", topics: Topics, progress: ProgressPort, versions: ProgressVersions
+    ) -> None:
+        made.share = self._share = make_share_groups(
             self._environment,
-            state=state,
+            progress=progress,
+            versions=versions,
             topics=topics,
-            directory=made.groups.parts.directory,
             configs=self._group_configs,
             disk_reads=self._queues.disk_reads,
             read_actors=made.read_actors,

@@ -34,6 +34,8 @@ from hutong.groups.offsets.coordinator import OffsetCoordinator
 from hutong.groups.record_keys import GROUP_KEY_VERSION
 from hutong.groups.share.configs import GREATER as SHARE_GREATER
 from hutong.groups.share.configs import config_keys as share_config_keys
+from hutong.groups.share.driver import ShareCoordinator
+from hutong.groups.share.records import OFFSETS_KEY_VERSION, in_offsets, out_of_offsets
 from hutong.journal.log import PartitionLog
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.configuration import translate
@@ -52,11 +54,14 @@ class GroupCoordinators:
     offsets: OffsetCoordinator
     classic: GroupCoordinator
     consumer: ConsumerGroupCoordinator
+    share: ShareCoordinator | None = None  # where their groups are in this log, too: among several nodes
 
     def close(self) -> None:
         """Answer every waiting request."""
         self.classic.close()
         self.consumer.close()
+        if self.share is not None:
+            self.share.close()
         self.offsets.close()
 
 
@@ -67,6 +72,16 @@ def group_configs(settings: Settings) -> GroupConfigs:
         [*keys, *share_config_keys(translate.share_settings(settings)), *actor_config_keys()],
         (*CONSUMER_GREATER, *SHARE_GREATER),
     )
+
+
+class ShareGroupState:
+    """The state of share groups in the log of all groups."""
+
+    def __init__(self, state: StatePort) -> None:
+        self._state = state
+
+    def append_all(self, records: Sequence[StateRecord], then: Continuation[None]) -> None:
+        self._state.append_all([(in_offsets(key), value) for key, value in records], then)
 
 
 class NoState:
@@ -108,6 +123,7 @@ class GroupLife:
         coordination: Coordination,
     ) -> None:
         self.on_swap: list[Callable[[GroupCoordinators], None]] = []  # called with the new ones
+        self.make_share: Callable[[StatePort, GroupDirectory], ShareCoordinator] | None = None
         self._environment = environment
         self._topics = topics
         self._configs = configs
@@ -141,6 +157,8 @@ class GroupLife:
         self._topics.on_change.append(self._topic_changed)
         self._configs.on_change.append(self._settings_changed)
         groups.consumer.start()
+        if groups.share is not None:
+            groups.share.start()
         groups.classic.start()
         groups.offsets.start()
         self._swap(groups)
@@ -208,7 +226,8 @@ class GroupLife:
             settings=translate.consumer_group_settings(settings),
             times_of=lambda group_id: times_of(configs, group_id),
         )
-        return GroupCoordinators(directory, offsets, classic, consumer)
+        share = None if self.make_share is None else self.make_share(ShareGroupState(state), directory)
+        return GroupCoordinators(directory, offsets, classic, consumer, share)
 
     def _topic_changed(self, topic: Topic, exists: bool) -> None:
         if not exists:
@@ -226,6 +245,8 @@ def _by_kind(groups: GroupCoordinators) -> Callable[[bytes, bytes | None], None]
             groups.consumer.replay(key, value)
         elif version == GROUP_KEY_VERSION:
             groups.classic.replay(key, value)
+        elif version == OFFSETS_KEY_VERSION and groups.share is not None:
+            groups.share.replay(out_of_offsets(key), value)
         else:
             groups.offsets.replay(key, value)
 
@@ -237,7 +258,7 @@ def _late_by_kind(groups: GroupCoordinators) -> Callable[[bytes, bytes | None], 
 
     def late(key: bytes, value: bytes | None) -> None:
         version = int.from_bytes(key[:2], "big")
-        if version not in CONSUMER_KEY_VERSIONS and version != GROUP_KEY_VERSION:
+        if version not in CONSUMER_KEY_VERSIONS and version not in (GROUP_KEY_VERSION, OFFSETS_KEY_VERSION):
             groups.offsets.apply_late(key, value)
 
     return late

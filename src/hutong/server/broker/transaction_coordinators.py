@@ -123,6 +123,8 @@ def follow_coordinators(broker: Broker, groups: GroupLife, transactions: Transac
 
     def groups_swapped(parts: GroupCoordinators) -> None:
         broker.groups, broker.consumer_groups = parts.classic, parts.consumer
+        if parts.share is not None:
+            broker.share_groups = parts.share
 
     def transactions_swapped(coordinator: TransactionCoordinator) -> None:
         broker.transactions = coordinator

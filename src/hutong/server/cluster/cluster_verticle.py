@@ -17,13 +17,10 @@ from importlib.metadata import version
 from random import Random
 from typing import Final
 
-from hutong.broker.apis import SHARE_API_KEYS
-from hutong.broker.configs.features import SHARE_VERSION
 from hutong.broker.coordinators.producer_ids import ProducerIds
 from hutong.broker.dispatch.forwarded import ForwardedRequests
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.handling.node_facts import NodeIdentity
-from hutong.broker.kafka import HANDLERS
 from hutong.broker.topics.catalogue import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
 from hutong.broker.topics.lifetimes import (
     DATA_GROUPS,
@@ -47,17 +44,21 @@ from hutong.cluster.records import CLUSTER_PREFIX, GROUP_PREFIX, FoundingSetting
 from hutong.foundation.errors import ExitCode, Expired, HutongError, OwnerGone, StorageShortage, UsageError
 from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import WaitTable
+from hutong.groups.directory import GroupDirectory
+from hutong.groups.share.delivery.progress import KeptProgress, ProgressVersions
 from hutong.journal.append.replicator import Replicator
 from hutong.journal.journal import Journal
 from hutong.replication.driver import GroupReplica
 from hutong.replication.settings import ReplicationSettings
 from hutong.server.broker.broker_verticle import BrokerVerticle, NodeCoordinators
+from hutong.server.broker.group_coordinators import GroupCoordinators, NoState
 from hutong.server.cluster.assembly import cluster_secret, description_of, peer_tls
 from hutong.server.cluster.control import AppliedDecisions, ClusterControl
 from hutong.server.cluster.election_holds import ElectionHolds
 from hutong.server.cluster.kafka_questions import KafkaQuestions
 from hutong.server.cluster.leases import LeaseKeeper
 from hutong.server.cluster.reactions import ClusterReactions
+from hutong.server.cluster.share_progress import RoutedProgress, ShareProgressLife
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import ClusterBrokerView
 
@@ -81,6 +82,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
     _network: PeerNetwork | None = None
     _leases: LeaseKeeper | None = None
     _requests: ForwardedRequests | None = None
+    _progress: RoutedProgress | None = None
     _joining: WaitTable[None] | None = None
     _is_join_step_done: Callable[[], bool]  # of what the start waits for there
     _is_serving = False  # True from the first client on
@@ -202,8 +204,6 @@ class ClusterBrokerVerticle(BrokerVerticle):
         """Make the broker, whose metadata follows, and let it react to the cluster."""
         assert self._driver is not None
         driver, reactions = self._driver, self._reactions
-        # Share groups are not served: their state and their partitions would have to be led by one node.
-        self._admin.features.leave_out(SHARE_VERSION)
         self._admin.node_configs.other_nodes = lambda: driver.live
         topics, producer_ids = self._make_metadata(standings.by_group, slots)
         self._start_metadata(topics, producer_ids)
@@ -219,28 +219,55 @@ class ClusterBrokerVerticle(BrokerVerticle):
             driver, control, metadata, clock, wheel, lambda frame, then: self._questions.ask_own(frame, then)
         )
         producer_ids.reserve = control.reserve_producer_ids
-        coordinators = await self._idle_coordinators(topics, producer_ids)
+        coordinators = self._idle_coordinators(topics, producer_ids)
         reactions.coordinators = coordinators
         reactions.broker = self._make_broker(view, topics, producer_ids, coordinators)
         self._work.start(topics, self._admin.node_configs)
-        reactions.broker.api_keys = tuple(key for key in HANDLERS if key not in SHARE_API_KEYS)
         inside = Listener("NODES", SecurityProtocol.PLAINTEXT, "", 0)
         self._requests = ForwardedRequests(reactions.broker, inside, self.context.loop.call_soon)
         self._questions = KafkaQuestions(self._requests, driver.own.node, self._listener_of)
         control.register()
         assert driver.peers is not None
         self._questions.register(driver.peers)
+        assert self._progress is not None
+        self._progress.register(driver.peers)
         reactions.wire()
         ElectionHolds(driver.own.node, standings, reactions.broker.congestion, clock, wheel)
 
-    async def _idle_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> NodeCoordinators:
+    def _idle_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> NodeCoordinators:
         """Make the coordinators, which are loaded when this node leads their logs."""
-        for name, group in ((OFFSETS_TOPIC, OFFSETS_GROUP), (TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP)):
+        for name, group in (
+            (OFFSETS_TOPIC, OFFSETS_GROUP),
+            (TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP),
+            (SHARE_TOPIC, SHARE_GROUP),
+        ):
             self._internal_log(name, group, topics)
         made = self._make_coordinators(topics, producer_ids)
-        share_log = self._internal_log(SHARE_TOPIC, SHARE_GROUP, topics)
-        await self._open_share_groups(made, topics, self._environment.state_topic(SHARE_TOPIC, share_log))
+        self._make_progress(made, topics)
         return made
+
+    def _make_progress(self, made: NodeCoordinators, topics: Topics) -> None:
+        """Make the share groups, whose progress is kept by another node most times."""
+        assert self._driver is not None
+        versions = ProgressVersions(self._ports.random_bytes)
+        life = self._reactions.share_progress = ShareProgressLife(self._environment, versions)
+        routed = self._progress = RoutedProgress(self._driver, life, SHARE_GROUP, self._clock, self._environment.wheel)
+        self._make_share_groups(made, topics, routed, versions)
+        share = made.share
+        share.kept = life.kept
+        made.groups.make_share = share.make_coordinator
+        share.groups = share.make_coordinator(NoState(), GroupDirectory())
+        share.groups.close()
+
+        def groups_swapped(parts: GroupCoordinators) -> None:
+            assert parts.share is not None, "it is made with the others from now on"
+            share.groups = parts.share
+
+        def progress_swapped(kept: KeptProgress) -> None:
+            share.kept = self._reactions.broker.share_progress = kept
+
+        made.groups.on_swap.append(groups_swapped)
+        life.on_swap.append(progress_swapped)
 
     def _make_controller(self) -> ControllerDriver:
         settings = self._settings.cluster
@@ -366,6 +393,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
             await self._hand_over(driver)
         if self._leases is not None:
             self._leases.close()
+        if self._progress is not None:
+            self._progress.close()
         if driver is not None:
             await driver.close()
         if network is not None:

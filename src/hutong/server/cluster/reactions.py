@@ -2,7 +2,7 @@
 
     journal opened   partitions get their logs anew; the metadata follows
     group changed    standings; clients that wait for another node's records are answered
-    led              metadata: apply all, then control; offsets, transactions: load; else: serve
+    led              metadata: apply all, then control; offsets, transactions, share: load; else: serve
     stepped down     the same backwards, before the journal goes
 
 Strategy: one place lists everything that happens to a group on this node. Decides nothing.
@@ -15,7 +15,7 @@ from typing import Final
 from hutong.broker.broker import Broker
 from hutong.broker.state.log_storage import LogStorage
 from hutong.broker.topics.catalogue import Topics
-from hutong.broker.topics.lifetimes import METADATA_GROUP, OFFSETS_GROUP, TRANSACTIONS_GROUP
+from hutong.broker.topics.lifetimes import METADATA_GROUP, OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.nodes import ClusterNode
 from hutong.foundation.errors import HutongError, Refused
@@ -26,6 +26,7 @@ from hutong.server.broker.broker_verticle import STATE_LOG_ID, NodeCoordinators
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.broker.node_metadata import NodeMetadata, pace_of
 from hutong.server.cluster.control import ClusterControl
+from hutong.server.cluster.share_progress import ShareProgressLife
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -43,6 +44,7 @@ class ClusterReactions:
     control: ClusterControl
     broker: Broker
     coordinators: NodeCoordinators
+    share_progress: ShareProgressLife
     reconfigure: Callable[[], None]  # gives journals the settings that were altered
 
     def __init__(self, environment: BrokerEnvironment, standings: ClusterStandings) -> None:
@@ -92,6 +94,8 @@ class ClusterReactions:
             self.coordinators.groups.load_soon(self._journals[group].log(STATE_LOG_ID))
         elif group == TRANSACTIONS_GROUP:
             self.coordinators.transactions.load_soon(self._journals[group].log(STATE_LOG_ID), epoch)
+        elif group == SHARE_GROUP:
+            self.share_progress.load_soon(self._journals[group].log(STATE_LOG_ID))
         for log_id in self.topics.orphans_of(group):
             self._journals[group].delete_log(log_id)
 
@@ -106,6 +110,10 @@ class ClusterReactions:
             self.coordinators.groups.unload()
         elif group == TRANSACTIONS_GROUP:
             self.coordinators.transactions.unload()
+        elif group == SHARE_GROUP:
+            self.share_progress.unload()
+        else:
+            self.coordinators.share.stepped_down(group)
 
     def journal_failed(self, group: str, error: HutongError) -> None:
         _log.critical("this node's replica of %s has failed: %s", group, error)

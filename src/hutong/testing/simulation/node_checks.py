@@ -34,5 +34,5 @@ def _machines_of(sources: Sources) -> Iterator[Checkable]:
     broker = sources.broker
     # It is made once the journals are open.
     if broker is not None:
-        yield from chain(broker.groups, broker.consumer_groups, broker.share_groups, broker.share_groups.deliveries)
+        yield from chain(broker.groups, broker.consumer_groups, broker.share_groups, broker.share_deliveries)
         yield from (machine for _, machine in broker.transactions)

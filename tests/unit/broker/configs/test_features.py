@@ -33,12 +33,3 @@ async def test_what_clients_are_told(tmp_path: Path, version: int, supported: se
     assert all(feature.min_version_level == feature.max_version_level for feature in answer.finalized_features)
     assert answer.finalized_features_epoch == 1
     assert not answer.zk_migration_ready
-
-
-def test_a_feature_that_is_left_out_stays_at_level_0() -> None:
-    features = Features()
-    features.leave_out(SHARE_VERSION)
-    features.replay(b"feature/" + SHARE_VERSION.encode(), b'{"level": 1, "epoch": 2}')
-    assert features.level(SHARE_VERSION) == 0
-    assert SHARE_VERSION not in features.finalized()
-    assert features.supported[SHARE_VERSION].level_max == 0

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from hutong.foundation.errors import CorruptData
 from hutong.groups.share.delivery.window import DONE, OffsetRun, ShareRecordState
 from hutong.groups.share.records import (
+    NO_PROGRESS,
     PartitionKey,
+    ProgressSummary,
     decode_group,
     decode_key,
     decode_progress,
@@ -15,6 +17,10 @@ from hutong.groups.share.records import (
     encode_group_key,
     encode_partition_key,
     encode_progress,
+    in_offsets,
+    out_of_offsets,
+    summary_of,
+    version_of,
 )
 
 LENGTHS = st.lists(
@@ -33,19 +39,38 @@ def test_keys_and_groups(group_id: str, topic_id: bytes, partition: int, epoch: 
 
 
 @settings(deadline=None)
-@given(st.integers(0, 2**62), LENGTHS)
-def test_progress(start_offset: int, lengths: list[tuple[int, ShareRecordState, int, bool]]) -> None:
+@given(st.integers(0, 2**62), st.integers(1, 2**62), LENGTHS)
+def test_progress(start_offset: int, version: int, lengths: list[tuple[int, ShareRecordState, int, bool]]) -> None:
     runs, offset = [], start_offset
     for length, state, deliveries, is_rejected in lengths:
         member_id = "?" if state is ShareRecordState.ACQUIRED else ""
         count = 0 if state in DONE else deliveries
         runs.append(OffsetRun(offset, offset + length - 1, state, count, member_id, is_rejected=is_rejected))
         offset += length
-    progress = decode_progress(encode_progress(start_offset, runs))
-    assert (progress.start_offset, list(progress.runs)) == (start_offset, runs)
+    data = encode_progress(start_offset, runs, version)
+    progress = decode_progress(data)
+    assert (progress.start_offset, list(progress.runs), progress.version) == (start_offset, runs, version)
+    assert version_of(data) == version
+    done = sum(len(run) for run in runs if run.state in DONE)
+    assert summary_of(data) == ProgressSummary(start_offset, done)
 
 
-@pytest.mark.parametrize("data", [b"", b"\0\0", b"\0\1" + bytes(8), bytes(10) + b"\x02", bytes(10) + b"\x02\x07\x02"])
+def test_progress_of_an_older_version_is_read() -> None:
+    data = b"\0\0" + (7).to_bytes(8, "big") + b"\x04\x02\x00"
+    progress = decode_progress(data)
+    assert list(progress.runs) == [OffsetRun(7, 8, ShareRecordState.ACKNOWLEDGED)]
+    assert (progress.start_offset, progress.version, version_of(data), version_of(None)) == (7, 0, 0, NO_PROGRESS)
+
+
+def test_a_group_has_another_key_among_the_other_groups() -> None:
+    key = encode_group_key("g")
+    assert in_offsets(key) == b"\0\x0bg"
+    assert out_of_offsets(in_offsets(key)) == key
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\0\0", b"\0\1" + bytes(8), b"\0\2" + bytes(16), bytes(10) + b"\x02", bytes(10) + b"\x02\x07\x02"]
+)
 def test_what_is_no_progress_is_told(data: bytes) -> None:
     with pytest.raises(CorruptData):
         decode_progress(data)

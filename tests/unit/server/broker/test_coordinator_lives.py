@@ -127,11 +127,12 @@ async def test_a_closed_coordinator_behind_a_handler_answers_that_it_is_not_avai
 ) -> None:
     """A request may have passed the gate before its coordinator was closed."""
     looking = {9, 15, 16, 47, 65, 66, 69}  # are answered within one call
+    sharing = {76, 77, 90, 91, 92}  # share groups of a node alone have a log of their own, which is open
     async with scene_in(tmp_path, monkeypatch) as scene:
         scene.unload()
         scene.broker.coordination.groups = scene.broker.coordination.transactions = ErrorCode.NONE
         for api_key in sorted(COORDINATED):
-            if api_key in looking:
+            if api_key in looking | sharing:
                 continue
             for request, version in every_api.samples(api_key, {"t": bytes(16)}):
                 if api_key == 22 and request.transactional_id is None:

@@ -9,12 +9,12 @@ Decides nothing of records (`delivery/machine.py`). Knows nothing of sessions, r
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
-from hutong.foundation.machine_host import MachineEntry, MachineHost, StatePort
+from hutong.foundation.machine_host import MachineEntry, MachineHost
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.groups.share.delivery.machine import SharePartition
@@ -34,27 +34,14 @@ from hutong.groups.share.delivery.messages import (
     ReleaseMember,
     Settled,
 )
-from hutong.groups.share.records import (
-    PartitionKey,
-    decode_progress,
-    encode_partition_key,
-    encode_progress,
-)
+from hutong.groups.share.delivery.progress import ProgressPort, ProgressVersions, ProgressWrite
+from hutong.groups.share.records import NO_PROGRESS, PartitionKey, decode_progress, encode_progress
 from hutong.groups.share.settings import GroupRules, ShareSettings
 from hutong.wire.kafka.error_codes import ErrorCode
 
 BURY_AGAIN_MS: Final = 1_000
-_TOMBSTONES_PER_APPEND: Final = 1_000
+_GONE_ON: Final = Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "The group's progress here was changed elsewhere.")
 _log = logging.getLogger("hutong.share")
-
-
-class ShareStatePort(StatePort, Protocol):
-    """The internal compacted topic of share groups, with the latest record of each key in memory."""
-
-    @property
-    def live(self) -> Mapping[bytes, bytes]:
-        """The durable records, by key."""
-        ...
 
 
 class LogPort(Protocol):
@@ -76,10 +63,11 @@ class LogPort(Protocol):
 class PartitionEntry(MachineEntry[PartitionKey, SharePartition]):
     """One group's progress at one partition."""
 
-    __slots__ = ("burying", "changed", "is_writing")
+    __slots__ = ("burying", "changed", "is_writing", "version")
 
-    def __init__(self, key: PartitionKey, machine: SharePartition) -> None:
+    def __init__(self, key: PartitionKey, machine: SharePartition, version: int) -> None:
         super().__init__(key, machine)
+        self.version = version  # of the record that the machine goes on from
         self.is_writing = False
         self.changed: list[Continuation[None]] = []  # called after a write that has not begun
         self.burying: dict[Bury, Timer | None] = {}  # with the timer of its next attempt, None while under way
@@ -93,7 +81,8 @@ class Deliveries:
         *,
         clock: Clock,
         timers: TimerWheel,
-        state: ShareStatePort,
+        progress: ProgressPort,
+        versions: ProgressVersions,
         logs: LogPort,
         rules_of: Callable[[str], GroupRules],
         settings: ShareSettings,
@@ -101,23 +90,16 @@ class Deliveries:
         self.on_offer: Callable[[PartitionKey], None] = lambda _key: None  # records have become available
         self._clock = clock
         self._timers = timers
-        self._state = state
+        self._progress = progress
+        self._versions = versions
         self._logs = logs
         self._rules_of = rules_of
         self._settings = settings
-        self._host: MachineHost[PartitionEntry, Event, Instruction] = MachineHost(clock, timers, state, self._feed)
+        self._host: MachineHost[PartitionEntry, Event, Instruction] = MachineHost(clock, timers, None, self._feed)
         self._opening: dict[PartitionKey, list[Continuation[SharePartition]]] = {}  # called when the machine is open
-        self._stored: dict[str, dict[PartitionKey, None]] = {}  # group -> what has progress on disk
+        self._open_of: dict[str, dict[PartitionKey, None]] = {}  # group -> its open partitions
 
-    # ---- start and stop
-
-    def replay(self, key: PartitionKey, value: bytes | None) -> None:
-        """Apply one record of the state topic."""
-        if value is None:
-            self._unstore(key)
-        else:
-            decode_progress(value)  # raises at the start what is corrupt
-            self._stored.setdefault(key.group_id, {})[key] = None
+    # ---- stop
 
     def close(self) -> None:
         self._host.close()
@@ -130,29 +112,10 @@ class Deliveries:
         """Every open partition, to look at."""
         return (entry.machine for entry in self._host)
 
-    def groups(self) -> Iterable[str]:
-        """The groups that have progress on disk."""
-        return list(self._stored)
-
-    def keys_of(self, group_id: str) -> list[PartitionKey]:
-        """The partitions in which the group has progress."""
-        return list(self._stored.get(group_id, ()))
-
     def get(self, key: PartitionKey) -> SharePartition | None:
         """The machine if it is open."""
         entry = self._host.get(key)
         return entry.machine if entry is not None else None
-
-    def standing(self, key: PartitionKey) -> tuple[int, int] | None:
-        """The group's start offset, and the number of finished offsets after it; None without progress."""
-        machine = self.get(key)
-        if machine is None:
-            stored = self._state.live.get(encode_partition_key(key))
-            if stored is None:
-                return None
-            progress = decode_progress(stored)
-            machine = SharePartition(progress.start_offset, self._rules_of(key.group_id).delivery, progress.runs)
-        return machine.start_offset, machine.done_ahead
 
     def open(self, key: PartitionKey, then: Continuation[SharePartition]) -> None:
         """The machine, restored from the disk, or begun at the offset that the group's settings name."""
@@ -202,69 +165,40 @@ class Deliveries:
         settled: list[Settled] = []
 
         def safe(error: HutongError | None) -> None:
-            then(settled[0] if error is None else Settled(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+            if error is None:
+                then(settled[0])
+            else:
+                code = error.code if isinstance(error, Refused) else ErrorCode.KAFKA_STORAGE_ERROR
+                then(Settled(ErrorCode(code), str(error)))
 
         self._feed(entry, event, safe, settled=settled)
 
-    def release_member(self, member_id: str, keys: Iterable[PartitionKey]) -> None:
+    def release_member(self, member_id: str, group_id: str) -> None:
         """Make the records of a member that is gone available to others."""
-        for key in keys:
-            entry = self._host.get(key)
-            # A partition that is not open has no locks: they end with the machine in memory.
-            if entry is not None:
-                self._feed(entry, ReleaseMember(member_id))
+        # A partition that is not open has no locks: they end with the machine in memory.
+        for key in list(self._open_of.get(group_id, ())):
+            self._feed(self._open_entry(key), ReleaseMember(member_id))
 
-    def reset(self, offsets: Mapping[PartitionKey, int], then: Continuation[None]) -> None:
-        """Let a group continue at these offsets; its progress in the partitions is forgotten."""
-        if not offsets:
-            then(None)
-            return
-        entries = [(encode_partition_key(key), encode_progress(offset, ())) for key, offset in offsets.items()]
+    def replace(self, offsets: Mapping[PartitionKey, int | None], then: Continuation[None]) -> None:
+        """Let groups begin at these offsets, or forget their progress (None)."""
         for key in offsets:
             # Acknowledgements of the old progress would be applied to the new one. The error makes clients fetch again.
-            self._drop(key, Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "The offsets are being reset."))
+            self._drop(key, Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "The offsets are being set."))
 
         def done(error: HutongError | None) -> None:
             if error is None:
                 for key in offsets:
-                    self._stored.setdefault(key.group_id, {})[key] = None
                     # A caller may have opened the partition again meanwhile, with the old progress.
-                    self._drop(key, Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "The offsets were reset."))
+                    self._drop(key, Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "The offsets were set."))
             then(error)
 
-        self._state.append_all(entries, done)
+        self._progress.replace(offsets, done)
 
-    def forget(self, keys: Sequence[PartitionKey], then: Continuation[None]) -> None:
-        """Forget progress, a bounded number of partitions at a time."""
-        if not keys:
-            then(None)
-            return
-        # One append of all tombstones might be too large for a batch.
-        now, later = keys[:_TOMBSTONES_PER_APPEND], keys[_TOMBSTONES_PER_APPEND:]
-        for key in now:
-            self._drop(key, Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The group's progress here was deleted."))
-
-        def done(error: HutongError | None) -> None:
-            if error is None:
-                for key in now:
-                    # Only after the tombstone: until then the progress would be back after a restart.
-                    self._unstore(key)
-            # An error ends it: what is left keeps its progress, and the caller may delete again.
-            if error is None and later:
-                self.forget(later, then)
-            else:
-                then(error)
-
-        self._state.append_all([(encode_partition_key(key), None) for key in now], done)
-
-    def forget_topic(self, topic_id: bytes) -> None:
-        """A topic was deleted."""
-        keys = {key for keys in self._stored.values() for key in keys if key.topic_id == topic_id}
-        # Open partitions without progress on disk, too.
-        keys |= {entry.key for entry in self._host if entry.key.topic_id == topic_id}
-        keys |= {key for key in self._opening if key.topic_id == topic_id}
-        if keys:
-            self.forget(sorted(keys, key=lambda key: (key.group_id, key.partition)), _ignore)
+    def drop(self, concerns: Callable[[PartitionKey], bool], error: HutongError) -> None:
+        """Forget all machines that this concerns: their topic is gone, or another node leads it."""
+        for key in [*self._opening, *(entry.key for entry in self._host)]:
+            if concerns(key):
+                self._drop(key, error)
 
     # ---- inside: opening
 
@@ -274,43 +208,59 @@ class Deliveries:
         return entry
 
     def _open(self, key: PartitionKey) -> None:
-        rules = self._rules_of(key.group_id)
-        # Progress is read when it is needed: most partitions of most groups are idle.
-        stored = self._state.live.get(encode_partition_key(key))
-        if stored is not None:
-            progress = decode_progress(stored)
-            self._opened(key, SharePartition(progress.start_offset, rules.delivery, progress.runs))
-            return
         attempt = self._opening[key]
 
-        # Finding the first offset by time reads the log, so the answer may come after the partition was dropped and
-        # opened again.
-        def begins(outcome: int | HutongError) -> None:
+        # Its owner may be another node, so the answer may come after the partition was dropped and opened again.
+        def read(outcome: bytes | HutongError | None) -> None:
             if self._opening.get(key) is not attempt:
                 return  # the partition was dropped meanwhile, and those who waited have been answered
             if isinstance(outcome, HutongError):
                 self._drop(key, outcome)
+            elif outcome is None:
+                self._begin(key)
             else:
-                self._opened(key, SharePartition(outcome, rules.delivery), is_new=True)
+                progress, rules = decode_progress(outcome), self._rules_of(key.group_id)
+                machine = SharePartition(progress.start_offset, rules.delivery, progress.runs)
+                self._opened(PartitionEntry(key, machine, progress.version))
+
+        # Progress is read when it is needed: most partitions of most groups are idle.
+        self._progress.read(key, read)
+
+    def _begin(self, key: PartitionKey) -> None:
+        """Open a partition that the group has never read."""
+        attempt, rules = self._opening[key], self._rules_of(key.group_id)
+
+        # Finding the first offset by time reads the log.
+        def begins(outcome: int | HutongError) -> None:
+            if self._opening.get(key) is not attempt:
+                return
+            if isinstance(outcome, HutongError):
+                self._drop(key, outcome)
+            else:
+                self._opened(PartitionEntry(key, SharePartition(outcome, rules.delivery), NO_PROGRESS))
 
         self._logs.first_offset(key, rules, begins)
 
-    def _opened(self, key: PartitionKey, machine: SharePartition, *, is_new: bool = False) -> None:
-        entry, opening = self._host.put(PartitionEntry(key, machine)), self._opening.pop(key)
+    def _opened(self, entry: PartitionEntry) -> None:
+        key, machine = entry.key, entry.machine
+        opening = self._opening.pop(key)
+        self._host.put(entry)
+        self._open_of.setdefault(key.group_id, {})[key] = None
 
         def safe(error: HutongError | None) -> None:
             for then in opening:
                 then(machine if error is None else error)
 
         # The first offset must be durable before a record is handed out: the log may have moved on after a crash.
-        if is_new:
+        if entry.version == NO_PROGRESS:
             self._write(entry, safe)
         else:
             safe(None)
         # Dead letters that were under way at the end of the last run are written again: at least once.
         for letter in machine.to_bury():
             self._carry_out(entry, letter)
-        self.refresh(machine, key)
+        if self._host.hosts(entry):
+            self.refresh(machine, key)
 
     def _drop(self, key: PartitionKey, error: HutongError) -> None:
         """Forget a machine; the next caller restores it from what is durable then."""
@@ -320,16 +270,14 @@ class Deliveries:
         if entry is None:
             return
         self._host.remove(entry)
+        keys = self._open_of[key.group_id]
+        del keys[key]
+        if not keys:
+            del self._open_of[key.group_id]
         _stop_burying(entry)
         changed, entry.changed = entry.changed, []
         for safe in changed:
             safe(error)
-
-    def _unstore(self, key: PartitionKey) -> None:
-        keys = self._stored.get(key.group_id, {})
-        keys.pop(key, None)
-        if not keys:
-            self._stored.pop(key.group_id, None)
 
     # ---- inside: machines
 
@@ -379,9 +327,13 @@ class Deliveries:
     def _write_now(self, entry: PartitionEntry) -> None:
         machine, entry.is_writing = entry.machine, True
         waiting, entry.changed = entry.changed, []
+        version = self._versions.take()
 
         def written(error: HutongError | None) -> None:
             entry.is_writing = False
+            # Somebody else goes on from this progress. By this code clients look for the leader, and come back.
+            if isinstance(error, Refused) and error.code == ErrorCode.FENCED_STATE_EPOCH:
+                error = _GONE_ON
             # The progress was reset or deleted meanwhile, so this write says nothing about it.
             if not self._host.hosts(entry):
                 gone = error or OwnerGone("the group's progress here was dropped")
@@ -389,9 +341,9 @@ class Deliveries:
                     safe(gone)
                 return
             if error is None:
-                self._stored.setdefault(entry.key.group_id, {})[entry.key] = None
+                entry.version = version
             else:
-                _log.error("group %s: its progress could not be stored: %s", entry.key.group_id, error)
+                _log.warning("group %s: its progress could not be stored: %s", entry.key.group_id, error)
                 # The machine is ahead of the disk now. The next caller restores the durable progress, and records come
                 # again.
                 self._drop(entry.key, error)
@@ -400,8 +352,8 @@ class Deliveries:
             if entry.changed and not entry.is_writing:
                 self._write_now(entry)
 
-        value = encode_progress(machine.start_offset, machine.snapshot())
-        self._host.append(entry, [(encode_partition_key(entry.key), value)], written)
+        value = encode_progress(machine.start_offset, machine.snapshot(), version)
+        self._progress.write(ProgressWrite(entry.key, entry.version, value), written)
 
     # ---- inside: dead letters
 

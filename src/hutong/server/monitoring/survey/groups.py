@@ -165,13 +165,14 @@ def _places(broker: Broker, group_id: str) -> Iterator[list[_Place]]:
 
 def _shared_places(broker: Broker, group_id: str) -> Iterator[list[_Place]]:
     """A share group's offsets. Records acknowledged after the offset are no lag (KIP-1226)."""
-    for key in broker.share_groups.deliveries.keys_of(group_id):
+    progress = broker.share_progress
+    for key in progress.keys_of(group_id):
         topic = broker.topics.by_id(key.topic_id)
         partition = topic.partition(key.partition) if topic is not None else None
-        standing = broker.share_groups.deliveries.standing(key)
-        if partition is not None and standing is not None:
-            offset, done_ahead = standing
-            yield [(partition, offset, max(0, partition.log.high_watermark - offset - done_ahead))]
+        found = progress.summary(key)
+        if partition is not None and found is not None:
+            lag = max(0, partition.log.high_watermark - found.start_offset - found.done_ahead)
+            yield [(partition, found.start_offset, lag)]
 
 
 def _age_ms(partition: Partition, offset: int, lag: int, now_ms: int) -> int | None:

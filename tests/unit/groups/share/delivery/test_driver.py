@@ -1,12 +1,13 @@
 """The driver of share partitions with a disk that does what the test says: what is answered is on it."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.unit.foundation.fake_state import FakeState
 
 from hutong.foundation.clock import ManualClock
-from hutong.foundation.errors import HutongError, StorageError
+from hutong.foundation.errors import HutongError, Refused, StorageError
 from hutong.foundation.timers import TimerWheel
 from hutong.groups.share.delivery.driver import Deliveries
 from hutong.groups.share.delivery.machine import SharePartition
@@ -20,7 +21,8 @@ from hutong.groups.share.delivery.messages import (
     DeliveryLimits,
     Settled,
 )
-from hutong.groups.share.records import PartitionKey, decode_key
+from hutong.groups.share.delivery.progress import KeptProgress, ProgressVersions, ProgressWrite
+from hutong.groups.share.records import NO_PROGRESS, PartitionKey, decode_key, encode_progress, version_of
 from hutong.groups.share.settings import GroupRules, ShareSettings
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -52,6 +54,7 @@ class Stage:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.state = FakeState()
+        self.numbers = itertools.count(1, 1_000)
         self.logs = FakeLogs()
         self.dead_letter_topic = "dead"
         self.start()
@@ -59,10 +62,13 @@ class Stage:
     def start(self) -> None:
         self.wheel = TimerWheel(self.clock.monotonic_ms())
         self.offered: list[PartitionKey] = []
+        versions = ProgressVersions(lambda count: next(self.numbers).to_bytes(count, "big"))
+        self.progress = KeptProgress(self.state, versions)
         self.deliveries = Deliveries(
             clock=self.clock,
             timers=self.wheel,
-            state=self.state,
+            progress=self.progress,
+            versions=versions,
             logs=self.logs,
             rules_of=self.rules,
             settings=ShareSettings(partitions_max=2),
@@ -71,7 +77,7 @@ class Stage:
         for key, value in self.state.live.items():
             decoded = decode_key(key)
             assert isinstance(decoded, PartitionKey)
-            self.deliveries.replay(decoded, value)
+            self.progress.replay(decoded, value)
 
     def restart(self) -> None:
         self.state.on_their_way.clear()
@@ -83,6 +89,11 @@ class Stage:
         return GroupRules(
             45_000, 5_000, "earliest", 0, False, topic, DeliveryLimits(2, LOCK_MS, 100, has_dead_letters=bool(topic))
         )
+
+    def reached(self) -> tuple[int, int] | None:
+        """The start offset on the disk, and the number of finished offsets after it."""
+        summary = self.progress.summary(KEY)
+        return None if summary is None else (summary.start_offset, summary.done_ahead)
 
     def pass_time(self, milliseconds: int) -> None:
         until_ms = self.clock.monotonic_ms() + milliseconds
@@ -140,7 +151,7 @@ def test_what_was_not_answered_may_come_again_and_what_was_does_not() -> None:
     assert stage.acknowledge(4, 4) == []
     stage.restart()
     stage.state.holds_back = False
-    assert stage.deliveries.standing(KEY) == (4, 0)
+    assert stage.reached() == (4, 0)
     assert stage.acquire() == [(Acquired(4, 9, 2),)]
 
 
@@ -166,7 +177,7 @@ def test_locks_end_by_themselves() -> None:
     assert stage.acquire("bob") == [(Acquired(0, 9, 2),)]
     (settle,) = stage.acknowledge(0, 9)
     assert settle.error is ErrorCode.INVALID_RECORD_STATE
-    stage.deliveries.release_member("bob", [KEY])
+    stage.deliveries.release_member("bob", "g")
     assert [letter for letter, _ in stage.logs.graves] == [Bury(0, 9, 2, is_rejected=False)]
 
 
@@ -183,7 +194,7 @@ def test_dead_letters_are_tried_until_they_are_written_also_after_a_restart() ->
     ((again, ended),) = stage.logs.graves
     assert again == letter
     ended(True)
-    assert stage.deliveries.standing(KEY) == (2, 0)
+    assert stage.reached() == (2, 0)
     stage.acquire()
     stage.dead_letter_topic = ""
     assert stage.acknowledge(2, 2, REJECT) == [Settled(ErrorCode.NONE)]
@@ -197,33 +208,71 @@ def test_a_log_that_cannot_say_where_to_begin_is_asked_again() -> None:
     assert isinstance(error, StorageError)
     stage.logs.begins_at = 7
     stage.open()
-    assert stage.deliveries.standing(KEY) == (7, 0)
+    assert stage.reached() == (7, 0)
     stage.logs.starts_at = 9
     (machine,) = stage.open()
     assert isinstance(machine, SharePartition)
     stage.deliveries.refresh(machine, KEY)
-    assert stage.deliveries.standing(KEY) == (9, 0)
+    assert stage.reached() == (9, 0)
 
 
 def test_progress_is_reset_and_forgotten() -> None:
     stage = Stage()
     stage.acquire()
     outcomes: list[HutongError | None] = []
-    stage.deliveries.reset({KEY: 5}, outcomes.append)
-    assert stage.deliveries.standing(KEY) == (5, 0)
+    stage.deliveries.replace({KEY: 5}, outcomes.append)
+    assert stage.reached() == (5, 0)
     assert stage.acknowledge(0, 9) == [Settled(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
-    assert stage.deliveries.keys_of("g") == [KEY]
+    assert stage.progress.keys_of("g") == [KEY]
     stage.open()
-    stage.deliveries.forget([KEY], outcomes.append)
-    assert stage.deliveries.standing(KEY) is None
-    assert stage.deliveries.keys_of("g") == []
-    stage.deliveries.forget([], outcomes.append)
-    stage.deliveries.reset({}, outcomes.append)
+    stage.deliveries.replace({KEY: None}, outcomes.append)
+    assert stage.reached() is None
+    assert stage.progress.keys_of("g") == []
+    stage.deliveries.replace({}, outcomes.append)
     stage.open()
-    stage.deliveries.forget_topic(KEY.topic_id)
-    assert stage.deliveries.groups() == []
-    assert outcomes == [None] * 4
+    stage.deliveries.drop(lambda key: key.topic_id == KEY.topic_id, StorageError("gone"))
+    stage.progress.forget_topic(KEY.topic_id)
+    assert stage.deliveries.get(KEY) is None
+    assert stage.progress.groups() == []
+    assert outcomes == [None] * 3
     assert stage.state.live == {}
+
+
+def test_who_goes_on_from_older_progress_is_refused_and_begins_again() -> None:
+    stage = Stage()
+    stage.acquire()
+    found: list[bytes | HutongError | None] = []
+    stage.progress.read(KEY, found.append)
+    assert isinstance(found[0], bytes)
+    other = encode_progress(5, (), 77)
+    outcomes: list[HutongError | None] = []
+    stage.progress.write(ProgressWrite(KEY, version_of(found[0]), other), outcomes.append)
+    (settle,) = stage.acknowledge(0, 9)
+    assert settle.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert stage.reached() == (5, 0)
+    (handed,) = stage.acquire("bob")
+    assert handed == (Acquired(5, 9, 1),)
+    # The same once more: its answer may have been lost, but others have gone on since.
+    stage.progress.write(ProgressWrite(KEY, version_of(found[0]), other), outcomes.append)
+    assert outcomes[0] is None
+    assert isinstance(outcomes[1], Refused)
+
+
+def test_a_write_may_be_repeated_and_two_from_one_version_are_not_accepted() -> None:
+    stage = Stage()
+    stage.state.holds_back = True
+    outcomes: list[HutongError | None] = []
+    first, second = encode_progress(1, (), 11), encode_progress(2, (), 12)
+    for value in (first, second, first):
+        stage.progress.write(ProgressWrite(KEY, NO_PROGRESS, value), outcomes.append)
+    assert len(outcomes) == 1
+    assert isinstance(outcomes[0], Refused), "the second is refused though the first is not on the disk yet"
+    stage.state.flush()
+    assert outcomes[1:] == [None, None]
+    assert stage.reached() == (1, 0)
+    stage.progress.forget_topic(KEY.topic_id)
+    stage.state.flush()
+    assert stage.reached() is None
 
 
 def test_a_node_is_at_work_in_so_many_partitions() -> None:

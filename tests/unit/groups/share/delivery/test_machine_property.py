@@ -48,12 +48,12 @@ class World:
     ended: dict[int, str] = field(default_factory=dict)
     deliveries: dict[int, int] = field(default_factory=dict)
     burying: list[Bury] = field(default_factory=list)
-    stored: bytes = encode_progress(0, ())
+    stored: bytes = encode_progress(0, (), 1)
 
     def tell(self, event: "Acquire | Acknowledge | ReleaseMember | Tick | Buried") -> list[Instruction]:
         told = self.machine.handle(event)
         if any(isinstance(each, PersistProgress) for each in told):
-            self.stored = encode_progress(self.machine.start_offset, self.machine.snapshot())
+            self.stored = encode_progress(self.machine.start_offset, self.machine.snapshot(), 1)
         self.burying += [each for each in told if isinstance(each, Bury)]
         self.machine.check_invariants()
         return told

@@ -1,0 +1,106 @@
+"""Share groups on a cluster with confluent-kafka's ShareConsumer, while the nodes die that keep and serve them.
+
+A record whose acceptance was answered never comes again; every record comes until it is accepted.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Final
+
+import pytest
+from confluent_kafka import AcknowledgeType, ShareConsumer
+from tests.compat.test_share_groups import configure, take
+from tests.support.waiting import until
+
+from hutong.testing import EmbeddedCluster, Topic
+
+PARTITIONS: Final = 3
+EACH: Final = 60
+ANSWER_S: Final = 20.0
+SOON: Final = {"reconnect.backoff.max.ms": 100, "retry.backoff.max.ms": 100, "log_level": 0}
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(topics=[Topic("orders", partitions=PARTITIONS)]) as running:
+        running.wait_until_in_sync()
+        yield running
+
+
+class Ledger:
+    """What became of each record: accepted for certain, or only handed out."""
+
+    def __init__(self) -> None:
+        self.accepted: set[str] = set()
+        self.again: list[str] = []
+        self.counts: dict[str, list[int]] = {}
+
+    def work(self, consumer: ShareConsumer) -> int:
+        """Take records and accept them; returns how many are accepted for certain."""
+        taken = take(consumer)
+        for message in taken:
+            value = (message.value() or b"").decode()
+            self.counts.setdefault(value, []).append(message.delivery_count() or 0)
+            self.again += [value] if value in self.accepted else []
+            consumer.acknowledge(message, AcknowledgeType.ACCEPT)
+        if taken:
+            refused = {
+                (place.topic, place.partition) for place, error in consumer.commit_sync(ANSWER_S).items() if error
+            }
+            self.accepted |= {
+                (message.value() or b"").decode()
+                for message in taken
+                if (message.topic(), message.partition()) not in refused
+            }
+        return len(self.accepted)
+
+
+def member_of(cluster: EmbeddedCluster, group: str = "workers") -> ShareConsumer:
+    consumer = ShareConsumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": group,
+            "share.acknowledgement.mode": "explicit",
+            "max.poll.records": 10,
+            **SOON,
+        }
+    )
+    consumer.subscribe(["orders"])
+    return consumer
+
+
+def fill(cluster: EmbeddedCluster, start: int, end: int) -> set[str]:
+    values = {partition: [f"{partition}-{number}" for number in range(start, end)] for partition in range(PARTITIONS)}
+    for partition, of_partition in values.items():
+        cluster.produce("orders", *of_partition, partition=partition)
+    return {value for of_partition in values.values() for value in of_partition}
+
+
+VICTIMS: Final[dict[str, Callable[[EmbeddedCluster], int]]] = {
+    "the leader of a partition": lambda cluster: cluster.leader_of("orders", 1),
+    "the coordinator": lambda cluster: cluster.coordinator_of("workers"),
+    "the keeper of the progress": lambda cluster: cluster.leader_of("__share_group_state"),
+}
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize("ends", ["kill", "stop"])
+def test_no_accepted_record_comes_again_where_a_leader_ends(cluster: EmbeddedCluster, victim: str, ends: str) -> None:
+    configure(cluster.bootstrap, "workers", share_auto_offset_reset="earliest")
+    wanted, ledger = fill(cluster, 0, EACH), Ledger()
+    with closing(member_of(cluster)) as first, closing(member_of(cluster)) as second:
+        until(lambda: ledger.work(first) >= EACH // 2, what="records of the first member")
+        until(lambda: ledger.work(second) >= EACH, what="records of the second member")
+        getattr(cluster, ends)(VICTIMS[victim](cluster))
+        wanted |= fill(cluster, EACH, EACH + 10)
+
+        def are_all_accepted() -> bool:
+            ledger.work(first)
+            return ledger.work(second) == len(wanted)
+
+        until(are_all_accepted, what="all records", deadline_s=60)
+    assert ledger.accepted == wanted
+    assert ledger.again == []
+    for values in ledger.counts.values():
+        assert values == sorted(set(values)), "a count of deliveries only rises"
