@@ -20,6 +20,8 @@ from typing import Final
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, Refused, StorageError, StorageShortage
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.pending import Continuation
+from hutong.journal.append.qos import Qos
 from hutong.journal.files.disk import Disk
 from hutong.journal.journal import Journal
 from hutong.journal.replicate.install import install_files
@@ -153,6 +155,11 @@ class GroupReplica:
                 self._early[node] = message
         elif isinstance(role, FollowingReplica) and message.epoch == epoch:
             role.told(node, message)
+
+    def when_committed(self, then: Continuation[None], timeout_ms: int) -> None:
+        """Call `then` once all that was taken here so far is on the disks of all that are in sync, or with an error."""
+        self.journal.writer.seal_chunk()
+        self.journal.writer.when_safe(Qos.ALL, then, timeout_ms)
 
     def resign(self) -> None:
         """Lead no more in the present epoch."""

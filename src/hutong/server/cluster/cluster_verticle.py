@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from random import Random
 from typing import Final
@@ -64,6 +65,7 @@ from hutong.server.cluster.view import ClusterBrokerView
 
 NODES_MAX: Final = 15
 """All nodes replicate the metadata, so a record of it waits for all that are in sync."""
+FOLLOWERS_MS_MAX: Final = 500  # for what acks=1 has promised, before another node leads
 HAND_OVER_MS_MAX: Final = 2_000  # a node that stops does not wait longer for a controller
 NOWHERE: Final = ("", 0)
 _log: Final = logging.getLogger("hutong.cluster")
@@ -214,9 +216,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
         reactions.reconfigure = self._reconfigure_journals
         reactions.topics, reactions.metadata, reactions.control = topics, self._metadata, control
         clock, wheel = self._clock, self._environment.wheel
-        metadata = standings.by_group[METADATA_GROUP]
         view = ClusterBrokerView(
-            driver, control, metadata, clock, wheel, lambda frame, then: self._questions.ask_own(frame, then)
+            driver, control, standings.by_group, clock, wheel, lambda frame, then: self._questions.ask_own(frame, then)
         )
         producer_ids.reserve = control.reserve_producer_ids
         coordinators = self._idle_coordinators(topics, producer_ids)
@@ -390,7 +391,15 @@ class ClusterBrokerVerticle(BrokerVerticle):
         """Leave the cluster, let open requests finish, then close everything in the opposite order of start."""
         driver, network = self._driver, self._network
         if driver is not None and self._is_serving:
+            # The metadata go on: their leader has to store who leads the others.
+            led = [name for name, each in driver.replicas.items() if each.is_leading and name != METADATA_GROUP]
+            congestion = self._reactions.broker.congestion
+            for name in led:
+                congestion.pause(name)
+            await self._await_followers(driver, led)
             await self._hand_over(driver)
+            for name in led:
+                congestion.go_on(name)  # clients are told who leads now
         if self._leases is not None:
             self._leases.close()
         if self._progress is not None:
@@ -404,6 +413,22 @@ class ClusterBrokerVerticle(BrokerVerticle):
         if self._requests is not None:
             self._requests.close(OwnerGone("the node is stopping"))
         await super()._end()
+
+    async def _await_followers(self, driver: ClusterDriver, led: Sequence[str]) -> None:
+        """Let the next leaders have all that was taken here: acks=1 did not wait for them, and they would cut it."""
+        followers: WaitTable[None] = WaitTable("followers", self._environment.wheel, 1)
+        lacking = set(led)
+
+        def stored(name: str, _error: HutongError | None) -> None:
+            lacking.discard(name)
+            if not lacking:
+                followers.resume_all(None, None)
+
+        for name in led:
+            driver.replicas[name].when_committed(partial(stored, name), FOLLOWERS_MS_MAX)
+        with suppress(Expired):
+            if lacking:
+                await followers.wait(None, deadline_ms=self._clock.monotonic_ms() + FOLLOWERS_MS_MAX)
 
     async def _hand_over(self, driver: ClusterDriver) -> None:
         """Let others lead what this node leads, so that clients need not wait until somebody notices that it is gone.

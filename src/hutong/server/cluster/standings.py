@@ -41,6 +41,11 @@ class LeasedStanding(GroupStanding):
     def is_led_here(self, is_led_here: bool) -> None:
         self.is_leading = is_led_here
 
+    @property
+    def is_lapsed(self) -> bool:
+        """True where this node's replica leads, and its lease is over."""
+        return self.is_leading and not self.is_led_here
+
     def note_refusal(self) -> None:
         self._refused_ms = self._clock.monotonic_ms()
 

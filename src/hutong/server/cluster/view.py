@@ -6,15 +6,14 @@ itself gets its answer from its own handlers, so that callers need not know wher
 Decides nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from hutong.broker.handling.cluster_view import CoordinationKind, NodeAddress
 from hutong.broker.handling.listeners import Listener
 from hutong.broker.handling.session import ClientSession
-from hutong.broker.topics.group_standing import GroupStanding
-from hutong.broker.topics.lifetimes import OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
+from hutong.broker.topics.lifetimes import METADATA_GROUP, OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
 from hutong.cluster.controller.commands import (
     CommandReply,
     ControllerCommand,
@@ -31,6 +30,7 @@ from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.replication.group_state import NO_LEADER
 from hutong.server.cluster.control import ClusterControl
+from hutong.server.cluster.standings import LeasedStanding
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -56,14 +56,14 @@ class ClusterBrokerView:
         self,
         driver: ClusterDriver,
         control: ClusterControl,
-        metadata: GroupStanding,
+        standings: Mapping[str, LeasedStanding],
         clock: Clock,
         timers: TimerWheel,
         ask_own: AskOwn,
     ) -> None:
         self._driver = driver
         self._control = control
-        self._metadata = metadata
+        self._standings = standings
         self._clock = clock
         self._timers = timers
         self._ask_own = ask_own
@@ -72,7 +72,7 @@ class ClusterBrokerView:
     def controller_id(self) -> int:
         controller = self._driver.controller
         # One that has stepped down, or whose lease is over, knows of nobody else yet.
-        if controller == self._driver.own.node and not self._metadata.is_led_here:
+        if controller == self._driver.own.node and not self._standings[METADATA_GROUP].is_led_here:
             return NO_LEADER
         return controller
 
@@ -90,9 +90,13 @@ class ClusterBrokerView:
         return found
 
     def coordinator_of(self, kind: CoordinationKind, key: str) -> int:
-        state = self._driver.groups.get(_GROUPS[kind])
-        is_there = state is not None and state.leader in self._driver.live and state.leader not in self._driver.doubted
-        return state.leader if state is not None and is_there else NO_LEADER
+        group = _GROUPS[kind]
+        state = self._driver.groups.get(group)
+        if state is None or state.leader not in self._driver.live or state.leader in self._driver.doubted:
+            return NO_LEADER
+        # What it has in memory may be old: another node may coordinate since its lease ended.
+        is_own = state.leader == self._driver.own.node
+        return NO_LEADER if is_own and self._standings[group].is_lapsed else state.leader
 
     def forward(self, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
         principal = session.principal
