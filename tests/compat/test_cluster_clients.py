@@ -3,6 +3,7 @@
 The whole table runs on a cluster with TEST_COMPAT_CLUSTER (see conftest.py). Skips where ZooKeeper's jars are missing.
 """
 
+import json
 import pathlib
 import re
 import secrets
@@ -15,6 +16,7 @@ from tests.compat.test_aiokafka import started_consumer, started_producer
 from tests.support.confluent import consumer
 from tests.support.dev_cluster import DevCluster
 from tests.support.kafka_tools import Shell, Tools
+from tests.support.waiting import until
 
 NODES = 3
 FOUNDER = 1  # leads every partition group at first
@@ -52,6 +54,34 @@ def test_tools_describe_the_cluster(cluster: DevCluster, tools: Tools, tmp_path:
     endpoints = shell("cluster", "list-endpoints").splitlines()[1:]
     assert [line.split()[0] for line in endpoints] == ["1", "2", "3"]
     assert "from brokers 1,2,3" in shell("log-dirs", "--describe", "--topic-list", topic)
+
+
+def test_tools_reassign_whole_groups(cluster: DevCluster, tools: Tools, tmp_path: pathlib.Path) -> None:
+    """Assert what the tool says. Only this test has compacted topics, so its partitions are all of their groups."""
+    shell = Shell(tools, cluster.address, secrets.token_hex(3), tmp_path)
+    topic = shell.name("orders")
+    shell("topics", "--create", "--topic", topic, "--partitions", "4", "--config", "cleanup.policy=compact")
+    listed = shell.file("topics", json.dumps({"topics": [{"topic": topic}], "version": 1}))
+    shell("reassign-partitions", "--topics-to-move-json-file", listed, "--broker-list", "1,2,3", "--generate")
+    before = _replicas_of(shell, topic)
+    one = shell.file("one", _assignment(topic, {0: [*before[0][1:], before[0][0]]}))
+    refused = shell("reassign-partitions", "--reassignment-json-file", one, "--execute")
+    assert re.search(r"It goes with its partition group compacted\S*: name all partitions of that group", refused)
+    wanted = {index: [*replicas[1:], replicas[0]] for index, replicas in before.items()}
+    every = shell.file("all", _assignment(topic, wanted))
+    asked = ("--reassignment-json-file", every)
+    throttled = shell("reassign-partitions", *asked, "--execute", "--throttle", "10000000")
+    assert "leader.replication.throttled.rate cannot be changed" in throttled
+    assert _replicas_of(shell, topic) == before
+    started = shell("reassign-partitions", *asked, "--execute")
+    assert "Successfully started partition reassignments" in started
+    until(lambda: "is still in progress" not in shell("reassign-partitions", *asked, "--verify"), what="the moves")
+    assert _replicas_of(shell, topic) == wanted
+    assert shell("reassign-partitions", *asked, "--verify").count("is completed") == len(wanted)
+    assert "No partition reassignments found" in shell("reassign-partitions", "--list")
+    assert "None of the specified partition reassignments are active" in shell(
+        "reassign-partitions", *asked, "--cancel"
+    )
 
 
 def test_confluent_with_a_node_down(survivors: str) -> None:
@@ -93,6 +123,16 @@ def test_tools_describe_the_survivors(
     assert shell("topics", "--describe", "--topic", topic, "--unavailable-partitions").strip() == ""
     described = shell("topics", "--describe", "--topic", topic, "--under-replicated-partitions")
     assert len(re.findall(r"Leader: [23]\b", described)) == 3, described
+
+
+def _replicas_of(shell: Shell, topic: str) -> dict[int, list[int]]:
+    described = re.findall(r"Partition: (\d+)\s.*Replicas: (\S+)", shell("topics", "--describe", "--topic", topic))
+    return {int(index): [int(node) for node in replicas.split(",")] for index, replicas in described}
+
+
+def _assignment(topic: str, replicas: dict[int, list[int]]) -> str:
+    partitions = [{"topic": topic, "partition": index, "replicas": each} for index, each in replicas.items()]
+    return json.dumps({"partitions": partitions, "version": 1})
 
 
 def _topic(bootstrap: str) -> str:

@@ -27,7 +27,6 @@ _CHANGES: Final = (
     (r"\(id: \d+ rack:", "(id: 1 rack:"),
     (r"^(transaction) \d+ (ID \w+)$", r"\1 1 \2"),
     (r"^(ID \d+) \d+ (\d+ TIME)", r"\1 0 \2"),  # the epoch of who coordinates transactions begins with 1
-    (r"^.*(Share\w*\(\d+\)|Feature: share\.version).*\n", ""),  # a cluster serves no share groups yet
 )
 
 

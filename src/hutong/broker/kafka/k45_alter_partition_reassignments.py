@@ -1,16 +1,18 @@
 """AlterPartitionReassignments (key 45, versions 0-1): who holds a partition's replicas (KIP-455, KIP-860).
 
-A partition goes with its partition group, which has other partitions too. So a reassignment to the replicas that it has
-is done at once, any other is refused, and there is none to cancel.
+On a node alone a reassignment to that node is done at once, any other is refused, and there is none to cancel. In a
+cluster a partition goes with its partition group, so requests for a whole group are carried out (`topics.group_moves`).
 The client needs ALTER of the cluster.
 """
 
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.responses import put_error
 from hutong.broker.rights.authorization import may_in_cluster, refusal
+from hutong.broker.topics.partition import Partition
 from hutong.broker.topics.parts import TopicParts
 from hutong.broker.topics.replicas import check_replicas
-from hutong.foundation.errors import Refused
+from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k45_alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -26,9 +28,11 @@ API_KEY = 45
 
 def handle(
     request: AlterPartitionReassignmentsRequest, context: RequestContext[TopicParts]
-) -> AlterPartitionReassignmentsResponse:
+) -> AlterPartitionReassignmentsResponse | Pending[AlterPartitionReassignmentsResponse]:
     if not may_in_cluster(context, Operation.ALTER):
         return _denied(request)
+    if not context.broker.cluster.is_alone:
+        return _reassign_groups(request, context.broker)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change or not request.topics,
         responses=[
@@ -38,6 +42,41 @@ def handle(
             for topic in request.topics
         ],
     )
+
+
+def _reassign_groups(
+    request: AlterPartitionReassignmentsRequest, broker: TopicParts
+) -> Pending[AlterPartitionReassignmentsResponse]:
+    from hutong.broker.topics.group_moves import Outcomes, move_groups  # late: a node alone moves nothing
+
+    pending: Pending[AlterPartitionReassignmentsResponse] = Pending()
+    response = AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change or not request.topics
+    )
+    results: list[tuple[Partition, ReassignablePartitionResponse]] = []
+    wishes: dict[Partition, tuple[int, ...] | None] = {}
+    for topic in request.topics:
+        answer = ReassignableTopicResponse(topic.name)
+        response.responses.append(answer)
+        for asked in topic.partitions:
+            result = ReassignablePartitionResponse(asked.partition_index, error_message=None)
+            answer.partitions.append(result)
+            partition = broker.topics.partition(topic.name, asked.partition_index)
+            if partition is None:
+                put_error(result, Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no such partition."))
+            else:
+                wishes[partition] = None if asked.replicas is None else tuple(asked.replicas)
+                results.append((partition, result))
+
+    def moved(outcomes: Outcomes | HutongError) -> None:
+        for partition, result in results:
+            error = outcomes if isinstance(outcomes, HutongError) else outcomes[partition]
+            if error is not None:
+                put_error(result, error)
+        pending.complete(response)
+
+    move_groups(wishes, broker, moved)
+    return pending
 
 
 def _denied(request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
@@ -66,13 +105,7 @@ def _reassign(topic: str, asked: ReassignablePartition, broker: TopicParts) -> R
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such partition.")
         if asked.replicas is None:
             raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "There is no reassignment to cancel.")
-        if broker.cluster.is_alone:
-            check_replicas(asked.replicas, broker.identity.node_id)
-        elif set(asked.replicas) != set(partition.standing.replicas):
-            raise Refused(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"The partition goes with its partition group {partition.group}, which the cluster places.",
-            )
+        check_replicas(asked.replicas, broker.identity.node_id)
     except Refused as refused:
         put_error(result, refused)
     return result

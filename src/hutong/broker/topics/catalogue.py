@@ -310,7 +310,7 @@ class Topics:
         """Take the logs of a group from its journal anew, which is another object now. Ends all fast paths."""
         journal = self._journals[group]
         self.version += 1
-        for partition in self._of_group(group):
+        for partition in self.of_group(group):
             partition.rebind(journal.log(partition.log.partition_id))
 
     def standing_changed(self, group: str) -> None:
@@ -318,10 +318,11 @@ class Topics:
         self.version += 1
         # Readers that wait are answered NOT_LEADER_OR_FOLLOWER by the pass that this begins.
         if not self.standings[group].is_led_here:
-            for partition in self._of_group(group):
+            for partition in self.of_group(group):
                 partition.log.notify_watchers()
 
-    def _of_group(self, group: str) -> Iterable[Partition]:
+    def of_group(self, group: str) -> Iterable[Partition]:
+        """All partitions of a partition group."""
         for topic in list(self._by_name.values()):
             for partition in topic.partitions:
                 if partition.group == group:
@@ -329,7 +330,7 @@ class Topics:
 
     def orphans_of(self, group: str) -> list[int]:
         """The logs of a group that no topic owns for certain: a greater id may be of a topic that is not known yet."""
-        owned = {partition.log.partition_id for partition in self._of_group(group)}
+        owned = {partition.log.partition_id for partition in self.of_group(group)}
         found = self._journals[group].log_ids()
         return [log_id for log_id in found if log_id <= self._greatest_log_id and log_id not in owned]
 

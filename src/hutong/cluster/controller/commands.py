@@ -99,7 +99,7 @@ class MemberStatus(msgspec.Struct, frozen=True):
 
 
 class GroupProgress(msgspec.Struct, frozen=True):
-    """A group. `target` are the replicas that it shall have, where it is on its way to others."""
+    """A group. `target` are the replicas that it shall have, where it is on its way to others from `before`."""
 
     name: str
     epoch: int
@@ -110,6 +110,7 @@ class GroupProgress(msgspec.Struct, frozen=True):
     eligible: tuple[int, ...]
     min_in_sync: int
     target: tuple[int, ...] | None = None
+    before: tuple[int, ...] = ()
 
 
 class ControllerStatus(msgspec.Struct, frozen=True):

@@ -42,4 +42,5 @@ def _progress(decisions: ClusterDecisions, state: PartitionGroupState) -> GroupP
         tuple(sorted(state.eligible)),
         state.min_in_sync,
         None if move is None else move.target,
+        () if move is None else move.before,
     )

@@ -33,11 +33,6 @@ from hutong.wire.kafka.apis.k23_offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from hutong.wire.kafka.apis.k43_elect_leaders import ElectLeadersRequest, TopicPartitions
-from hutong.wire.kafka.apis.k45_alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from hutong.wire.kafka.apis.k55_describe_quorum import AskedPartition, AskedTopic, DescribeQuorumRequest
 from hutong.wire.kafka.apis.k60_describe_cluster import DescribeClusterRequest
 from hutong.wire.kafka.apis.k61_describe_producers import DescribeProducersRequest
@@ -318,16 +313,6 @@ async def test_elections_are_of_partition_groups(scene: ClusterScene) -> None:
     scene.lead("days", -1, 2)
     await scene.client.ask(ElectLeadersRequest(1, [TopicPartitions("t", [0])]), 2)
     assert scene.cluster.elections[-1] == ("days", True)
-
-
-async def test_a_partition_goes_with_its_group(scene: ClusterScene) -> None:
-    scene.lead("days", HERE, 1)
-    asked = [ReassignablePartition(0, [LAST, HERE, NEXT]), ReassignablePartition(0, [HERE])]
-    codes = []
-    for partition in asked:
-        request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic("t", [partition])])
-        codes.append((await scene.client.ask(request, 0)).responses[0].partitions[0].error_code)
-    assert codes == [0, ErrorCode.INVALID_REPLICA_ASSIGNMENT]
 
 
 async def test_the_voters_are_the_replicas_of_the_metadata(scene: ClusterScene) -> None:
