@@ -7,6 +7,7 @@
 #   make test-lowest          what uses them, with the lowest versions that pyproject.toml takes
 #   make lint                 formatting, lint, types, import contracts
 #   make compat               all tests that drive a node with other people's clients; tells build/compat.jsonl
+#   make compat-cluster       the same on a cluster of three nodes, then with one of them killed
 #   make compat-table         the page docs/compatibility.md, from what make compat has told
 #   make bench ARGS="--help"  the benchmarks
 #   make simulate SEEDS=10000 whole nodes in virtual time with faults, on all processors (FIRST is the first seed)
@@ -30,7 +31,7 @@ RUN := $(UV) run --quiet --frozen --no-sync
 .DEFAULT_GOAL := help
 PYTEST := $(RUN) pytest -n $(WORKERS) --dist loadfile -o faulthandler_timeout=$(HANG_SECONDS) \
 	-o faulthandler_exit_on_timeout=true
-.PHONY: help demo test test-all test-long test-lowest lint compat compat-table bench simulate fuzz docs sync
+.PHONY: help demo test test-all test-long test-lowest lint compat compat-cluster compat-table bench simulate fuzz docs sync
 
 help:
 	@sed -n 's/^#   /  /p' Makefile
@@ -59,8 +60,12 @@ test-lowest: $(UV)
 compat: sync
 	@TEST_COMPAT=full TEST_COMPAT_REPORT=build/compat.jsonl $(RUN) pytest tests/compat -m compat $(ARGS)
 
+compat-cluster: sync
+	@TEST_COMPAT=full TEST_COMPAT_CLUSTER=3 TEST_COMPAT_REPORT=build/compat-cluster.jsonl $(RUN) pytest tests/compat -m compat $(ARGS)
+	@TEST_COMPAT=full TEST_COMPAT_CLUSTER=3 TEST_COMPAT_DOWN=1 TEST_COMPAT_REPORT=build/compat-down.jsonl $(RUN) pytest tests/compat -m compat $(ARGS)
+
 compat-table: sync
-	@$(RUN) python -m tests.compat.table $(wildcard build/compat.jsonl)
+	@$(RUN) python -m tests.compat.table $(wildcard build/compat*.jsonl)
 
 lint: sync
 	@$(RUN) ruff format --check .

@@ -16,7 +16,8 @@ from typing import Final
 
 import pytest
 from bench.raw_client import BrokerError, create_topic
-from tests.compat.report import REPORT_PATH, Recorder
+from confluent_kafka.admin import AdminClient
+from tests.compat.report import CLUSTER_NODES, NODE_DOWN, REPORT_PATH, Recorder
 from tests.support.dev_cluster import DevCluster
 from tests.support.golang import Ahead
 from tests.support.node import Node
@@ -24,8 +25,6 @@ from tests.support.waiting import until
 
 GO_FIXTURES = {"go_clients", "go_services"}
 COMPAT_FOLDER = pathlib.Path(__file__).parent
-CLUSTER_NODES: Final = int(os.environ.get("TEST_COMPAT_CLUSTER", "1"))
-NODE_DOWN: Final = int(os.environ.get("TEST_COMPAT_DOWN", "0"))
 ONE_CONNECTION: Final = {"test_api_versions"}  # modules that send everything to one node, as no client does
 
 
@@ -125,6 +124,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
         if NODE_DOWN:
             cluster.kill(NODE_DOWN)
             until(lambda: _takes_changes(cluster.address), what="the cluster has a controller again")
+            until(lambda: _known_brokers(cluster.address).isdisjoint(cluster.down), what="the node counts as dead")
         yield {number: address for number, address in cluster.addresses.items() if number not in cluster.down}
 
 
@@ -134,6 +134,10 @@ def _takes_changes(address: str) -> bool:
     except BrokerError:
         return False
     return True
+
+
+def _known_brokers(address: str) -> set[int]:
+    return set(AdminClient({"bootstrap.servers": address}).list_topics(timeout=30).brokers)
 
 
 @pytest.fixture(scope="session")

@@ -61,6 +61,11 @@ FEATURES: Final = {
 SECURITY: Final = "security"  # the group of features that secured/ fills; the others are tried at a plain node
 PLAIN_FEATURES: Final = tuple(name for name, feature in FEATURES.items() if feature.group != SECURITY)
 
+# Where clients are tried: the keys of their results, and what the page calls the columns of the last two.
+ONE_NODE: Final = "cells"
+THREE_NODES: Final = "three nodes"
+ONE_DOWN: Final = "three nodes, one down"
+
 # The columns. One client in two versions is two clients here.
 CLIENTS: Final = (
     "confluent-kafka",

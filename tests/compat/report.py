@@ -10,8 +10,9 @@
 
 Strategy: the marker is checked when tests are collected; reports are kept by test, so that a second run of a failed
 test replaces the first. With TEST_COMPAT_REPORT=FILE the end of the session writes one JSON object per cell: client,
-version, feature, outcome (works, fails, skipped), tests, reason. Tests marked `thorough` run with TEST_COMPAT=full
-only. Knows nothing of brokers, and nothing of how the table looks (table.py).
+version, feature, outcome (works, fails, skipped), tests, reason, and the place: one node, or a cluster (conftest.py).
+Tests marked `thorough` run with TEST_COMPAT=full only. Knows nothing of brokers, and nothing of how the table looks
+(table.py).
 """
 
 import json
@@ -22,13 +23,16 @@ from dataclasses import dataclass
 from typing import Final
 
 import pytest
-from tests.compat.features import CLIENTS, FEATURES
+from tests.compat.features import CLIENTS, FEATURES, ONE_DOWN, ONE_NODE, THREE_NODES
 
 MARKER: Final = "compat_cell"
 IS_FULL: Final = os.environ.get("TEST_COMPAT") == "full"
 REPORT_PATH: Final = os.environ.get("TEST_COMPAT_REPORT")
 WORKS, FAILS, SKIPPED = "works", "fails", "skipped"
 REASON_LENGTH_MAX: Final = 300
+CLUSTER_NODES: Final = int(os.environ.get("TEST_COMPAT_CLUSTER", "1"))
+NODE_DOWN: Final = int(os.environ.get("TEST_COMPAT_DOWN", "0"))
+PLACE: Final = ONE_NODE if CLUSTER_NODES == 1 else ONE_DOWN if NODE_DOWN else THREE_NODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,7 @@ class Recorder:
 
     def write(self, path: pathlib.Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(row) + "\n" for row in self.summary()))
+        path.write_text("".join(json.dumps({**row, "place": PLACE}) + "\n" for row in self.summary()))
 
 
 def _worst(outcomes: Iterable[Outcome]) -> Outcome:

@@ -1,8 +1,9 @@
-"""The published table of clients and features: `python -m tests.compat.table [REPORT]`.
+"""The published table of clients and features: `python -m tests.compat.table [REPORT...]`.
 
-Strategy: REPORT, which `make compat` has written, replaces what `results.json` said about the cells that it names, but
-for those that were skipped: who has no JVM says nothing about Java. The page docs/compatibility.md then gets the table
-between two marks. Knows nothing of how a cell came about (report.py); a test of the house holds the page to this.
+Strategy: REPORT, which `make compat` or `make compat-cluster` has written, replaces what `results.json` said about the
+cells that it names, but for those that were skipped: who has no JVM says nothing about Java. The page
+docs/compatibility.md then gets the table between two marks. The last two columns count the clients that do the same on
+a cluster. Knows nothing of how a cell came about (report.py); a test of the house holds the page to this.
 """
 
 import json
@@ -10,7 +11,15 @@ import pathlib
 import sys
 from typing import Any, Final
 
-from tests.compat.features import CLIENTS, FEATURES, LIMITS, NOT_OFFERED
+from tests.compat.features import (
+    CLIENTS,
+    FEATURES,
+    LIMITS,
+    NOT_OFFERED,
+    ONE_DOWN,
+    ONE_NODE,
+    THREE_NODES,
+)
 from tests.compat.report import FAILS, SKIPPED, WORKS
 
 ROOT: Final = pathlib.Path(__file__).parents[2]
@@ -19,7 +28,8 @@ RESULTS: Final = pathlib.Path(__file__).with_name("results.json")
 BEGIN, END = "<!-- begin of the table of clients: make compat-table -->", "<!-- end of the table of clients -->"
 SIGNS: Final = {WORKS: "✓", FAILS: "✗"}
 NOT_TRIED, HAS_NONE = "", "none"
-Results = dict[str, dict[str, Any]]  # client -> version, cells: feature -> outcome
+PLACES: Final = (ONE_NODE, THREE_NODES, ONE_DOWN)
+Results = dict[str, dict[str, Any]]  # client -> version, and for each place: feature -> outcome
 
 
 def read_results(path: pathlib.Path = RESULTS) -> Results:
@@ -32,30 +42,36 @@ def merged(results: Results, rows: list[dict[str, Any]]) -> Results:
         if row["outcome"] != SKIPPED:
             of_client = results.setdefault(row["client"], {"version": "", "cells": {}})
             of_client["version"] = row["version"] or of_client["version"]
-            of_client["cells"][row["feature"]] = row["outcome"]
+            of_client.setdefault(row.get("place", ONE_NODE), {})[row["feature"]] = row["outcome"]
     ordered: Results = {}
     for client in CLIENTS:
         if client in results:
-            cells = results[client]["cells"]
-            kept = {feature: cells[feature] for feature in FEATURES if feature in cells}
-            ordered[client] = {"version": results[client]["version"], "cells": kept}
+            ordered[client] = {"version": results[client]["version"]}
+            for place in PLACES:
+                cells = results[client].get(place, {})
+                kept = {feature: cells[feature] for feature in FEATURES if feature in cells}
+                if kept or place == ONE_NODE:
+                    ordered[client][place] = kept
     return ordered
 
 
 def rendered(results: Results) -> str:
     """The table, and under it why cells fail."""
     heads = [f"{client} {results.get(client, {}).get('version', '')}".strip() for client in CLIENTS]
-    lines = [["", *heads], ["---", *(":-:" for _ in CLIENTS)]]
+    clusters = (THREE_NODES, ONE_DOWN)
+    lines = [["", *heads, *clusters], ["---", *(":-:" for _ in (*CLIENTS, *clusters))]]
     group = ""
     for name, feature in FEATURES.items():
         if feature.group != group:
             group = feature.group
-            lines.append([f"**{group}**", *("" for _ in CLIENTS)])
-        lines.append([feature.meaning, *(_cell(results, client, name) for client in CLIENTS)])
+            lines.append([f"**{group}**", *("" for _ in (*CLIENTS, *clusters))])
+        cells = [_cell(results, client, name) for client in CLIENTS]
+        lines.append([feature.meaning, *cells, *(_all_cells(results, place, name) for place in clusters)])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     legend = (
         f"{SIGNS[WORKS]} works, as far as the client has it; {SIGNS[FAILS]} fails; "
-        f"{HAS_NONE}: the client has no call for it; empty: not tried."
+        f"{HAS_NONE}: the client has no call for it; empty: not tried. The last two columns count the clients with "
+        "which it works on a cluster of three nodes, whole and with a node killed."
     )
     return "\n\n".join(part for part in (table, legend, _failures(results)) if part)
 
@@ -67,6 +83,15 @@ def _cell(results: Results, client: str, feature: str) -> str:
     if outcome == FAILS and (client, feature) in LIMITS:
         return f"[{SIGNS[FAILS]}](#{LIMITS[client, feature].anchor})"
     return SIGNS.get(outcome, NOT_TRIED)
+
+
+def _all_cells(results: Results, place: str, feature: str) -> str:
+    """How many clients do it there, or who does not."""
+    outcomes = {client: told[place][feature] for client, told in results.items() if feature in told.get(place, {})}
+    failing = [client for client, outcome in outcomes.items() if outcome == FAILS]
+    if failing:
+        return f"{SIGNS[FAILS]} {', '.join(failing)}"
+    return f"{SIGNS[WORKS]} {len(outcomes)}" if outcomes else NOT_TRIED
 
 
 def _failures(results: Results) -> str:

@@ -32,7 +32,7 @@ from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaPythonPartition
 from kafka.admin import ConfigResource as KafkaPythonResource
 from kafka.admin import ConfigResourceType
-from tests.compat.conftest import CLUSTER_NODES, NODE_DOWN
+from tests.compat.report import CLUSTER_NODES, NODE_DOWN
 from tests.support.node import IS_HUTONG
 from tests.support.waiting import until
 

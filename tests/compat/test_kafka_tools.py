@@ -17,10 +17,9 @@ from typing import Final
 import pytest
 from bench.processes import ReadyProcess
 from bench.targets import DEFAULT_KAFKA_SCRIPT, free_port
-from tests.compat.conftest import CLUSTER_NODES, NODE_DOWN
 from tests.compat.kafka_tools.of_one_node import of_one_node, without_commands
 from tests.compat.kafka_tools.pages import PAGES
-from tests.compat.report import cells
+from tests.compat.report import CLUSTER_NODES, NODE_DOWN, cells
 from tests.support.kafka_tools import VERSION, Shell, Tools
 from tests.support.maven import need_java
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.compat.features import CLIENTS, FEATURES, LIMITS, NOT_OFFERED
+from tests.compat.features import CLIENTS, FEATURES, LIMITS, NOT_OFFERED, ONE_DOWN, ONE_NODE, THREE_NODES
 from tests.compat.report import FAILS
 from tests.compat.table import BEGIN, END, PAGE, merged, read_results, rendered, with_table
 
@@ -46,6 +46,22 @@ def test_a_report_replaces_what_it_tried() -> None:
     before = {"kcat": {"version": "1", "cells": {"topics": "works", "seek": "works"}}}
     after = merged(before, [row("seek", "fails"), row("topics", "skipped"), row("headers", "works")])
     assert after == {"kcat": {"version": "2", "cells": {"headers": "works", "seek": "fails", "topics": "works"}}}
+
+
+def test_a_cluster_has_results_of_its_own() -> None:
+    def row(client: str, outcome: str, place: str) -> dict[str, object]:
+        return {"client": client, "version": "2", "feature": "seek", "outcome": outcome, "reason": "", "place": place}
+
+    rows = [row("kcat", "works", ONE_NODE), row("kcat", "works", THREE_NODES), row("kcat", "fails", ONE_DOWN)]
+    results = merged({}, [*rows, row("sarama", "works", THREE_NODES), row("sarama", "works", ONE_DOWN)])
+    assert results["kcat"] == {
+        "version": "2",
+        ONE_NODE: {"seek": "works"},
+        THREE_NODES: {"seek": "works"},
+        ONE_DOWN: {"seek": "fails"},
+    }
+    (line,) = [line for line in rendered(results).splitlines() if line.startswith("| seek to an offset")]
+    assert line.endswith("| ✓ 2 | ✗ kcat |")
 
 
 PROBE = """

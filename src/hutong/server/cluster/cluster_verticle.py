@@ -399,7 +399,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
             await self._await_followers(driver, led)
             await self._hand_over(driver)
             for name in led:
-                congestion.go_on(name)  # clients are told who leads now
+                congestion.go_on(name)  # clients hear who leads now
         if self._leases is not None:
             self._leases.close()
         if self._progress is not None:
