@@ -1,10 +1,11 @@
-"""A consumer that names its rack reads from the follower there (KIP-392), and goes on when that one dies.
+"""Consumers that name their rack read from the follower there (KIP-392), and go on when that one dies.
 
 Three real nodes in racks of their own. The nodes' metrics say who has served the bytes. Skips where ZooKeeper's jars
 or a Java are missing.
 """
 
 import pathlib
+import secrets
 import urllib.request
 from collections.abc import Iterator
 
@@ -15,6 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.support.cluster import Cluster
 from tests.support.confluent import consumer
 from tests.support.exposition import parse
+from tests.support.kafka_tools import Shell, Tools
 from tests.support.waiting import until
 
 TOPIC = "orders"
@@ -37,6 +39,14 @@ class RackedCluster(Cluster):
         own = ["--rack", f"rack-{number}", "--metrics", self._metrics[number]]
         return ClusterProcess(number, self.folder / f"node-{number}", [*self.arguments, *own])
 
+    def follower(self) -> int:
+        """A node that does not lead the topic."""
+        leader = self.leader_of(TOPIC)
+        return next(number for number in self.nodes if number != leader)
+
+    def all_served_bytes(self) -> dict[int, float]:
+        return {number: self.served_bytes(number) for number in self.nodes}
+
     def served_bytes(self, number: int) -> float:
         """The bytes of the topic that consumers have got from this node."""
         with urllib.request.urlopen(f"http://{self._metrics[number]}/metrics") as page:
@@ -44,27 +54,38 @@ class RackedCluster(Cluster):
         return family.value(topic=TOPIC)
 
 
-@pytest.fixture
-def cluster(tmp_path: pathlib.Path) -> Iterator[RackedCluster]:
-    with RackedCluster(tmp_path) as running:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RackedCluster]:
+    """The topic has RECORDS. The tests share the cluster in the order they are written in."""
+    with RackedCluster(tmp_path_factory.mktemp("cluster")) as running:
         running.create_topic(TOPIC, 1)
+        _send(running.bootstrap)
         yield running
 
 
+def test_javas_consumer_reads_from_the_follower_in_its_rack(cluster: RackedCluster, tmp_path: pathlib.Path) -> None:
+    follower, served = cluster.follower(), cluster.all_served_bytes()
+    with Tools() as tools:
+        shell = Shell(tools, cluster.bootstrap, secrets.token_hex(3), tmp_path)
+        read = ("--topic", TOPIC, "--from-beginning", "--max-messages", str(RECORDS))
+        rack = ("--command-property", f"client.rack=rack-{follower}")
+        assert shell("console-consumer", *read, *rack).count(VALUE.decode()) == RECORDS
+    gained = {number: now - served[number] for number, now in cluster.all_served_bytes().items()}
+    assert gained.pop(follower) >= RECORDS * len(VALUE)
+    assert set(gained.values()) == {0}
+
+
 def test_a_consumer_reads_from_the_follower_in_its_rack(cluster: RackedCluster) -> None:
-    leader = cluster.leader_of(TOPIC)
-    follower = next(number for number in cluster.nodes if number != leader)
-    _send(cluster.bootstrap)
-    served = {number: cluster.served_bytes(number) for number in cluster.nodes}
+    follower, served = cluster.follower(), cluster.all_served_bytes()
     rack = {"client.rack": f"rack-{follower}", "auto.offset.reset": "earliest"}
     reader = consumer(cluster.bootstrap, "near", **rack)
     try:
         reader.assign([TopicPartition(TOPIC, 0, 0)])
         values = _read(reader, RECORDS)
-        gained = {number: cluster.served_bytes(number) - served[number] for number in cluster.nodes}
+        gained = {number: now - served[number] for number, now in cluster.all_served_bytes().items()}
         assert values == [b"%d:" % number + VALUE for number in range(RECORDS)]
-        assert gained[follower] >= RECORDS * len(VALUE)
-        assert [gained[number] for number in cluster.nodes if number != follower] == [0, 0]
+        assert gained.pop(follower) >= RECORDS * len(VALUE)
+        assert set(gained.values()) == {0}
         cluster.kill([follower])
         _send(cluster.bootstrap)
         assert len(_read(reader, RECORDS)) == RECORDS, "others serve what comes after the death of the follower"
