@@ -97,7 +97,7 @@ async def test_acknowledgement_modes(bootstrap: str, topic: str, settings: dict[
 @FILLS("offsets-for-times")
 async def test_offsets_for_times_and_ends(bootstrap: str, topic: str) -> None:
     begun_ms = 1_700_000_000_000
-    async with started_producer(bootstrap) as producer:
+    async with started_producer(bootstrap, acks="all") as producer:
         for number in range(5):
             await producer.send_and_wait(topic, b"v", timestamp_ms=begun_ms + number * 1000)
     partition = TopicPartition(topic, 0)
