@@ -10,7 +10,8 @@
 #   make compat-cluster       the same on a cluster of three nodes, then with one of them killed
 #   make compat-table         the page docs/compatibility.md, from what make compat has told
 #   make bench ARGS="--help"  the benchmarks
-#   make simulate SEEDS=10000 whole nodes in virtual time with faults, on all processors (FIRST is the first seed)
+#   make simulate SEEDS=10000 whole nodes in virtual time with faults, on all processors (FIRST is the first seed;
+#                             NODES=3 for clusters)
 #   make fuzz SECONDS=600     every decoder on inputs without end (TARGET=name for one; python -m tests.fuzz --list)
 #   make docs                 the documentation as HTML in docs/_build/html
 
@@ -18,6 +19,7 @@ ARGS ?=
 SEEDS ?= 1000
 FIRST ?= 1
 MINUTES ?= 0.5
+NODES ?= 1
 SECONDS ?= 60
 # Processes among which the files of tests are dealt out; 0: this one alone.
 WORKERS ?= 2
@@ -77,7 +79,7 @@ bench: sync
 	@$(RUN) python -m bench $(ARGS)
 
 simulate: sync
-	@$(RUN) hutong simulate --seeds $(FIRST)..$$(($(FIRST) + $(SEEDS) - 1)) --minutes $(MINUTES) $(ARGS)
+	@$(RUN) hutong simulate --nodes $(NODES) --seeds $(FIRST)..$$(($(FIRST) + $(SEEDS) - 1)) --minutes $(MINUTES) $(ARGS)
 
 fuzz: $(UV)
 	@$(SYNC) --group fuzz
