@@ -98,6 +98,11 @@ class GroupReplica:
         return isinstance(self._role, LeadingReplica) and self._role.is_leading
 
     @property
+    def is_changing_set(self) -> bool:
+        """True while it leads, and somebody is joining or a change of the set is not decided yet."""
+        return isinstance(self._role, LeadingReplica) and self._role.machine.is_changing_set
+
+    @property
     def committed_position(self) -> int:
         """As far as this node knows."""
         role = self._role

@@ -83,6 +83,11 @@ class LeaderReplication:
         """Everybody who may be in sync, as far as the leader knows."""
         return self._replicas.in_sync.union(self._proposed or (), self._joining)
 
+    @property
+    def is_changing_set(self) -> bool:
+        """True while the known set is perhaps not the one that the cluster agrees on soon."""
+        return self._proposed is not None or bool(self._joining)
+
     def handle(self, event: LeaderEvent) -> list[LeaderInstruction]:
         match event:
             case StreamGrew(end_position, flushed_position):

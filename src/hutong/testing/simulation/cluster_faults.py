@@ -16,6 +16,11 @@ from hutong.testing.simulation.plan.faults import PlannedFault
 from hutong.testing.simulation.world import World
 
 _SLOW_FACTOR_MAX: Final = 500
+_CHANGE_US_MAX: Final = 1_000_000  # without a change of a set by then any leader will do
+_LOOK_US: Final = 1_000
+_KNOWING_US_MAX: Final = 100_000  # that a leader goes on without one of the others
+_RESTART_US: Final = 10_000
+_ELECTION_US: Final = 2_500_000  # longer than the shortest session
 _Links = Iterable[tuple[str, str]]
 Begin = Callable[[PlannedFault, Random, SimNode], None]
 
@@ -37,6 +42,7 @@ class ClusterFaults:
         self._nodes = nodes
         self._ensemble = ensemble
         self._keep_up = keep_up
+        self._is_over = False
         self.begin: dict[str, Begin] = {
             "kill_several": self._crash,
             "power_several": self._crash,
@@ -50,10 +56,13 @@ class ClusterFaults:
             "cut_coordinator": self._cut_coordinator,
             "coordinator_outage": self._coordinator_outage,
             "lost_session": self._lost_session,
+            "lose_leader": self._lose_leader,
+            "power_leader_last": self._power_leader_last,
         }
 
     def heal(self) -> None:
         """Undo everything, but start no node."""
+        self._is_over = True
         self._mend(permutations([node.host.name for node in self._nodes], 2))
         self._ensemble.start()
         for node in self._nodes:
@@ -71,21 +80,55 @@ class ClusterFaults:
     def _crash(self, fault: PlannedFault, random: Random, _node: SimNode) -> None:
         for each in self._victims(random):
             each.kill(with_power=fault.kind == "power_several")
-            self._restart_after(fault, each)
+            # One may come back long before the others.
+            self._restart_after(fault.lasts_us * random.choice((1, 1, 4)), each)
 
     def _stop(self, fault: PlannedFault, random: Random, _node: SimNode) -> None:
         for each in self._victims(random):
             if each.is_up:
                 each.stop()
-                self._restart_after(fault, each)
+                self._restart_after(fault.lasts_us, each)
 
     def _pause(self, fault: PlannedFault, random: Random, _node: SimNode) -> None:
         for each in self._victims(random):
             each.pause(fault.lasts_us)
 
-    def _restart_after(self, fault: PlannedFault, node: SimNode) -> None:
-        # One may come back long before the others.
-        self._world.after(fault.lasts_us, lambda: self._keep_up(node))
+    def _restart_after(self, delay_us: int, node: SimNode) -> None:
+        self._world.after(delay_us, lambda: self._keep_up(node))
+
+    # -- leaders
+
+    def _lose_leader(self, fault: PlannedFault, random: Random, _node: SimNode) -> None:
+        """Cut the link of a leader with another node amid a change of its set, and crash it a little later.
+
+        What it acknowledges in between must be known to everybody who may lead next: to those in the changed set, too.
+        """
+        self._await_change(fault, random, self._world.now_us + _CHANGE_US_MAX)
+
+    def _await_change(self, fault: PlannedFault, random: Random, until_us: int) -> None:
+        if self._is_over:
+            return
+        changing = [each for each in self._nodes if any(group.is_changing_set for group in each.replicas.values())]
+        if not changing and self._world.now_us < until_us:
+            self._world.after(_LOOK_US, lambda: self._await_change(fault, random, until_us))
+            return
+        leader = random.choice(changing or list(self._nodes))
+        other = random.choice([each for each in self._nodes if each is not leader])
+        self._cut(fault, [*_between([leader.host.name], [other.host.name]), (other.host.name, leader.host.name)])
+        self._world.after(random.randint(0, _KNOWING_US_MAX), lambda: self._crash_one(fault, random, leader))
+
+    def _crash_one(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        if not self._is_over:
+            node.kill(with_power=random.random() < 0.5)
+            self._restart_after(fault.lasts_us, node)
+
+    def _power_leader_last(self, fault: PlannedFault, random: Random, node: SimNode) -> None:
+        """Let all nodes lose their power, and one that leads come back when the others have elected one of them."""
+        leading = [each for each in self._nodes if any(group.is_leading for group in each.replicas.values())]
+        leader = random.choice(leading or [node])
+        for each in self._nodes:
+            each.kill(with_power=True)
+            self._restart_after(_ELECTION_US if each is leader else _RESTART_US, each)
 
     # -- links between nodes
 

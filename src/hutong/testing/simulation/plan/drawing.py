@@ -8,7 +8,14 @@ one part do not change all else that seeds stand for.
 from random import Random
 from typing import Final
 
-from hutong.testing.simulation.plan import draw_callers, draw_clients, draw_cluster, draw_outages, draw_temporary
+from hutong.testing.simulation.plan import (
+    draw_callers,
+    draw_clients,
+    draw_cluster,
+    draw_elections,
+    draw_outages,
+    draw_temporary,
+)
 from hutong.testing.simulation.plan.faults import CLUSTER_FAULTS, PlannedFault
 from hutong.testing.simulation.plan.plan import COMPACT, PlannedNode, PlannedTopic, SimulationPlan
 
@@ -26,7 +33,8 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...], nodes: int = 1)
     plan = _plan_of_a_node(seed, minutes, tuple(kind for kind in kinds if kind not in CLUSTER_FAULTS))
     if nodes == 1:
         return draw_temporary.with_temporary_topics(Random(f"{seed}/plan/temporary"), plan, kinds)
-    return draw_cluster.with_cluster(Random(f"{seed}/plan/cluster"), plan, kinds, nodes)
+    plan = draw_cluster.with_cluster(Random(f"{seed}/plan/cluster"), plan, kinds, nodes)
+    return draw_elections.with_elections(Random(f"{seed}/plan/elections"), plan, kinds)
 
 
 def _plan_of_a_node(seed: int, minutes: float, kinds: tuple[str, ...]) -> SimulationPlan:

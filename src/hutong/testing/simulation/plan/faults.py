@@ -20,6 +20,8 @@ CLUSTER_FAULTS: Final = (
     "cut_coordinator",
     "coordinator_outage",
     "lost_session",
+    "lose_leader",
+    "power_leader_last",
 )
 """Of several nodes, of what is between them, and of the coordinator: only where there are several."""
 FAMILIES: Final = {
