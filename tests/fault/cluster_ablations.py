@@ -13,7 +13,12 @@ import pytest
 from tests.fault.ablation_search import Patch
 
 from hutong.cluster import set_rules
+from hutong.cluster.controller.live_nodes import LiveNodes
+from hutong.cluster.controller.machine import ControllerMachine
+from hutong.cluster.controller.messages import ProposalReply, SetProposed
+from hutong.cluster.lease import FOR_EVER_MS, LeaderLease
 from hutong.replication.driver import GroupReplica
+from hutong.replication.following.driver import FollowingReplica
 from hutong.replication.following.machine import FollowerReplication
 from hutong.replication.group_state import PartitionGroupState
 from hutong.replication.leading.follower_standing import FollowerStanding
@@ -68,12 +73,17 @@ def commits_what_an_earlier_leader_wrote_at_once(patch: pytest.MonkeyPatch) -> N
 
 
 def takes_messages_of_any_epoch(patch: pytest.MonkeyPatch) -> None:
-    told = GroupReplica.told
+    """Also of a former leader, which alone would still send any."""
+    told, heard = GroupReplica.told, FollowingReplica.told
 
     def careless(self: GroupReplica, node: int, message: ReplicaMessage) -> None:
         told(self, node, replace(message, epoch=max(message.epoch, self._known_epoch)))
 
+    def credulous(self: FollowingReplica, _node: int, message: ReplicaMessage) -> None:
+        heard(self, self._leader, message)
+
     patch.setattr(GroupReplica, "told", careless)
+    patch.setattr(FollowingReplica, "told", credulous)
 
 
 def lets_any_replica_lead(patch: pytest.MonkeyPatch) -> None:
@@ -88,6 +98,28 @@ def lets_any_replica_lead(patch: pytest.MonkeyPatch) -> None:
 
     _replace_everywhere(patch, "candidates", any_live)
     _replace_everywhere(patch, "elected", elect)
+
+
+def takes_sets_of_any_version(patch: pytest.MonkeyPatch) -> None:
+    reply_to = ControllerMachine._reply_to
+
+    def careless(self: ControllerMachine, proposal: SetProposed, live: LiveNodes) -> ProposalReply | None:
+        state = self.decisions.groups.get(proposal.group)
+        if state is not None:
+            proposal = replace(
+                proposal,
+                node=state.leader,
+                incarnation=state.leader_incarnation,
+                epoch=state.epoch,
+                version=state.version,
+            )
+        return reply_to(self, proposal, live)
+
+    patch.setattr(ControllerMachine, "_reply_to", careless)
+
+
+def serves_for_ever(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LeaderLease, "served_until_ms", lambda *_: FOR_EVER_MS)
 
 
 def takes_members_of_any_incarnation(patch: pytest.MonkeyPatch) -> None:
@@ -111,6 +143,8 @@ def _replace_everywhere(patch: pytest.MonkeyPatch, name: str, function: Callable
 
 
 RULES: Final[tuple[tuple[str, Patch], ...]] = (
+    ("a set is changed only from its present version", takes_sets_of_any_version),
+    ("a leader that hears of nobody serves no reads", serves_for_ever),
     ("a change of the set that is under way counts", counts_members_that_are_known_alone),
     ("a new member has all that was promised without it", takes_members_before_they_have_everything),
     ("a member counts with what it has on disk", counts_what_is_held_in_memory),
