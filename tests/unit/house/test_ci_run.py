@@ -31,7 +31,8 @@ class Check:
         self._program("make", MAKE)
         self._program("apt-get", "#!/bin/sh\n")
         self.answer("lint", 0, "")
-        self.answer("simulate", 0, "")
+        for _ in ("one node", "three"):
+            self.answer("simulate", 0, "")
 
     def answer(self, target: str, code: int, *lines: str) -> None:
         """Set the output and exit code of the next `make TARGET` that has none yet."""
@@ -70,7 +71,7 @@ def test_all_is_well(check: Check) -> None:
     check.answer("test", 0, QUICK)
     check.answer("test-long", 0, LONG)
     assert check.run() == (0, "===== 12190 passed, 13 skipped, 2 rerun in 601.25s =====")
-    assert check.calls == ["lint", "simulate", "test", "test-long"]
+    assert check.calls == ["lint", "simulate", "simulate", "test", "test-long"]
 
 
 def test_what_passes_in_a_process_of_its_own_counts_as_rerun(check: Check) -> None:
@@ -78,7 +79,7 @@ def test_what_passes_in_a_process_of_its_own_counts_as_rerun(check: Check) -> No
     check.answer("test", 0, "===== 2 passed in 1.00s =====")
     check.answer("test-long", 0, LONG)
     assert check.run() == (0, "===== 12190 passed, 13 skipped, 4 rerun in 602.25s =====")
-    assert check.calls == ["lint", "simulate", "test", "test", "test-long"]
+    assert check.calls == ["lint", "simulate", "simulate", "test", "test", "test-long"]
 
 
 def test_what_fails_again_fails_the_check_though_the_rest_passes(check: Check) -> None:
@@ -108,20 +109,22 @@ def test_lint_counts_and_the_tests_run_all_the_same(check: Check) -> None:
     check.answer("test", 0, QUICK)
     check.answer("test-long", 0, LONG)
     assert check.run()[0] == 2
-    assert check.calls == ["lint", "simulate", "test", "test-long"]
+    assert check.calls == ["lint", "simulate", "simulate", "test", "test-long"]
 
 
-def test_a_broken_promise_counts_and_the_tests_run_all_the_same(check: Check) -> None:
-    (check.folder / "simulate.1.code").write_text("70")
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_broken_promise_counts_and_the_tests_run_all_the_same(check: Check, number: int) -> None:
+    (check.folder / f"simulate.{number}.code").write_text("70")
     check.answer("test", 0, QUICK)
     check.answer("test-long", 0, LONG)
     assert check.run()[0] == 70
-    assert check.calls == ["lint", "simulate", "test", "test-long"]
+    assert check.calls == ["lint", "simulate", "simulate", "test", "test-long"]
 
 
 def test_simulated_seeds_are_named_so_that_they_can_be_repeated(check: Check) -> None:
     check.answer("test", 0, QUICK)
     check.answer("test-long", 0, LONG)
     check.run()
-    (call,) = [line for line in (check.folder / "calls").read_text().splitlines() if line.startswith("simulate")]
-    assert "FIRST=" in call
+    calls = [line for line in (check.folder / "calls").read_text().splitlines() if line.startswith("simulate")]
+    assert [call.split()[2] for call in calls] == ["NODES=1", "NODES=3"]
+    assert all("FIRST=" in call for call in calls)

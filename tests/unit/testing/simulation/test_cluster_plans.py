@@ -82,6 +82,31 @@ def test_links_are_cut_and_mended(kind: str, heard: list[int]) -> None:
     assert cluster.heard_by() == [NODES - 1] * NODES
 
 
+def test_a_leader_that_is_to_be_lost_loses_a_link_first_and_nothing_once_all_is_healed() -> None:
+    cluster = Cluster()
+    cluster.begin("lose_leader")
+    assert cluster.heard_by() == [NODES - 1] * NODES
+    cluster.world.run(3 * SECOND_US // 2)  # none changes its set, so any leader will do after a while
+    assert cluster.heard_by() == [NODES - 2] * 2 + [NODES - 1] * (NODES - 2)
+    cluster.faults.heal()
+    cluster.begin("lose_leader")
+    cluster.world.run(4 * SECOND_US)
+    assert cluster.heard_by() == [NODES - 1] * NODES
+
+
+def test_some_plans_of_clusters_lose_leaders_while_a_few_producers_write() -> None:
+    aimed = {"lose_leader", "power_leader_last"}
+    names = [*(f"producer-{number}" for number in range(4)), "reader-0"]
+    plans = [draw_plan(seed, 0.1, kinds_of("all"), 3) for seed in range(60)]
+    elections = [plan for plan in plans if [client.name for client in plan.clients] == names]
+    assert 5 < len(elections) < 30
+    for plan in elections:
+        check_plan(plan)
+        assert sum(fault.kind in aimed for fault in plan.faults) >= 5
+    of_disks = [draw_plan(seed, 0.1, kinds_of("disk"), 3) for seed in range(20)]
+    assert not aimed & {fault.kind for plan in of_disks for fault in plan.faults}
+
+
 def test_healing_mends_all_links() -> None:
     cluster = Cluster()
     for kind in ("isolate", "split", "ring", "cut_coordinator", "coordinator_outage"):
