@@ -1,8 +1,9 @@
 """Three nodes as one broker under load, while nodes, or the coordinator, are killed, stopped and paused.
 
 Nothing acknowledged may be lost, doubled, reordered or different, committed readers see what was committed alone, and
-all replicas hold the same bytes in the end. TEST_CLUSTER_ROUNDS says how often each fault comes (by default the tests
-are skipped), and TEST_CLUSTER_SEED what happens in the test that mixes them.
+all replicas hold the same bytes in the end. One test has a fault of each of the usual kinds, and takes half a minute.
+TEST_CLUSTER_ROUNDS says how often the faults of the other tests come (by default these are skipped), and
+TEST_CLUSTER_SEED what happens in the test that mixes them.
 """
 
 import os
@@ -19,11 +20,8 @@ from tests.support.log_checker import LOST, check
 
 ROUNDS = int(os.environ.get("TEST_CLUSTER_ROUNDS", "0"))
 SEED = int(os.environ.get("TEST_CLUSTER_SEED", "1"))
-pytestmark = [
-    pytest.mark.fault,
-    pytest.mark.timeout(240 + 120 * ROUNDS),
-    pytest.mark.skipif(not ROUNDS, reason="takes minutes: TEST_CLUSTER_ROUNDS=1 runs each fault once"),
-]
+pytestmark = [pytest.mark.fault, pytest.mark.timeout(240 + 120 * ROUNDS)]
+takes_minutes = pytest.mark.skipif(not ROUNDS, reason="takes minutes: TEST_CLUSTER_ROUNDS=1 runs each fault once")
 MIXED_STEPS = 4 * ROUNDS
 LARGE_BYTES = 20_000
 UNREPLICATED_BYTES = 6_000_000  # more than sockets hold of it, less than a leader keeps for replicas that stand still
@@ -58,14 +56,19 @@ def kill_each(cluster: Cluster, load: ClusterLoad) -> None:
         kill(cluster, load, number)
 
 
+def stop(cluster: Cluster, load: ClusterLoad, number: int) -> None:
+    """A node ends as by a service manager, hands over what it leads, and comes back."""
+    assert cluster.nodes[number].stop() == 0
+    load.wait_for_progress()
+    cluster.nodes[number].start()
+    load.wait_for_progress()
+    cluster.wait_whole(TOPIC)
+
+
 def restart_each(cluster: Cluster, load: ClusterLoad) -> None:
     """A rolling restart, as for an update."""
-    for node in cluster.nodes.values():
-        assert node.stop() == 0
-        load.wait_for_progress()
-        node.start()
-        load.wait_for_progress()
-        cluster.wait_whole(TOPIC)
+    for number in cluster.nodes:
+        stop(cluster, load, number)
 
 
 def pause(cluster: Cluster, load: ClusterLoad, number: int) -> None:
@@ -123,6 +126,19 @@ def judge(cluster: Cluster, load: ClusterLoad) -> None:
     assert missing_below(folders, TOPIC, ends) == []
 
 
+def test_nothing_acknowledged_is_lost_by_one_fault_of_each_usual_kind(cluster: Cluster) -> None:
+    with ClusterLoad(cluster.bootstrap) as load:
+        load.wait_for_progress()
+        kill(cluster, load, cluster.leader_of(TOPIC))
+        stop(cluster, load, cluster.leader_of(TOPIC))
+        pause(cluster, load, cluster.leader_of(TOPIC))
+        lose_zookeeper(cluster, load)
+    judge(cluster, load)
+    assert load.history.committed, "the group never came to commit"
+    assert load.transactions.committed
+
+
+@takes_minutes
 @pytest.mark.parametrize("fault", FAULTS)
 def test_nothing_acknowledged_is_lost(cluster: Cluster, fault: Fault) -> None:
     with ClusterLoad(cluster.bootstrap) as load:
@@ -134,6 +150,7 @@ def test_nothing_acknowledged_is_lost(cluster: Cluster, fault: Fault) -> None:
     assert load.transactions.committed
 
 
+@takes_minutes
 def test_nothing_acknowledged_is_lost_by_faults_in_any_order(cluster: Cluster) -> None:
     """Faults follow each other without waiting for the cluster to be whole again."""
     choice = random.Random(SEED)
@@ -161,6 +178,7 @@ def test_nothing_acknowledged_is_lost_by_faults_in_any_order(cluster: Cluster) -
     judge(cluster, load)
 
 
+@takes_minutes
 def test_a_kill_is_felt_where_the_leader_alone_acknowledges(cluster: Cluster) -> None:
     """Shows that the tests above can fail: acks=1 promises nothing once the leader is dead, and the loss is found.
 

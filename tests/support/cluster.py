@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -34,22 +34,12 @@ SETTINGS: Final[Mapping[str, object]] = {"cluster.session_timeout_ms": SESSION_M
 Ends = Mapping[tuple[str, int], int]
 
 
-class StoredBatch(NamedTuple):
-    """One batch of a journal: where it lies, and a check sum of all of its bytes."""
-
-    partition_id: int
-    base_offset: int
-    end_offset: int
-    checksum: int
-
-
 class StoredChunk(NamedTuple):
-    """One chunk of a journal."""
+    """One chunk of a journal, with a check sum of all of its bytes."""
 
     position: int
     epoch: int
     checksum: int
-    batches: tuple[StoredBatch, ...]
 
 
 class Cluster(ClusterProcesses):
@@ -151,23 +141,15 @@ def stored_journals(data: Path) -> dict[str, list[StoredChunk]]:
     return {path.name: list(_stored_chunks(path)) for path in sorted((data / "groups").iterdir()) if path.is_dir()}
 
 
-def _stored_chunks(path: Path) -> list[StoredChunk]:
-    found = []
+def _stored_chunks(path: Path) -> Iterator[StoredChunk]:
+    content_of: tuple[Path | None, bytes] = (None, b"")  # of the segment that is read, once: it has thousands of chunks
     for segment, part in Inspector(RealDisk(), path).contents():
         assert not isinstance(part, JournalProblem), str(part)
-        content = segment.path.read_bytes()
+        if content_of[0] != segment.path:
+            content_of = segment.path, segment.path.read_bytes()
         start = part.header.position - segment.base_position
-        batches = []
-        for run in part.runs:
-            at = run.run.position - segment.base_position
-            for batch in run.batches:
-                end_offset = batch.base_offset + batch.last_offset_delta + 1
-                checksum = zlib.crc32(content[at : at + batch.size])
-                batches.append(StoredBatch(run.run.partition_id, batch.base_offset, end_offset, checksum))
-                at += batch.size
-        checksum = zlib.crc32(content[start : start + part.header.end - part.header.position])
-        found.append(StoredChunk(part.header.position, part.header.leader_epoch, checksum, tuple(batches)))
-    return found
+        content = memoryview(content_of[1])[start : start + part.header.end - part.header.position]
+        yield StoredChunk(part.header.position, part.header.leader_epoch, zlib.crc32(content))
 
 
 def replica_differences(folders: Sequence[Path]) -> list[str]:
@@ -192,8 +174,9 @@ def _first_difference(one: Sequence[StoredChunk], other: Sequence[StoredChunk]) 
     shared = [at for at in ours.keys() & theirs.keys() if ours[at].epoch == theirs[at].epoch]
     if not shared:
         return "nothing is shared" if ours and theirs else ""
+    end = max(shared)
     for at in sorted(ours.keys() | theirs.keys()):
-        if at > max(shared):
+        if at > end:
             break
         if ours.get(at) != theirs.get(at):
             return f"at position {at}: {ours.get(at)} and {theirs.get(at)}"

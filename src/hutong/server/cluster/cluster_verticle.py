@@ -87,6 +87,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
     _progress: RoutedProgress | None = None
     _joining: WaitTable[None] | None = None
     _is_join_step_done: Callable[[], bool]  # of what the start waits for there
+    _leaving: "asyncio.Task[None] | None" = None  # clients, as the metadata's journal has failed
     _is_serving = False  # True from the first client on
 
     async def start(self) -> None:
@@ -119,8 +120,14 @@ class ClusterBrokerVerticle(BrokerVerticle):
         await self._joined()
         await self._listen(reactions.broker)
         self._is_serving = True
+        reactions.leave_clients = self._leave_clients
         listeners = {opened.name: opened.advertised for opened in self.listeners}
         driver.describe(description_of(settings, listens_at, listeners, version("hutong")))
+
+    def _leave_clients(self) -> None:
+        """Close all connections of clients, and accept no more, so that they turn to the other nodes."""
+        assert self._listeners is not None
+        self._leaving = self._leaving or self.context.loop.create_task(self._listeners.drain())
 
     def _make_driver(self, reactions: ClusterReactions) -> ClusterDriver:
         incarnation = int.from_bytes(self._ports.random_bytes(8), "big") >> 1

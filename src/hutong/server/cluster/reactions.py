@@ -52,6 +52,7 @@ class ClusterReactions:
         self._standings = standings
         self._journals = environment.sources.journals
         self._is_wired = False
+        self.leave_clients: Callable[[], None] = lambda: None  # for the rest of this node's life
         self.on_news: Callable[[], None] = lambda: None  # called when this node may have come to know the metadata
 
     def wire(self) -> None:
@@ -118,6 +119,9 @@ class ClusterReactions:
     def journal_failed(self, group: str, error: HutongError) -> None:
         _log.critical("this node's replica of %s has failed: %s", group, error)
         self.on_news()
+        # It will hear of no new leader, and a client that asks it would get the same old answer for ever.
+        if group == METADATA_GROUP:
+            self.leave_clients()
         if self._is_wired:
             self.control.replica_failed(group)
 
