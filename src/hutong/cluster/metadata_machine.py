@@ -12,7 +12,8 @@ each from the newest value that was read. A write of unknown outcome is repeated
 nothing else is written meanwhile. While the coordinator does not answer, nobody is elected and everything goes on.
 
 A proposal that names a life of a node which is not known here yet is held for a while: a leader that were refused at
-once would propose the same at once.
+once would propose the same at once. One that names a life which is over is refused at once: until then the leader waits
+for acknowledgements of that node.
 
 Knows nothing of coordinators, connections or clocks.
 """
@@ -76,6 +77,7 @@ class MetadataElection:
         self._min_in_sync = min_in_sync
         self._may_found = may_found
         self._live: Mapping[int, int] | None = None  # until it is known nobody is taken for dead
+        self._departed: set[tuple[int, int]] = set()  # lives of nodes that were live, and are not
         self._restarted: set[int] = set()  # members that have another life than when they became members
         self._withdrawn: frozenset[int] = frozenset()  # they replicate until another node does
         self._forgotten: frozenset[int] = frozenset()
@@ -132,7 +134,7 @@ class MetadataElection:
                 instructions = []
             case Tick(now_ms):
                 instructions = self._expire(now_ms)
-        return [*instructions, *self._decide(now_ms)]
+        return [*instructions, *self._refuse_departed(), *self._decide(now_ms)]
 
     def _read(self, version: int, state: PartitionGroupState | None, now_ms: int) -> list[MetadataInstruction]:
         known = self.state
@@ -173,6 +175,7 @@ class MetadataElection:
 
     def _live_changed(self, live: Mapping[int, int]) -> list[MetadataInstruction]:
         before, self._live = self._live or {}, dict(live)
+        self._departed = (self._departed | set(before.items())) - set(live.items())
         members = set() if self.state is None else set(self.state.in_sync)
         if self._write is not None:
             members |= self._write.state.in_sync
@@ -191,6 +194,15 @@ class MetadataElection:
         if proposal is None or self.state is None:
             return
         if proposal.version != self.state.version or not self.is_leading:
+            self._proposal = None
+            yield RefuseProposal(proposal.version)
+
+    def _refuse_departed(self) -> Iterator[MetadataInstruction]:
+        """Refuse a proposal to take in a life that is over."""
+        proposal, state = self._proposal, self.state
+        if proposal is None or state is None or self._write is not None:
+            return
+        if any(node not in state.in_sync for node, _ in self._departed.intersection(proposal.followers)):
             self._proposal = None
             yield RefuseProposal(proposal.version)
 

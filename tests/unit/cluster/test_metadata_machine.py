@@ -176,6 +176,15 @@ def test_a_proposal_with_an_unknown_life_is_held_until_it_is_known_or_for_a_whil
     assert other.handle(Tick(HOLD_MS_MAX)) == [RefuseProposal(5)]
 
 
+def test_a_proposal_with_a_life_that_is_over_is_refused_at_once() -> None:
+    leader = machine(1, group(1, {1, 2}), {1: 11, 2: 21, 3: 31})
+    assert leader.handle(LiveChanged({1: 11, 2: 21}, 0)) == []
+    assert leader.handle(SetProposedHere(5, frozenset({(2, 21), (3, 31)}), 0)) == [RefuseProposal(5)]
+    assert leader.handle(LiveChanged({1: 11, 2: 21, 3: 31}, 1)) == []
+    taken = WriteRegister(7, group(1, {1, 2, 3}, version=6))
+    assert leader.handle(SetProposedHere(5, frozenset({(2, 21), (3, 31)}), 2)) == [taken]
+
+
 def test_a_drained_node_is_replaced_and_then_leaves() -> None:
     leader = machine(1, group(1, {1, 2, 3}), {**LIVE, 4: 41})
     (write,) = leader.handle(IntentsChanged(frozenset({2}), frozenset(), 0))

@@ -10,7 +10,8 @@ here at once and becomes a record; a caller is answered when the record is store
 record does not lead the metadata any more: its machine is thrown away, and the next controller begins from the log.
 
 A proposal that names a life of a node which is not known here yet is held for a while: a leader that were refused at
-once would propose the same at once.
+once would propose the same at once. One that names a life which is over is refused at once: until then the leader waits
+for acknowledgements of that node.
 
 Knows nothing of logs, connections or clocks.
 """
@@ -69,6 +70,7 @@ class ControllerMachine:
         self._names = tuple(names)
         self._live: LiveNodes | None = None
         self._failed: dict[tuple[int, str], int] = {}  # lives of nodes in which a replica failed, by node and group
+        self._departed: set[tuple[int, int]] = set()  # lives of nodes that were live, and are not
         self._held: dict[str, list[SetProposed]] = {}  # proposals that are not answered, by group
         self._preferred = PreferredLeaders(preferred_wait_ms)
 
@@ -128,6 +130,8 @@ class ControllerMachine:
         """Take who is not there out of all sets, and who does not live the same life as before."""
         before = {} if self._live is None else self._live.nodes
         restarted = {n for n, each in nodes.items() if n in before and before[n].incarnation != each.incarnation}
+        lives, ended = _lives(nodes), _lives(before)
+        self._departed = (self._departed | ended) - lives
         self._live = LiveNodes(dict(nodes), self._failed)
         repair_sets(self.decisions, self._live, restarted)
 
@@ -170,6 +174,11 @@ class ControllerMachine:
         needed = self.decisions.needed(proposal.group, state.replicas)
         changed = with_proposal(state, proposal.followers, live.of(proposal.group), needed)
         if changed is None:
-            return None
+            new = (each for each in proposal.followers if each[0] not in state.in_sync)
+            return None if self._departed.isdisjoint(new) else ProposalReply(False, state)
         self.decisions.put_group(changed)
         return ProposalReply(True, changed)
+
+
+def _lives(nodes: Mapping[int, LiveNode]) -> set[tuple[int, int]]:
+    return {(node, each.incarnation) for node, each in nodes.items()}

@@ -233,6 +233,16 @@ def test_a_proposal_with_a_life_that_never_comes_is_refused_with_all_that_say_th
         assert scene.reply(ticket) == ProposalReply(False, scene.state("days"))
 
 
+def test_a_proposal_with_a_life_that_is_over_is_refused_at_once() -> None:
+    """A node that stops leaves the coordinator first: its links show for a moment that it keeps up."""
+    scene = founded()
+    scene.nodes(n1=10, n2=20)
+    ticket = scene.propose("days", {2: 20, 3: 30})
+    assert scene.reply(ticket) == ProposalReply(False, scene.state("days"))
+    scene.nodes(n1=10, n2=20, n3=30)
+    assert scene.reply(scene.propose("days", {2: 20, 3: 30})) == ProposalReply(True, scene.state("days"))
+
+
 def test_a_held_proposal_is_refused_when_another_leads() -> None:
     scene = founded()
     scene.propose("days", [2])

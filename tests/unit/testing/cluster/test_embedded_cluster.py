@@ -9,7 +9,9 @@ from itertools import count
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from confluent_kafka import Consumer, KafkaError, Message, Producer
+from confluent_kafka import Consumer, ElectionType, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from tests.support.waiting import until
 
 from hutong.foundation.errors import Refused, UsageError
 from hutong.testing import EmbeddedCluster, Topic, WaitFailed
@@ -255,6 +257,31 @@ def test_a_stop_loses_nothing_that_its_leader_alone_has_acknowledged(cluster: Em
     values = {record.value for record in cluster.records("orders", count=len(acknowledged), timeout=TIMEOUT_S)}
     assert len(acknowledged) > BURST_RECORDS
     assert not set(acknowledged) - values
+
+
+def test_an_operator_lets_the_preferred_replica_lead_again(cluster: EmbeddedCluster) -> None:
+    admin, place = AdminClient({"bootstrap.servers": cluster.bootstrap}), TopicPartition("orders", 0)
+
+    def leader_and_preferred() -> tuple[int, int]:
+        partition = admin.list_topics("orders", TIMEOUT_S).topics["orders"].partitions[0]
+        return partition.leader, partition.replicas[0]
+
+    def is_as_preferred() -> bool:
+        leader, preferred = leader_and_preferred()
+        return leader == preferred
+
+    until(is_as_preferred, what="leaders that are spread")
+    preferred = cluster.leader_of("orders")
+    cluster.kill(preferred)
+    assert cluster.leader_of("orders") != preferred
+    cluster.restart(preferred)
+    cluster.wait_until_in_sync()
+    assert admin.elect_leaders(ElectionType.PREFERRED, [place]).result(TIMEOUT_S) == {place: None}
+    until(is_as_preferred, what="the preferred leader")
+    assert cluster.leader_of("orders") == preferred
+    needless = admin.elect_leaders(ElectionType.PREFERRED, [place]).result(TIMEOUT_S)[place]
+    assert needless is not None
+    assert needless.code() == KafkaError.ELECTION_NOT_NEEDED
 
 
 def test_topics_are_known_to_all_nodes_at_once(cluster: EmbeddedCluster) -> None:
