@@ -113,6 +113,10 @@ class GroupReplica:
         """The reason for which it last stopped listening to its leader, None if there was none."""
         return self._role.problem if isinstance(self._role, FollowingReplica) else None
 
+    def follower_lags(self) -> Mapping[int, int]:
+        """The bytes of the stream that each other replica lacks on its disk; nothing where this node does not lead."""
+        return self._role.machine.follower_lags() if isinstance(self._role, LeadingReplica) else {}
+
     # -- what the owner says
 
     async def open(self) -> None:

@@ -31,6 +31,7 @@ class GroupStanding:
         "is_led_here",
         "leader",
         "leader_epoch",
+        "min_in_sync",
         "offline_replicas",
         "replicas",
     )
@@ -44,6 +45,7 @@ class GroupStanding:
         self.is_followed_here = False
         self.replicas = replicas or (leader,)
         self.in_sync: tuple[int, ...] = self.replicas
+        self.min_in_sync = 1
         self.eligible: tuple[int, ...] = ()
         self.offline_replicas: tuple[int, ...] = ()
 

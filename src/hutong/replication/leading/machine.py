@@ -88,6 +88,11 @@ class LeaderReplication:
         """True while the known set is perhaps not the one that the cluster agrees on soon."""
         return self._proposed is not None or bool(self._joining)
 
+    def follower_lags(self) -> dict[int, int]:
+        """The part of the stream that each follower has not stored, in bytes."""
+        end_position = self._end_position
+        return {node: max(0, end_position - each.stored_position) for node, each in self._followers.items()}
+
     def handle(self, event: LeaderEvent) -> list[LeaderInstruction]:
         match event:
             case StreamGrew(end_position, flushed_position):

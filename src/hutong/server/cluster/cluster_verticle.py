@@ -34,6 +34,7 @@ from hutong.broker.topics.lifetimes import (
 )
 from hutong.cluster.controller.commands import CommandReply, HandOverLeaders
 from hutong.cluster.controller.driver import ControllerDriver
+from hutong.cluster.coordinator.port import SessionState
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.image import ClusterImage
 from hutong.cluster.lease import LeaderLease
@@ -62,6 +63,7 @@ from hutong.server.cluster.reactions import ClusterReactions
 from hutong.server.cluster.share_progress import RoutedProgress, ShareProgressLife
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import ClusterBrokerView
+from hutong.server.monitoring.sources import ClusterSources
 
 NODES_MAX: Final = 15
 """All nodes replicate the metadata, so a record of it waits for all that are in sync."""
@@ -107,6 +109,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self._sources.replicas = driver.replicas
         self._sources.live_nodes = lambda: len(driver.live)
         self._sources.set_changes = lambda: (standings.shrinks_total, standings.expands_total)
+        self._sources.cluster = self._figures(driver, network, self._leases, standings)
         await self._wire(standings, settings.slots)
         cluster_id = await driver.start(
             self._folder.cluster_id, self._make_election(driver), may_join=self._folder.was_new
@@ -154,6 +157,16 @@ class ClusterBrokerVerticle(BrokerVerticle):
             chance=Random(self._ports.random_bytes(8)).random,
             random_bytes=self._ports.random_bytes,
             paths=self._ports.peer_paths,
+        )
+
+    def _figures(
+        self, driver: ClusterDriver, network: PeerNetwork, leases: LeaseKeeper, standings: ClusterStandings
+    ) -> ClusterSources:
+        return ClusterSources(
+            links=lambda: network.figures,
+            is_connected=lambda: driver.session is SessionState.CONNECTED,
+            lapsed_leases=lambda: leases.lapsed_total,
+            elections=lambda: standings.elections_total,
         )
 
     def _make_leases(self, driver: ClusterDriver, network: PeerNetwork, standings: ClusterStandings) -> LeaseKeeper:

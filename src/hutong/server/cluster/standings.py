@@ -71,6 +71,7 @@ class ClusterStandings:
         self.by_group = {group: LeasedStanding(clock) for group in groups}
         self.on_change: list[Callable[[str], None]] = []
         self.shrinks_total = self.expands_total = 0  # of sets of groups that this node leads
+        self.elections_total = 0  # of leaders, wherever they are
         self.doubted: frozenset[int] = frozenset()  # nodes where no client should be sent
         self.renew: Callable[[str], None] = lambda _group: None  # moves the deadlines of a group
 
@@ -82,10 +83,12 @@ class ClusterStandings:
         if state.leader == self._node and state.epoch == standing.leader_epoch:
             self.shrinks_total += not state.in_sync.issuperset(standing.in_sync)
             self.expands_total += not state.in_sync.issubset(standing.in_sync)
+        # The first state of a group that this node hears of is no news of an election.
+        self.elections_total += state.epoch > standing.leader_epoch > 0 and state.leader != NO_LEADER
         is_there = state.leader in live and state.leader not in self.doubted
         standing.leader = state.leader if is_there else NO_LEADER
         standing.leader_epoch = state.epoch
-        standing.replicas = state.replicas
+        standing.replicas, standing.min_in_sync = state.replicas, state.min_in_sync
         standing.in_sync = tuple(node for node in state.replicas if node in state.in_sync)
         standing.eligible = tuple(node for node in state.replicas if node in state.eligible)
         standing.offline_replicas = tuple(node for node in state.replicas if node not in live)

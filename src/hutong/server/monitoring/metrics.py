@@ -21,6 +21,7 @@ from hutong.server.monitoring.exposition import render, render_written
 from hutong.server.monitoring.metric import MessagingMetric, Metric, Surveyed
 from hutong.server.monitoring.rows import (
     bridges,
+    clustered,
     examining,
     groups,
     journals,
@@ -44,6 +45,7 @@ from hutong.server.monitoring.survey.transactions import survey_transactions
 
 AT_ONCE: Final[tuple[Metric, ...]] = (
     *node.METRICS,
+    *clustered.METRICS,
     *requests.METRICS,
     *request_times.METRICS,
     *examining.METRICS,
@@ -81,6 +83,8 @@ def _empty_survey(sources: Sources, broker: Broker) -> Survey:
     figures = [journal.figures for journal in journals.values()]
     return Survey(
         failed_groups=frozenset(group for group, journal in journals.items() if journal.failure is not None),
+        is_alone=broker.cluster.is_alone,
+        is_controller=broker.cluster.is_controller,
         traffic=(
             sum(figure.records_total for figure in figures),
             sum(figure.batch_bytes_total for figure in figures),

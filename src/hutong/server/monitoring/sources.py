@@ -8,7 +8,7 @@ Knows nothing of metrics.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hutong.broker.fetch.disk_reads import DiskReads
 from hutong.broker.fetch.session_table import FetchSessions
@@ -46,6 +46,27 @@ class MessagingFigures:
     services: "Mapping[tuple[str, str], MethodFigures]"
 
 
+class LinkFigures(Protocol):
+    """The figures of the links with one other node."""
+
+    is_open: bool
+    links_total: int
+    bytes_in_total: int
+    bytes_out_total: int
+    silent_total: int
+    round_trip_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSources:
+    """The figures of a node that is one of several."""
+
+    links: Callable[[], Mapping[int, LinkFigures]]  # by the other node
+    is_connected: Callable[[], bool]  # with the coordinator
+    lapsed_leases: Callable[[], int]
+    elections: Callable[[], int]
+
+
 @dataclass(slots=True)
 class Sources:
     """The objects with the figures. A part that the node has not made yet is empty or None."""
@@ -72,6 +93,7 @@ class Sources:
     runtime: "Runtime | None" = None
     bus: "EventBus | None" = None
     replicas: "Mapping[str, GroupReplica]" = field(default_factory=dict)  # by partition group, of a node in a cluster
+    cluster: ClusterSources | None = None  # None on a node alone
     live_nodes: Callable[[], int] = lambda: 1
     set_changes: Callable[[], tuple[int, int]] = lambda: (0, 0)  # sets in sync that shrank, and that grew
     rpc: "Callable[[], Rpc | None]" = lambda: None  # made by the first use of `node.rpc`

@@ -16,6 +16,7 @@ from hutong.journal.files.disk import Disk
 from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.configuration.settings import Settings
+from hutong.server.monitoring.sources import Sources
 from hutong.server.serving import node_of
 from hutong.testing.disks.mortal import MortalDisk
 from hutong.testing.faults.network import NetworkFaults
@@ -50,6 +51,7 @@ class Life:
         self.has_bridges = settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None
         ports = replace(ports or SystemPorts(), disk=self._disk)
         broker = BrokerPart(settings, ports=ports, gate=network, users=users, is_embedded=True)
+        self._monitor = broker.monitor
         self._node = node_of(broker)
         self._loopback: Loopback | None = None
 
@@ -64,6 +66,11 @@ class Life:
         self.sockjs = None if ready.sockjs is None else str(ready.sockjs)
         self._loopback = Loopback(self._network.handler)
         self.observer = Observer(self._loopback, SystemClock())
+
+    @property
+    def sources(self) -> Sources:
+        """The objects with its figures: it has no page of metrics."""
+        return self._monitor.sources
 
     @property
     def loopback(self) -> Loopback:

@@ -27,6 +27,7 @@ OF_GROUPS = ("members", "current_offset", "lag", "lag_seconds")
 OF_BROKERS = (
     "controller_kafkacontroller_activecontrollercount",
     "controller_kafkacontroller_offlinepartitionscount",
+    "controller_controllerstats_leaderelections_total",
     "controller_controllerstats_uncleanleaderelections_total",
     "log_log_size",
     "network_requestmetrics_requests_total",
@@ -42,6 +43,7 @@ OF_BROKERS = (
     "server_replicamanager_isrshrinks_total",
     "server_replicamanager_leadercount",
     "server_replicamanager_partitioncount",
+    "server_replicamanager_underminisrpartitioncount",
     "server_replicamanager_underreplicatedpartitions",
 )
 METRIC = re.compile(r"\b((?:hutong|kafka|process)_[a-z_]+)(?:\{([^}]*)\})?")

@@ -58,6 +58,14 @@ def _failed_groups(sources: Sources) -> Labelled:
 
 
 def _offline(survey: Survey) -> Iterator[tuple[str, int]]:
+    """In a cluster the controller counts them, as in Kafka: so the sum over all nodes is that of the cluster."""
+    if survey.is_alone:
+        yield from _offline_replicas(survey)
+    else:
+        yield "", survey.is_controller * sum(row.leaderless for row in survey.partitions)
+
+
+def _offline_replicas(survey: Survey) -> Iterator[tuple[str, int]]:
     yield "", sum(survey.partitions_of_group[group] for group in survey.failed_groups)
 
 
@@ -134,14 +142,14 @@ SURVEYED: Final[tuple[Surveyed, ...]] = (
     surveyed(
         "kafka_controller_kafkacontroller_offlinepartitionscount",
         GAUGE,
-        "Partitions that take no records, since their partition group has failed.",
+        "Partitions without a leader, on the controller; on a node alone those whose partition group has failed.",
         _offline,
     ),
     surveyed(
         "kafka_server_replicamanager_offlinereplicacount",
         GAUGE,
         "Replicas of this node that take no records, since their partition group has failed.",
-        _offline,
+        _offline_replicas,
     ),
     surveyed(
         "kafka_controller_kafkacontroller_globalpartitioncount",

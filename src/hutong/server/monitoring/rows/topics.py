@@ -140,4 +140,10 @@ SURVEYED: Final[tuple[Surveyed, ...]] = (
         "Partitions that this node leads and that have too few replicas in sync.",
         _all(lambda row: row.led_under_replicated),
     ),
+    surveyed(
+        "kafka_server_replicamanager_underminisrpartitioncount",
+        GAUGE,
+        "Partitions that this node leads and whose replicas in sync are too few for acks=all.",
+        _all(lambda row: row.led_under_min),
+    ),
 )

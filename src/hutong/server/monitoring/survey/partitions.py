@@ -29,7 +29,7 @@ class _Sum:
     def __init__(self) -> None:
         self.newest = self.oldest = self.bytes = 0
         self.count = self.copies = self.in_sync = self.under_replicated = 0
-        self.led = self.led_under_replicated = self.preferred = 0
+        self.led = self.led_under_replicated = self.led_under_min = self.preferred = self.leaderless = 0
 
     def add(self, partition: Partition) -> None:
         log, standing = partition.log, partition.standing
@@ -43,6 +43,8 @@ class _Sum:
         self.under_replicated += is_under_replicated
         self.led += is_led
         self.led_under_replicated += is_led and is_under_replicated
+        self.led_under_min += is_led and len(standing.in_sync) < standing.min_in_sync
+        self.leaderless += standing.leader == NO_LEADER
         self.preferred += standing.leader == standing.replicas[0]
 
     def row(self, labels: str, leader: int = NO_LEADER, *, is_single: bool) -> PartitionRow:
@@ -58,6 +60,8 @@ class _Sum:
             self.under_replicated,
             self.led,
             self.led_under_replicated,
+            self.led_under_min,
+            self.leaderless,
             leader,
             self.preferred,
         )

@@ -38,8 +38,8 @@ class TopicRow(NamedTuple):
 class PartitionRow(NamedTuple):
     """One partition, or the sum of several: then it is not `is_single`.
 
-    Of partitions count `partitions`, `led` by this node, `under_replicated` and `is_preferred`; `copies` and
-    `in_sync` count replicas.
+    Of partitions count `partitions`, `led` by this node (and of those, by `led_under_...`, those that lack replicas in
+    sync), `under_replicated`, `leaderless` and `is_preferred`; `copies` and `in_sync` count replicas.
     """
 
     labels: str
@@ -53,6 +53,8 @@ class PartitionRow(NamedTuple):
     under_replicated: int
     led: int
     led_under_replicated: int
+    led_under_min: int
+    leaderless: int
     leader: int
     is_preferred: int
 
@@ -93,6 +95,8 @@ class Survey:
     """Filled step by step; read when it is whole."""
 
     failed_groups: frozenset[str] = frozenset()  # partition groups
+    is_alone: bool = True
+    is_controller: bool = True
     traffic: tuple[int, int, int] = (0, 0, 0)  # of all topics: records in, bytes in, bytes out
     partitions_of_group: Counter[str] = field(default_factory=Counter)
     topic_count: int = 0
