@@ -12,7 +12,7 @@ from hutong.testing.simulation.cluster_faults import ClusterFaults
 from hutong.testing.simulation.hosts.host import SimHost
 from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import SimNode
-from hutong.testing.simulation.plan.clients import PlannedProducer
+from hutong.testing.simulation.plan.clients import PlannedProducer, PlannedShareMember
 from hutong.testing.simulation.plan.drawing import draw_plan
 from hutong.testing.simulation.plan.faults import CLUSTER_FAULTS, PlannedFault, kinds_of
 from hutong.testing.simulation.replica_checks import LogContent, differences
@@ -47,13 +47,14 @@ class Cluster:
         return sorted(heard.values())
 
 
-def test_a_plan_of_several_nodes_waits_for_all_replicas_and_has_no_share_groups() -> None:
+def test_a_plan_of_several_nodes_waits_for_all_replicas() -> None:
     kinds: set[str] = set()
     for seed in range(60):
         plan = draw_plan(seed, 0.2, kinds_of("all"), 3)
         check_plan(plan)
         assert plan.nodes == 3
-        assert not plan.share_groups
+        sharers = {client.group for client in plan.clients if isinstance(client, PlannedShareMember)}
+        assert sharers == {group.name for group in plan.share_groups}
         assert all(client.acks == -1 for client in plan.clients if isinstance(client, PlannedProducer))
         kinds |= {fault.kind for fault in plan.faults}
     assert kinds > set(CLUSTER_FAULTS)

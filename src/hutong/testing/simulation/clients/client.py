@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from hutong.testing.simulation.clients.connection import REQUEST_TIMEOUT_S, Disconnected, KafkaConnection
 from hutong.testing.simulation.clients.routing.routes import METADATA_VERSION, Address, Routes
-from hutong.testing.simulation.clients.routing.targets import target_of
+from hutong.testing.simulation.clients.routing.targets import RequestTarget, target_of
 from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimHost
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataResponse
@@ -91,7 +91,12 @@ class KafkaClient:
 
     async def connected(self, request: Any = None) -> KafkaConnection:
         """The open connection to the node that the request is for, or a new one. Raises Disconnected."""
-        target = target_of(request)
+        connection = await self.connected_for(target_of(request))
+        self.routes.mark_epochs(request)
+        return connection
+
+    async def connected_for(self, target: RequestTarget) -> KafkaConnection:
+        """The open connection to the node that has a task, or a new one. Raises Disconnected."""
         address = self.routes.address_of(target)
         if address is None:
             connection = await self._connected_to(self.routes.anyone())
@@ -100,8 +105,12 @@ class KafkaClient:
             address = self.routes.address_of(target)
         if address is None:
             raise Disconnected(f"no node {target}")
-        self.routes.mark_epochs(request)
         return await self._connected_to(address)
+
+    async def ask_node(self, address: Address, request: Any, version: int) -> Any:
+        """The answer of one node. Raises Disconnected."""
+        connection = await self._connected_to(address)
+        return await connection.ask(request, version)
 
     def close(self) -> None:
         """Close all connections, as the end of the process does."""

@@ -1,6 +1,6 @@
 """Plans of several nodes, each made of one of a single node: more machines, and faults between them.
 
-Strategy: clients and topics stay as they are, except for what a cluster does not have: share groups and services. What
+Strategy: clients and topics stay as they are, except for services, which a cluster's nodes do not have. What
 was acknowledged by the leader alone may be lost with it, as in Kafka, so all producers wait for all replicas.
 """
 
@@ -13,7 +13,6 @@ from hutong.testing.simulation.plan.clients import (
     PlannedCaller,
     PlannedClient,
     PlannedProducer,
-    PlannedShareMember,
 )
 from hutong.testing.simulation.plan.faults import CLUSTER_FAULTS, PlannedFault
 from hutong.testing.simulation.plan.plan import PlannedMachine, SimulationPlan
@@ -34,7 +33,6 @@ def with_cluster(random: Random, plan: SimulationPlan, kinds: tuple[str, ...], n
         node=dataclasses.replace(plan.node, settings=tuple(settings), service_instances=0, remembers_calls=False),
         clients=tuple(_in_a_cluster(client) for client in plan.clients if _is_served(client)),
         faults=tuple(sorted(faults, key=lambda fault: fault.at_us)),
-        share_groups=(),
         others=tuple(others),
     )
 
@@ -58,7 +56,7 @@ def _machine(random: Random, plan: SimulationPlan) -> PlannedMachine:
 
 
 def _is_served(client: PlannedClient) -> bool:
-    return not isinstance(client, PlannedShareMember | PlannedCaller | PlannedBusMember)
+    return not isinstance(client, PlannedCaller | PlannedBusMember)
 
 
 def _in_a_cluster(client: PlannedClient) -> PlannedClient:

@@ -55,5 +55,6 @@ def with_elections(random: Random, plan: SimulationPlan, kinds: tuple[str, ...])
         topics=plan.topics[:1],
         clients=(*producers, reader),
         faults=tuple(sorted(faults, key=lambda fault: fault.at_us)),
+        share_groups=(),
         others=tuple(PlannedMachine(each.drift_ppm, random.choice(_FLUSH_US)) for each in plan.others),
     )

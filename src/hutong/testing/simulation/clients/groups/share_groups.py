@@ -1,5 +1,6 @@
 """Share groups at the beginning and at the end of a simulation: their settings, and the rest of their records."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from hutong.testing.simulation.clients.client import KafkaClient
@@ -8,6 +9,7 @@ from hutong.testing.simulation.clients.groups.share_consumer import SimShareCons
 from hutong.testing.simulation.history import ShareGroupRead
 from hutong.testing.simulation.plan.plan import PlannedShareGroup
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from hutong.wire.kafka.apis.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from hutong.wire.kafka.apis.k44_incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -24,6 +26,7 @@ FINISH_S_MAX: Final = 100
 _GROUP: Final = 32
 _SET: Final = 0
 _LATEST: Final = -1
+_ATTEMPTS_MAX: Final = 30
 _SECOND_US: Final = 1_000_000
 Standing = dict[int, tuple[int, int]]
 
@@ -39,6 +42,26 @@ async def configure_share_group(admin: KafkaClient, plan: PlannedShareGroup) -> 
     configs = [AlterableConfig(name, _SET, value) for name, value in settings.items()]
     request = IncrementalAlterConfigsRequest([AlterConfigsResource(_GROUP, plan.name, configs)])
     await admin.ask_until_done(request, 1, lambda answer: answer.responses[0].error_code == 0)
+    if not admin.routes.is_alone:
+        await _known_by_all(admin, plan.name, settings)
+
+
+async def _known_by_all(admin: KafkaClient, group: str, settings: Mapping[str, str]) -> None:
+    """Wait until each node that answers knows the settings: one that does not would let the group begin elsewhere.
+
+    A node that is down knows them before it serves.
+    """
+    request = DescribeConfigsRequest([DescribeConfigsResource(_GROUP, group, list(settings))])
+    for address in admin.context.nodes:
+        for _ in range(_ATTEMPTS_MAX):
+            try:
+                answer = await admin.ask_node(address, request, 4)
+            except Disconnected:
+                await admin.pause()
+                continue
+            if {each.name: each.value for each in answer.results[0].configs} == settings:
+                break
+            await admin.pause()
 
 
 async def finish_share_group(
@@ -61,14 +84,31 @@ async def _standing(admin: KafkaClient, plan: PlannedShareGroup, partitions: int
     asked = DescribeShareGroupOffsetsRequestGroup(
         plan.name, [DescribeShareGroupOffsetsRequestTopic(plan.topic, indexes)]
     )
-    topic = ListOffsetsTopic(plan.topic, [ListOffsetsPartition(index, -1, _LATEST) for index in indexes])
     try:
         described = await admin.ask(DescribeShareGroupOffsetsRequest([asked]), 0)
-        listed = await admin.ask(ListOffsetsRequest(-1, 0, [topic]), 7)
+        ends = await _ends(admin, plan.topic, indexes)
     except Disconnected:
         await admin.pause()
         return dict.fromkeys(indexes, (-1, 0))
-    ends = {part.partition_index: part.offset for part in listed.topics[0].partitions}
+    # The coordinator, or a leader, has moved: the next question finds it.
+    if described.groups[0].error_code or ends is None:
+        await admin.pause()
+        return dict.fromkeys(indexes, (-1, 0))
     found = [part for topic in described.groups[0].topics for part in topic.partitions]
     starts = {part.partition_index: part.start_offset for part in found}
     return {index: (starts.get(index, -1), ends[index]) for index in indexes}
+
+
+async def _ends(admin: KafkaClient, topic: str, indexes: list[int]) -> dict[int, int] | None:
+    """The ends of partitions, None where a leader does not say. Raises Disconnected."""
+    # A node alone has all of them; leaders of a cluster have one each.
+    questions = [indexes] if admin.routes.is_alone else [[index] for index in indexes]
+    ends: dict[int, int] = {}
+    for asked in questions:
+        parts = [ListOffsetsPartition(index, -1, _LATEST) for index in asked]
+        answer = await admin.ask(ListOffsetsRequest(-1, 0, [ListOffsetsTopic(topic, parts)]), 7)
+        for part in answer.topics[0].partitions:
+            if part.error_code:
+                return None
+            ends[part.partition_index] = part.offset
+    return ends

@@ -32,6 +32,8 @@ from hutong.wire.kafka.apis.k42_delete_groups import DeleteGroupsRequest
 from hutong.wire.kafka.apis.k44_incremental_alter_configs import IncrementalAlterConfigsRequest
 from hutong.wire.kafka.apis.k47_offset_delete import OffsetDeleteRequest
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from hutong.wire.kafka.apis.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
+from hutong.wire.kafka.apis.k90_describe_share_group_offsets import DescribeShareGroupOffsetsRequest
 
 
 class NodeTask(Enum):
@@ -93,6 +95,10 @@ _TARGETS: Final[dict[type, Callable[[Any], RequestTarget]]] = {
     TxnOffsetCommitRequest: _of_group,
     OffsetDeleteRequest: _of_group,
     ConsumerGroupHeartbeatRequest: _of_group,
+    ShareGroupHeartbeatRequest: _of_group,
+    DescribeShareGroupOffsetsRequest: lambda request: RequestTarget(
+        NodeTask.COORDINATES_GROUP, request.groups[0].group_id
+    ),
     InitProducerIdRequest: lambda request: _ANYWHERE if request.transactional_id is None else _transactional(request),
     AddPartitionsToTxnRequest: lambda request: RequestTarget(
         NodeTask.COORDINATES_TRANSACTIONS, request.v3_and_below_transactional_id
