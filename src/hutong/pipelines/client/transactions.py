@@ -175,14 +175,17 @@ class TransactionClient:
         """The transactional ids with that beginning that have a transaction open, of all brokers."""
         cluster = self.coordinators.cluster
         request = ListTransactionsRequest([ONGOING])
-        found = []
-        for address in cluster.brokers():
-            response: ListTransactionsResponse = cluster.retrying(
-                lambda address=address: cluster.connection_to(address).request(request)  # type: ignore[misc]
-            )
-            raise_refusal(response.error_code, "transactions cannot be listed")
-            found += [state.transactional_id for state in response.transaction_states]
-        return [one for one in found if one.startswith(prefix)]
+
+        def ask() -> list[str]:
+            found: list[str] = []
+            # Named anew in each attempt: a broker that has ended stays silent, and others have its transactions.
+            for address in cluster.brokers():
+                response: ListTransactionsResponse = cluster.connection_to(address).request(request)
+                raise_refusal(response.error_code, "transactions cannot be listed")
+                found += [state.transactional_id for state in response.transaction_states]
+            return found
+
+        return [one for one in cluster.retrying(ask) if one.startswith(prefix)]
 
     def _end_some(self, ids: list[str], left: dict[str, Identity], refused: list[Refused], is_commit: bool) -> None:
         """Send all, then read the answers: coordinators write markers for several at a time."""
