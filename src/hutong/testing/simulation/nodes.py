@@ -108,6 +108,7 @@ class SimNode:
         """Start a fresh process; `is_ready` once it accepts clients."""
         process = self.host.start()
         self.refusal = None
+        self._node = self._broker = None  # what is left of them was the former process's
         process.run(self._main)
 
     def kill(self, *, with_power: bool = False) -> None:

@@ -89,6 +89,7 @@ def test_a_node_ends_where_it_cannot_store_the_metadata_that_its_start_waits_for
     assert simulation._ensemble is not None
     simulation._ensemble.expire(victim.number)
     victim.start()
+    assert not victim.replicas  # those of its former process led what they led in another life
     world.run(world.now_us + SECOND_US // 5)
     replica = victim.replicas["metadata"]
     assert replica.state is not None
