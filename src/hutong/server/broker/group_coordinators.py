@@ -18,7 +18,7 @@ from hutong.broker.handling.node_facts import Coordination
 from hutong.broker.state.state_topic import StateTopic
 from hutong.broker.topics.catalogue import OFFSETS_TOPIC, Topics
 from hutong.broker.topics.partition import Topic
-from hutong.foundation.errors import HutongError, OwnerGone
+from hutong.foundation.errors import CorruptData, HutongError, OwnerGone
 from hutong.foundation.machine_host import StatePort, StateRecord
 from hutong.foundation.waiting.pending import Continuation
 from hutong.groups.actor_configs import config_keys as actor_config_keys
@@ -91,14 +91,21 @@ class NoState:
         then(OwnerGone("this node does not coordinate"))
 
 
-def load_in_background(environment: BrokerEnvironment, what: str, loading: Coroutine[Any, Any, None]) -> None:
-    """Load coordinators while the node serves everything else; `unload` ends it early."""
+def load_in_background(
+    environment: BrokerEnvironment, what: str, loading: Coroutine[Any, Any, None], failed: Callable[[], None]
+) -> None:
+    """Load coordinators while the node serves everything else; `unload` ends it early.
+
+    `failed` is called where another attempt may do better: the disk had no answer.
+    """
 
     def ended(task: Task[None]) -> None:
         _loads.discard(task)
         error = None if task.cancelled() else task.exception()
         if isinstance(error, HutongError):
             _log.critical("this node leads the log of %s and cannot load them: %s", what, error)
+            if not isinstance(error, CorruptData):
+                failed()
         # Anything else is our own fault, and passes to the loop's handler.
         elif error is not None:
             raise error
@@ -164,9 +171,9 @@ class GroupLife:
         self._swap(groups)
         self._coordination.groups = ErrorCode.NONE
 
-    def load_soon(self, log: PartitionLog) -> None:
+    def load_soon(self, log: PartitionLog, failed: Callable[[], None]) -> None:
         """`load` while other work goes on, for a node that leads the log from now on. A failure is logged."""
-        load_in_background(self._environment, "groups", self.load(log))
+        load_in_background(self._environment, "groups", self.load(log), failed)
 
     def unload(self) -> None:
         """Serve no more: everything that waits is answered, and what is on its way to the log is given up."""

@@ -122,6 +122,8 @@ def make_share_groups(
 
     def session_ended(session: ShareSession) -> None:
         deliveries.release_member(session.member_id, session.group_id)
+        if not sessions.has_group(session.group_id):
+            deliveries.leave(session.group_id)
 
     sessions = ShareSessions(held, limits.max_share_sessions, session_ended)
 

@@ -72,9 +72,9 @@ class TransactionLife:
         self._coordination.transactions = ErrorCode.NONE
         coordinator.start()
 
-    def load_soon(self, log: PartitionLog, epoch: int) -> None:
+    def load_soon(self, log: PartitionLog, epoch: int, failed: Callable[[], None]) -> None:
         """`load` while other work goes on, for a node that leads the log from now on. A failure is logged."""
-        load_in_background(self._environment, "transactions", self.load(log, epoch))
+        load_in_background(self._environment, "transactions", self.load(log, epoch), failed)
 
     def unload(self) -> None:
         """Serve no more: everything that waits is answered, and what is on its way to the log is given up."""

@@ -10,6 +10,7 @@ Strategy: one place lists everything that happens to a group on this node. Decid
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from hutong.broker.broker import Broker
@@ -31,6 +32,7 @@ from hutong.server.cluster.standings import ClusterStandings
 from hutong.wire.kafka.error_codes import ErrorCode
 
 CONTROL_AGAIN_MS: Final = 100
+LOAD_AGAIN_MS: Final = 500
 _log: Final = logging.getLogger("hutong.cluster")
 _NOT_CONTROLLER: Final = Refused(ErrorCode.NOT_CONTROLLER, "Another node is the controller.")
 
@@ -91,14 +93,29 @@ class ClusterReactions:
             self.metadata.when_leading(self._metadata_led)
             return
         self._standings.set_led_here(group, is_led_here=True)
-        if group == OFFSETS_GROUP:
-            self.coordinators.groups.load_soon(self._journals[group].log(STATE_LOG_ID))
-        elif group == TRANSACTIONS_GROUP:
-            self.coordinators.transactions.load_soon(self._journals[group].log(STATE_LOG_ID), epoch)
-        elif group == SHARE_GROUP:
-            self.share_progress.load_soon(self._journals[group].log(STATE_LOG_ID))
+        self._load(group, epoch)
         for log_id in self.topics.orphans_of(group):
             self._journals[group].delete_log(log_id)
+
+    def _load(self, group: str, epoch: int) -> None:
+        """Load the coordinators that have their state in this group, if there are any."""
+        failed = partial(self._load_later, group, epoch)
+        if group == OFFSETS_GROUP:
+            self.coordinators.groups.load_soon(self._journals[group].log(STATE_LOG_ID), failed)
+        elif group == TRANSACTIONS_GROUP:
+            self.coordinators.transactions.load_soon(self._journals[group].log(STATE_LOG_ID), epoch, failed)
+        elif group == SHARE_GROUP:
+            self.share_progress.load_soon(self._journals[group].log(STATE_LOG_ID), failed)
+
+    def _load_later(self, group: str, epoch: int) -> None:
+        """Load again: a read may fail once, and nobody else coordinates while this node leads."""
+
+        def again() -> None:
+            replica = self.driver.replicas[group]
+            if replica.is_leading and replica.state is not None and replica.state.epoch == epoch:
+                self._load(group, epoch)
+
+        self._environment.wheel.add(self._environment.clock.monotonic_ms() + LOAD_AGAIN_MS, again)
 
     def stepped_down(self, group: str) -> None:
         _log.info("this node leads %s no more.", group)

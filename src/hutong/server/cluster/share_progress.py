@@ -80,9 +80,9 @@ class ShareProgressLife:
         self._swap(kept)
         self.is_serving = True
 
-    def load_soon(self, log: PartitionLog) -> None:
+    def load_soon(self, log: PartitionLog, failed: Callable[[], None]) -> None:
         """`load` while other work goes on. A failure is logged."""
-        load_in_background(self._environment, "share groups", self.load(log))
+        load_in_background(self._environment, "share groups", self.load(log), failed)
 
     def unload(self) -> None:
         """Serve no more: what is on its way to the log is given up."""
@@ -104,6 +104,8 @@ class ShareProgressLife:
 
 class RoutedProgress:
     """Implements `ProgressPort` on every node."""
+
+    is_shared = True
 
     def __init__(
         self, driver: ClusterDriver, life: ShareProgressLife, group: str, clock: Clock, timers: TimerWheel

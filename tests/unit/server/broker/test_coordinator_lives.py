@@ -16,6 +16,8 @@ from tests.unit.broker.wire_node import WireClient, client_of, running_node
 from hutong.broker.broker import Broker
 from hutong.broker.dispatch.coordinated import COORDINATED
 from hutong.broker.handling.cluster_view import AloneView
+from hutong.broker.state.state_topic import StateTopic
+from hutong.foundation.errors import StorageError
 from hutong.foundation.waiting.pending import settle_future
 from hutong.journal.log import PartitionLog
 from hutong.server.broker import broker_verticle
@@ -161,13 +163,32 @@ async def test_a_load_beside_other_work_ends_by_itself(tmp_path: Path, monkeypat
     async with scene_in(tmp_path, monkeypatch) as scene:
         assert await scene.commit(7) == ErrorCode.NONE
         scene.unload()
-        scene.groups.load_soon(scene.log(OFFSETS))
-        scene.transactions.load_soon(scene.log(TRANSACTIONS), 3)
+        failures: list[str] = []
+        scene.groups.load_soon(scene.log(OFFSETS), lambda: failures.append(OFFSETS))
+        scene.transactions.load_soon(scene.log(TRANSACTIONS), 3, lambda: failures.append(TRANSACTIONS))
         for _ in range(1_000):
             await asyncio.sleep(0)
             if not scene.serving and not scene.broker.coordination.transactions:
                 break
         assert await scene.committed() == (ErrorCode.NONE, 7)
+        assert failures == []
+
+
+async def test_a_load_that_the_disk_fails_may_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene_in(tmp_path, monkeypatch) as scene:
+        assert await scene.commit(7) == ErrorCode.NONE
+        scene.unload()
+        failed = asyncio.Event()
+        with monkeypatch.context() as patch:
+            patch.setattr(StateTopic, "replay", _fail_to_read)
+            scene.groups.load_soon(scene.log(OFFSETS), failed.set)
+            await asyncio.wait_for(failed.wait(), 10)
+        await scene.load()
+        assert await scene.committed() == (ErrorCode.NONE, 7)
+
+
+async def _fail_to_read(_state: StateTopic, _apply: object) -> None:
+    raise StorageError("cannot read: Input/output error")
 
 
 async def test_what_waits_at_an_old_coordinator_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
