@@ -10,6 +10,7 @@ Knows nothing of records.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -60,9 +61,14 @@ class ShareSessions:
         self._partitions = FairShares("SESSIONS_PARTITIONS_MAX", SESSIONS_PARTITIONS_MAX)
         self._on_end = on_end
         self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self._members: Counter[str] = Counter()  # sessions of each group
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def has_group(self, group_id: str) -> bool:
+        """True while a member of the group has a session here."""
+        return group_id in self._members
 
     def begin_session_fetch(
         self, group_id: str, member_id: str, wanted: Iterable[PartitionKey], client: ClientSession, holder: str = NOBODY
@@ -81,6 +87,7 @@ class ShareSessions:
         self._add(session, wanted)
         self._slots.take(holder)
         self._sessions[(group_id, member_id)] = session
+        self._members[group_id] += 1
 
         def over(_outcome: HutongError | None) -> None:
             self._forget(session)
@@ -136,6 +143,9 @@ class ShareSessions:
 
     def _remove(self, session: ShareSession) -> None:
         del self._sessions[session.group_id, session.member_id]
+        self._members[session.group_id] -= 1
+        if not self._members[session.group_id]:
+            del self._members[session.group_id]
         self._slots.release(session.holder)
         self._partitions.release(session.holder, len(session.partitions))
 

@@ -63,12 +63,13 @@ class LogPort(Protocol):
 class PartitionEntry(MachineEntry[PartitionKey, SharePartition]):
     """One group's progress at one partition."""
 
-    __slots__ = ("burying", "changed", "is_writing", "version")
+    __slots__ = ("burying", "changed", "is_unused", "is_writing", "version")
 
     def __init__(self, key: PartitionKey, machine: SharePartition, version: int) -> None:
         super().__init__(key, machine)
         self.version = version  # of the record that the machine goes on from
         self.is_writing = False
+        self.is_unused = False  # it is dropped once nothing of it is on its way
         self.changed: list[Continuation[None]] = []  # called after a write that has not begun
         self.burying: dict[Bury, Timer | None] = {}  # with the timer of its next attempt, None while under way
 
@@ -121,6 +122,7 @@ class Deliveries:
         """The machine, restored from the disk, or begun at the offset that the group's settings name."""
         entry = self._host.get(key)
         if entry is not None:
+            entry.is_unused = False
             then(entry.machine)
         elif key in self._opening:
             self._opening[key].append(then)
@@ -178,6 +180,22 @@ class Deliveries:
         # A partition that is not open has no locks: they end with the machine in memory.
         for key in list(self._open_of.get(group_id, ())):
             self._feed(self._open_entry(key), ReleaseMember(member_id))
+
+    def leave(self, group_id: str) -> None:
+        """Nobody reads for this group here any more: forget its machines where other nodes change progress.
+
+        An operator sets the offsets of a group without members at its progress's owner, and this node hears nothing.
+        """
+        if self._progress.is_shared:
+            for key in list(self._open_of.get(group_id, ())):
+                entry = self._open_entry(key)
+                entry.is_unused = True
+                self._drop_unused(entry)
+
+    def _drop_unused(self, entry: PartitionEntry) -> None:
+        # What is on its way was promised by this machine. The end of it comes here again.
+        if entry.is_unused and not (entry.is_writing or entry.changed or entry.burying):
+            self._drop(entry.key, OwnerGone("nobody reads for the group here"))
 
     def replace(self, offsets: Mapping[PartitionKey, int | None], then: Continuation[None]) -> None:
         """Let groups begin at these offsets, or forget their progress (None)."""
@@ -349,8 +367,12 @@ class Deliveries:
                 self._drop(entry.key, error)
             for safe in waiting:
                 safe(error)
+            if not self._host.hosts(entry):
+                return
             if entry.changed and not entry.is_writing:
                 self._write_now(entry)
+            else:
+                self._drop_unused(entry)
 
         value = encode_progress(machine.start_offset, machine.snapshot(), version)
         self._progress.write(ProgressWrite(entry.key, entry.version, value), written)

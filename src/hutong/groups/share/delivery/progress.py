@@ -53,7 +53,13 @@ class ProgressWrite:
 
 
 class ProgressPort(Protocol):
-    """The owner of all progress, wherever it is. A `then` is called exactly once, on the loop."""
+    """The owner of all progress, wherever it is. A `then` is called exactly once, on the loop.
+
+    `is_shared` is true where other nodes change progress, too.
+    """
+
+    @property
+    def is_shared(self) -> bool: ...
 
     def read(self, key: PartitionKey, then: Continuation[bytes | None]) -> None:
         """The newest record of a group in a partition, None where it has none."""
@@ -85,6 +91,8 @@ class ProgressVersions:
 
 class KeptProgress:
     """Implements `ProgressPort` on the log's owner. `replay` every record first."""
+
+    is_shared = False
 
     def __init__(self, state: ShareStatePort, versions: ProgressVersions) -> None:
         self._state = state

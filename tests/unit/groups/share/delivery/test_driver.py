@@ -238,6 +238,31 @@ def test_progress_is_reset_and_forgotten() -> None:
     assert stage.state.live == {}
 
 
+def test_a_group_that_nobody_reads_here_begins_where_others_have_set_it() -> None:
+    stage = Stage()
+    stage.progress.is_shared = True
+    stage.acquire()
+    stage.state.holds_back = True
+    settled = stage.acknowledge(0, 9)
+    stage.deliveries.leave("g")
+    assert stage.deliveries.get(KEY) is not None, "an answer is on its way"
+    stage.state.flush(1)
+    assert settled == [Settled(ErrorCode.NONE)]
+    assert stage.deliveries.get(KEY) is None
+    stage.state.holds_back = False
+    stage.progress.replace({KEY: 5}, lambda _error: None)  # on another node, at the progress's owner
+    assert stage.acquire() == [(Acquired(5, 9, 1),)]
+    stage.deliveries.leave("g")
+    assert stage.deliveries.get(KEY) is None
+
+
+def test_a_node_alone_keeps_what_nobody_reads() -> None:
+    stage = Stage()
+    stage.acquire()
+    stage.deliveries.leave("g")
+    assert stage.deliveries.get(KEY) is not None
+
+
 def test_who_goes_on_from_older_progress_is_refused_and_begins_again() -> None:
     stage = Stage()
     stage.acquire()
