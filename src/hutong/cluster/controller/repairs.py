@@ -8,7 +8,7 @@
     fill_replicas     groups with too few replicas get another live node
 
 Strategy: each is a function that looks at all groups and changes those that need it; run again, it changes nothing. So
-whatever a controller left unfinished, the next one goes on with.
+the next controller goes on with what one has left unfinished.
 
 Knows nothing of who asks, nor of time.
 """

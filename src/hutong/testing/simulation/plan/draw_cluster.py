@@ -24,7 +24,7 @@ _Settings = list[tuple[str, str]]
 
 
 def with_cluster(random: Random, plan: SimulationPlan, kinds: tuple[str, ...], nodes: int) -> SimulationPlan:
-    """The plan for so many nodes."""
+    """The plan for this number of nodes."""
     settings = [*plan.node.settings, *_cluster_settings(random, nodes)]
     others = [_machine(random, plan) for _ in range(nodes - 1)]
     faults = [*plan.faults, *_faults(random, plan.lasts_us, [kind for kind in CLUSTER_FAULTS if kind in kinds])]
