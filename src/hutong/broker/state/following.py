@@ -53,7 +53,9 @@ class Following:
         self.stop()
         # All that a leader wrote before its trim was committed, so it is in every log that comes later.
         self._sweep_end_offset = source.end_offset
-        self._end_sweep_if_due()
+        # What a sweep still waited for may have been cut: no further record may come to say that all is applied.
+        if self._unseen is not None:
+            self._note_progress(0)
         self._tail = StateTail(source, self._offset, self, self._pace)
         self._tail.start()
 

@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.broker.state.replicated_logs import NOT_CONTROLLER, Replicas
+from tests.unit.broker.state.replicated_logs import NOT_CONTROLLER, Node, Replicas
 
 from hutong.foundation.errors import CorruptData, HutongError, OwnerGone
 from hutong.wire.kafka.batch.records import Record, build_batch
@@ -106,6 +106,27 @@ def test_nobody_waits_for_what_was_cut() -> None:
     nodes.append(b"next", b"3", b"3")
     nodes.settle()
     assert told == [None, None]
+
+
+def test_a_sweep_whose_last_records_are_cut_ends_with_the_cut() -> None:
+    """Both must be so: a start that is behind a trim, and a cut to what is applied."""
+    nodes = Replicas()
+    index = 0
+    while not nodes.leader.log.start_offset:
+        nodes.append(b"busy", b"%d" % index + b"." * 60, b"%d" % index)
+        nodes.settle()
+        index += 1
+    restarted, told, committed = Node(), list[HutongError | None](), nodes.model()
+    nodes.append(b"cut", b"2", b"last")
+    everything = nodes.leader.log.items
+    restarted.reopen(everything, nodes.committed)
+    restarted.topic.when_applied(None, told.append)
+    while restarted.turn():
+        pass
+    assert told == []
+    restarted.reopen(everything[: nodes.committed], nodes.committed)
+    assert told == [None]
+    assert restarted.map == committed
 
 
 def test_a_node_that_is_to_lead_and_then_is_not_says_so() -> None:
