@@ -173,6 +173,11 @@ class ClusterDriver:
         if self._election is not None and not self._is_closed:
             self._election.intents_changed(drained, forgotten)
 
+    def metadata_short(self, node: int, incarnation: int, *, is_short: bool) -> None:
+        """Note that a life of a node cannot write the metadata for now, or can again."""
+        if self._election is not None and not self._is_closed:
+            self._election.short_changed(node, incarnation, is_short=is_short)
+
     # -- news of the coordinator
 
     def members_changed(self, members: Mapping[int, NodeRegistration]) -> None:

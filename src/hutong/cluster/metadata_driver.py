@@ -16,6 +16,7 @@ from hutong.cluster.metadata_messages import (
     LiveChanged,
     MetadataEvent,
     MetadataInstruction,
+    MetadataShort,
     RefuseProposal,
     RegisterRead,
     RegisterRefused,
@@ -78,6 +79,10 @@ class MetadataElectionDriver:
     def intents_changed(self, drained: frozenset[int], forgotten: frozenset[int]) -> None:
         """Note the nodes that shall have no replicas, and those that are gone for good."""
         self._feed(self._entry, IntentsChanged(drained, forgotten, self._host.now_ms))
+
+    def short_changed(self, node: int, incarnation: int, *, is_short: bool) -> None:
+        """Note that a life of a node cannot write the metadata for now, or can again."""
+        self._feed(self._entry, MetadataShort(node, incarnation, is_short, self._host.now_ms))
 
     def propose(self, proposal: ProposeSet) -> None:
         """Take a proposal of this node's replica, which leads."""

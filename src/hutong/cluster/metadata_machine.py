@@ -12,8 +12,8 @@ each from the newest value that was read. A write of unknown outcome is repeated
 nothing else is written meanwhile. While the coordinator does not answer, nobody is elected and everything goes on.
 
 A proposal that names a life of a node which is not known here yet is held for a while: a leader that were refused at
-once would propose the same at once. One that names a life which is over is refused at once: until then the leader waits
-for acknowledgements of that node.
+once would propose the same at once. One that names a life which is over, or a node that is short of space, is refused
+at once: until then the leader waits for acknowledgements of that node.
 
 Knows nothing of coordinators, connections or clocks.
 """
@@ -28,6 +28,7 @@ from hutong.cluster.metadata_messages import (
     LiveChanged,
     MetadataEvent,
     MetadataInstruction,
+    MetadataShort,
     RefuseProposal,
     RegisterRead,
     RegisterRefused,
@@ -81,6 +82,9 @@ class MetadataElection:
         self._restarted: set[int] = set()  # members that have another life than when they became members
         self._withdrawn: frozenset[int] = frozenset()  # they replicate until another node does
         self._forgotten: frozenset[int] = frozenset()
+        self._short: dict[
+            int, int
+        ] = {}  # lives of nodes that cannot write for now: this one; all that its leader knows
         self._register_version: int | None = None  # of the value that was read; None: another one must be read first
         self._spare_version: int | None = None  # while an older value was read: the version of the newest one
         self._write: WriteRegister | None = None  # on its way, or of unknown outcome
@@ -126,6 +130,9 @@ class MetadataElection:
             case RegisterUnknown(now_ms):
                 self._retry_at_ms = now_ms + RETRY_MS
                 instructions = []
+            case MetadataShort(node, incarnation, is_short, now_ms):
+                self._note_short(node, incarnation, is_short=is_short)
+                instructions = []
             case SetProposedHere(now_ms=now_ms):
                 instructions = self._proposed(event)
             case IntentsChanged(withdrawn, forgotten, now_ms):
@@ -134,7 +141,7 @@ class MetadataElection:
                 instructions = []
             case Tick(now_ms):
                 instructions = self._expire(now_ms)
-        return [*instructions, *self._refuse_departed(), *self._decide(now_ms)]
+        return [*instructions, *self._refuse_unable(), *self._decide(now_ms)]
 
     def _read(self, version: int, state: PartitionGroupState | None, now_ms: int) -> list[MetadataInstruction]:
         known = self.state
@@ -150,6 +157,9 @@ class MetadataElection:
         # Written values are read too, so the same one comes twice.
         if state is None or state == known:
             return []
+        # The others tell their leader alone, and each one anew.
+        if known is None or known.leader != state.leader:
+            self._short = {node: life for node, life in self._short.items() if node == self._node}
         self.state, self._vacant_since_ms = state, None
         self._restarted &= state.in_sync
         return [ApplyState(state), *self._refuse_overtaken()]
@@ -183,6 +193,18 @@ class MetadataElection:
         self._forgotten = self._forgotten - live.keys()
         return []
 
+    def _note_short(self, node: int, incarnation: int, *, is_short: bool) -> None:
+        if is_short:
+            self._short[node] = incarnation
+        else:
+            self._short.pop(node, None)
+
+    def _unable(self, state: PartitionGroupState, live: Mapping[int, int]) -> frozenset[int]:
+        """The nodes that are short of space, unless all members are: then they go on as they are."""
+        short = frozenset(node for node, life in self._short.items() if live.get(node) == life)
+        able = [node for node in state.in_sync if node in live and node not in short]
+        return short if able else frozenset()
+
     def _proposed(self, event: SetProposedHere) -> list[MetadataInstruction]:
         earlier, self._proposal = self._proposal, event
         refused = [] if earlier is None or earlier.version == event.version else [RefuseProposal(earlier.version)]
@@ -197,12 +219,13 @@ class MetadataElection:
             self._proposal = None
             yield RefuseProposal(proposal.version)
 
-    def _refuse_departed(self) -> Iterator[MetadataInstruction]:
-        """Refuse a proposal to take in a life that is over."""
+    def _refuse_unable(self) -> Iterator[MetadataInstruction]:
+        """Refuse a proposal to take in a life that is over, or that cannot write."""
         proposal, state = self._proposal, self.state
         if proposal is None or state is None or self._write is not None:
             return
-        if any(node not in state.in_sync for node, _ in self._departed.intersection(proposal.followers)):
+        unable = self._departed | {(node, self._short[node]) for node in self._unable(state, self._live or {})}
+        if any(node not in state.in_sync for node, _ in unable.intersection(proposal.followers)):
             self._proposal = None
             yield RefuseProposal(proposal.version)
 
@@ -271,19 +294,22 @@ class MetadataElection:
         if self._vacant_since_ms is None or self.state is None or self._live is None:
             return None
         # Who led before, in another life, has lost what it held in memory alone.
-        order = candidates(self.state, self._live, {self.state.leader, *self._restarted, *self._withdrawn})
+        avoided = {self.state.leader, *self._restarted, *self._withdrawn, *self._short}
+        order = candidates(self.state, self._live, avoided)
         if self._node not in order:
             return None
         return self._vacant_since_ms + order.index(self._node) * STAND_MS
 
     def _improved(self, state: PartitionGroupState, live: Mapping[int, int]) -> PartitionGroupState | None:
         """The next state that its leader wants."""
-        gone = {node for node in state.in_sync if node not in live or node in self._restarted}
+        unable = self._unable(state, live)
+        gone = {node for node in state.in_sync if node not in live or node in self._restarted or node in unable}
         without = without_nodes(state, gone - {self._node})
         if without is not state:
             return without
         if self._proposal is not None:
-            proposed = with_proposal(state, self._proposal.followers, live, self._needed(state.replicas))
+            able = {node: life for node, life in live.items() if node not in unable}
+            proposed = with_proposal(state, self._proposal.followers, able, self._needed(state.replicas))
             if proposed is not None:
                 self._proposal = None
                 return proposed
@@ -291,10 +317,13 @@ class MetadataElection:
 
     def _handed_over(self, state: PartitionGroupState, live: Mapping[int, int]) -> PartitionGroupState | None:
         """Let another member lead, if this one shall not."""
-        successors = [node for node in state.replicas if node in state.in_sync and node not in self._withdrawn]
-        if self._node not in self._withdrawn or not successors:
+        unable = self._unable(state, live)
+        avoided = self._withdrawn | unable
+        successors = [node for node in state.replicas if node in state.in_sync and node not in avoided]
+        if self._node not in avoided or not successors:
             return None
-        return elected(state, successors[0], live[successors[0]], live)
+        # One that is short of space leaves the set, too: nothing would be committed until it has stored it.
+        return elected(state, successors[0], live[successors[0]], live.keys() - unable)
 
     def _with_other_replicas(self, state: PartitionGroupState, live: Mapping[int, int]) -> PartitionGroupState | None:
         known = tuple(node for node in state.replicas if node not in self._forgotten)

@@ -51,6 +51,16 @@ class RegisterUnknown:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataShort:
+    """One life of a node is short of space, files or memory for `metadata`, or is so no more."""
+
+    node: int
+    incarnation: int
+    is_short: bool
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class SetProposedHere:
     """The leader of `metadata` on this node proposes a set of (node, incarnation) instead of that of `version`."""
 
@@ -99,6 +109,7 @@ MetadataEvent = (
     | RegisterWritten
     | RegisterRefused
     | RegisterUnknown
+    | MetadataShort
     | SetProposedHere
     | IntentsChanged
     | Tick

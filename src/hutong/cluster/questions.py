@@ -6,6 +6,7 @@
     KAFKA_ASKED         a node has a request of its own for another node
     COMMANDED           an operator's command or question for the controller, in JSON
     REPLICA_FAILED      a node tells the controller that its replica of a group has failed
+    REPLICA_SHORT       a node tells the controller whether its replica of a group is short of space
     SHARE_PROGRESS      a node reads or writes a share group's progress, which another node keeps
 
 Knows nothing of connections, nor of what is done with a question.
@@ -33,6 +34,7 @@ class QuestionCode(IntEnum):
     COMMANDED = 5
     REPLICA_FAILED = 6
     SHARE_PROGRESS = 7
+    REPLICA_SHORT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,15 @@ def decode_block(message: PeerMessage) -> tuple[int, int]:
 
 def _field(fields: Mapping[str, str], name: str) -> int:
     return _number(fields.get(name, ""), name)
+
+
+def encode_short(group: str, *, is_short: bool) -> PeerMessage:
+    return PeerMessage(QuestionCode.REPLICA_SHORT, {"short": str(int(is_short))}, group.encode())
+
+
+def decode_short(message: PeerMessage) -> tuple[str, bool]:
+    """The group, and whether it is short of space there. A name that no group has does no harm: nobody looks it up."""
+    return bytes(message.body).decode(errors="replace"), message.fields.get("short") == "1"
 
 
 def _number(text: str, name: str) -> int:

@@ -13,6 +13,7 @@ from hutong.cluster.metadata_messages import (
     LiveChanged,
     MetadataEvent,
     MetadataInstruction,
+    MetadataShort,
     RefuseProposal,
     RegisterRead,
     RegisterRefused,
@@ -201,6 +202,43 @@ def test_a_drained_leader_hands_over() -> None:
     leader = machine(1, group(1, {1, 2, 3}))
     (write,) = leader.handle(IntentsChanged(frozenset({1}), frozenset(), 0))
     assert write == WriteRegister(7, group(2, {1, 2, 3}, epoch=2, version=6))
+
+
+def test_a_leader_that_is_short_of_space_hands_over_and_leaves_the_set() -> None:
+    leader = machine(1, group(1, {1, 2, 3}))
+    led = group(2, {2, 3}, epoch=2, version=6)
+    assert leader.handle(MetadataShort(1, 11, True, 0)) == [WriteRegister(7, led)]
+    assert leader.handle(RegisterWritten(8, led, 1)) == [ApplyState(led)]
+    # While it is short, others stand before it.
+    assert leader.handle(LiveChanged({1: 11, 3: 31}, 2)) == []
+    assert leader.next_tick_ms() is None
+
+
+def test_a_member_that_is_short_of_space_leaves_the_set_until_it_has_some() -> None:
+    leader = machine(1, group(1, {1, 2, 3}))
+    without = group(1, {1, 2}, version=6)
+    assert leader.handle(MetadataShort(3, 31, True, 0)) == [WriteRegister(7, without)]
+    assert leader.handle(RegisterWritten(8, without, 1)) == [ApplyState(without)]
+    proposal = SetProposedHere(6, frozenset({(2, 21), (3, 31)}), 2)
+    assert leader.handle(proposal) == [RefuseProposal(6)]
+    assert leader.handle(MetadataShort(3, 31, False, 3)) == []
+    assert leader.handle(proposal) == [WriteRegister(8, group(1, {1, 2, 3}, version=7))]
+
+
+def test_a_leader_goes_on_where_all_members_are_short_of_space() -> None:
+    leader = machine(1, group(1, {1, 2}))
+    (write,) = leader.handle(MetadataShort(2, 21, True, 0))
+    assert isinstance(write, WriteRegister)
+    assert leader.handle(RegisterWritten(8, write.state, 1)) == [ApplyState(write.state)]
+    assert leader.handle(MetadataShort(1, 11, True, 2)) == []
+    # What another leader heard, this one is told anew.
+    led = group(2, {1, 2}, epoch=2, version=8)
+    leader.handle(RegisterRead(9, led, 3))
+    back = group(1, {1, 2}, epoch=3, version=9)
+    assert leader.handle(RegisterRead(10, back, 4)) == [
+        ApplyState(back),
+        WriteRegister(10, group(2, {2}, epoch=4, version=10, eligible=frozenset({1}))),
+    ]
 
 
 def test_a_forgotten_node_leaves_at_once() -> None:

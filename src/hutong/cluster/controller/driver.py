@@ -21,6 +21,7 @@ from hutong.cluster.controller.messages import (
     NodesChanged,
     ProposalReply,
     ReplicaFailed,
+    ReplicaShort,
     SetProposed,
     StoreDecisions,
 )
@@ -85,6 +86,12 @@ class ControllerDriver:
         """Note that a life of a node can neither lead nor follow the group any more."""
         if self._entry is not None and self._failure is None:
             self._feed(self._entry, ReplicaFailed(node, incarnation, group, self._clock.monotonic_ms()))
+
+    def replica_short(self, node: int, incarnation: int, group: str, *, is_short: bool) -> None:
+        """Note that a life of a node cannot write the group for now, or can again."""
+        if self._entry is not None and self._failure is None:
+            event = ReplicaShort(node, incarnation, group, is_short, self._clock.monotonic_ms())
+            self._feed(self._entry, event)
 
     def propose(self, node: int, incarnation: int, proposal: GroupProposal, then: Continuation[ProposalReply]) -> None:
         """Take the proposal of a life of a node. After an error its outcome is unknown: it may be asked again."""

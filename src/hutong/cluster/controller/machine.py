@@ -10,8 +10,8 @@ here at once and becomes a record; a caller is answered when the record is store
 record does not lead the metadata any more: its machine is thrown away, and the next controller begins from the log.
 
 A proposal that names a life of a node which is not known here yet is held for a while: a leader that were refused at
-once would propose the same at once. One that names a life which is over is refused at once: until then the leader waits
-for acknowledgements of that node.
+once would propose the same at once. One that names a life which is over, or a node that is short of space, is refused
+at once: until then the leader waits for acknowledgements of that node.
 
 Knows nothing of logs, connections or clocks.
 """
@@ -30,6 +30,7 @@ from hutong.cluster.controller.messages import (
     NodesChanged,
     ProposalReply,
     ReplicaFailed,
+    ReplicaShort,
     SetProposed,
     StoreDecisions,
 )
@@ -70,6 +71,7 @@ class ControllerMachine:
         self._names = tuple(names)
         self._live: LiveNodes | None = None
         self._failed: dict[tuple[int, str], int] = {}  # lives of nodes in which a replica failed, by node and group
+        self._short: dict[tuple[int, str], int] = {}  # lives of nodes that cannot write a group for now
         self._departed: set[tuple[int, int]] = set()  # lives of nodes that were live, and are not
         self._held: dict[str, list[SetProposed]] = {}  # proposals that are not answered, by group
         self._preferred = PreferredLeaders(preferred_wait_ms)
@@ -99,6 +101,9 @@ class ControllerMachine:
                 if self._live is not None:
                     self._look(self._live.nodes)
                 return self._settle(now_ms)
+            case ReplicaShort(node, incarnation, group, is_short, now_ms):
+                self._note_short(node, incarnation, group, is_short=is_short)
+                return self._settle(now_ms)
             case SetProposed(group=group, now_ms=now_ms):
                 self._held.setdefault(group, []).append(event)
                 return self._settle(now_ms)
@@ -106,6 +111,14 @@ class ControllerMachine:
                 return self._asked(event)
             case Tick(now_ms):
                 return self._settle(now_ms)
+
+    def _note_short(self, node: int, incarnation: int, group: str, *, is_short: bool) -> None:
+        if is_short:
+            self._short[node, group] = incarnation
+        else:
+            self._short.pop((node, group), None)
+        if self._live is not None:
+            self._look(self._live.nodes)
 
     def _asked(self, event: CommandAsked) -> list[ControllerInstruction]:
         if self._live is None:
@@ -120,6 +133,9 @@ class ControllerMachine:
         if self._live is None:
             return []
         answers = self._answer_proposals(self._live, now_ms)
+        # A set that has grown may do without its member that is short of space.
+        if self._short:
+            self._look(self._live.nodes)
         self._repair(self._live, now_ms)
         # The repairs may have overtaken proposals that were held on.
         answers += self._answer_proposals(self._live, now_ms)
@@ -132,7 +148,7 @@ class ControllerMachine:
         restarted = {n for n, each in nodes.items() if n in before and before[n].incarnation != each.incarnation}
         lives, ended = _lives(nodes), _lives(before)
         self._departed = (self._departed | ended) - lives
-        self._live = LiveNodes(dict(nodes), self._failed)
+        self._live = LiveNodes(dict(nodes), self._failed, self._short, self.decisions.groups)
         repair_sets(self.decisions, self._live, restarted)
 
     def _repair(self, live: LiveNodes, now_ms: int) -> None:
@@ -174,8 +190,9 @@ class ControllerMachine:
         needed = self.decisions.needed(proposal.group, state.replicas)
         changed = with_proposal(state, proposal.followers, live.of(proposal.group), needed)
         if changed is None:
-            new = (each for each in proposal.followers if each[0] not in state.in_sync)
-            return None if self._departed.isdisjoint(new) else ProposalReply(False, state)
+            new = {each for each in proposal.followers if each[0] not in state.in_sync}
+            is_short = any(self._short.get((node, proposal.group)) == life for node, life in new)
+            return ProposalReply(False, state) if is_short or not self._departed.isdisjoint(new) else None
         self.decisions.put_group(changed)
         return ProposalReply(True, changed)
 

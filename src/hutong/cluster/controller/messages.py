@@ -38,6 +38,17 @@ class ReplicaFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaShort:
+    """The journal of a group on one life of a node is short of space, files or memory, or is so no more."""
+
+    node: int
+    incarnation: int
+    group: str
+    is_short: bool
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class SetProposed:
     """One life of a node, which leads the group, proposes a set of (node, incarnation) besides itself."""
 
@@ -75,5 +86,5 @@ class ProposalReply:
     state: PartitionGroupState | None
 
 
-ControllerEvent = NodesChanged | ReplicaFailed | SetProposed | CommandAsked | Tick
+ControllerEvent = NodesChanged | ReplicaFailed | ReplicaShort | SetProposed | CommandAsked | Tick
 ControllerInstruction = StoreDecisions | Answer[ProposalReply] | Answer[CommandReply]

@@ -60,6 +60,7 @@ from hutong.server.cluster.election_holds import ElectionHolds
 from hutong.server.cluster.kafka_questions import KafkaQuestions
 from hutong.server.cluster.leases import LeaseKeeper
 from hutong.server.cluster.reactions import ClusterReactions
+from hutong.server.cluster.replica_troubles import ReplicaTroubles
 from hutong.server.cluster.share_progress import RoutedProgress, ShareProgressLife
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import ClusterBrokerView
@@ -231,6 +232,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self._start_metadata(topics, producer_ids)
         control = ClusterControl(driver, self._clock, self._environment.wheel, self._make_controller)
         control.producer_ids = producer_ids
+        troubles = reactions.troubles = ReplicaTroubles(driver, control, self._clock, self._environment.wheel)
         for prefix in (GROUP_PREFIX, CLUSTER_PREFIX):
             self._metadata.appliers.add(prefix, self._apply_cluster)
         reactions.reconfigure = self._reconfigure_journals
@@ -248,6 +250,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self._requests = ForwardedRequests(reactions.broker, inside, self.context.loop.call_soon)
         self._questions = KafkaQuestions(self._requests, driver.own.node, self._listener_of)
         control.register()
+        troubles.register()
         assert driver.peers is not None
         self._questions.register(driver.peers)
         assert self._progress is not None

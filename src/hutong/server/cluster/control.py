@@ -46,7 +46,6 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 ASK_MS_MAX: Final = 3_000
 AGAIN_MS: Final = 100
-FAILED_AGAIN_MS: Final = 1_000
 COMMAND_MS_MAX: Final = 30_000
 MakeController = Callable[[], ControllerDriver]
 _log: Final = logging.getLogger("hutong.cluster")
@@ -84,7 +83,7 @@ class ClusterControl:
         self._timers = timers
         self._make_controller = make_controller
         self._controller: ControllerDriver | None = None
-        self._failed: set[str] = set()  # groups whose replica here has failed, until this node restarts
+        self.on_controller: Callable[[], None] = lambda: None  # called when there may be another one
         self.producer_ids: ProducerIds | None = None
 
     @property
@@ -103,7 +102,7 @@ class ClusterControl:
         assert self._controller is None, "it controls already"
         self._controller = self._make_controller()
         self._controller.nodes_changed(live_nodes(self._driver.live))
-        self.controller_changed()
+        self.on_controller()
 
     def end(self) -> None:
         """Control no more."""
@@ -116,28 +115,6 @@ class ClusterControl:
             self._controller.nodes_changed(live_nodes(live))
 
     # -- questions to it
-
-    def replica_failed(self, group: str) -> None:
-        """Have the controller know that this node's replica has failed: another node shall lead the group."""
-        self._failed.add(group)
-        self._tell_failed(group)
-
-    def controller_changed(self) -> None:
-        """Tell a new controller what the last one knew: it is in no log, since a restart ends it."""
-        for group in sorted(self._failed):
-            self._tell_failed(group)
-
-    def _tell_failed(self, group: str) -> None:
-        own = self._driver.own
-        if self._controller is not None:
-            self._controller.replica_failed(own.node, own.incarnation, group)
-            return
-
-        def heard(outcome: PeerMessage | HutongError) -> None:
-            if isinstance(outcome, HutongError):
-                self._timers.add(self._clock.monotonic_ms() + FAILED_AGAIN_MS, partial(self._tell_failed, group))
-
-        self._ask(PeerMessage(QuestionCode.REPLICA_FAILED, {}, group.encode()), ASK_MS_MAX, heard)
 
     def propose(self, state: PartitionGroupState, proposal: ProposeSet) -> None:
         """Have the controller decide about a proposal of this node's replica, however long that takes."""
@@ -153,7 +130,7 @@ class ClusterControl:
         def heard(outcome: PeerMessage | HutongError) -> None:
             answered(outcome if isinstance(outcome, HutongError) else decode_proposal_reply(bytes(outcome.body)))
 
-        self._ask(PeerMessage(QuestionCode.SET_PROPOSED, {}, encode_proposal(asked)), ASK_MS_MAX, heard)
+        self.ask(PeerMessage(QuestionCode.SET_PROPOSED, {}, encode_proposal(asked)), ASK_MS_MAX, heard)
 
     def reserve_producer_ids(self, then: Continuation[tuple[int, int]]) -> None:
         """Have the controller give this node a block of producer ids: the first, and the end of the block."""
@@ -165,7 +142,7 @@ class ClusterControl:
         def heard(outcome: PeerMessage | HutongError) -> None:
             then(outcome if isinstance(outcome, HutongError) else decode_block(outcome))
 
-        self._ask(PeerMessage(QuestionCode.IDS_ASKED, {}), ASK_MS_MAX, heard)
+        self.ask(PeerMessage(QuestionCode.IDS_ASKED, {}), ASK_MS_MAX, heard)
 
     def command(self, command: ControllerCommand, then: Continuation[CommandReply]) -> None:
         """Have the controller carry out an operator's command."""
@@ -176,7 +153,7 @@ class ClusterControl:
         def heard(outcome: PeerMessage | HutongError) -> None:
             then(outcome if isinstance(outcome, HutongError) else decode_reply(bytes(outcome.body)))
 
-        self._ask(PeerMessage(QuestionCode.COMMANDED, {}, encode_command(command)), COMMAND_MS_MAX, heard)
+        self.ask(PeerMessage(QuestionCode.COMMANDED, {}, encode_command(command)), COMMAND_MS_MAX, heard)
 
     # -- questions of others
 
@@ -187,7 +164,6 @@ class ClusterControl:
         peers.register(QuestionCode.SET_PROPOSED, self._asked_for_set)
         peers.register(QuestionCode.IDS_ASKED, self._asked_for_ids)
         peers.register(QuestionCode.COMMANDED, self._commanded)
-        peers.register(QuestionCode.REPLICA_FAILED, self._told_of_failure)
 
     def _asked_for_set(self, node: int, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
         sender = self._driver.live.get(node)
@@ -220,15 +196,6 @@ class ClusterControl:
 
         self._controller.ask(decode_command(bytes(message.body)), answered)
 
-    def _told_of_failure(self, node: int, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
-        sender = self._driver.live.get(node)
-        if self._controller is None or sender is None:
-            then(_NO_CONTROLLER)
-            return
-        # A name that no group has does no harm: nothing looks it up.
-        self._controller.replica_failed(node, sender.incarnation, bytes(message.body).decode(errors="replace"))
-        then(PeerMessage(0, {}))
-
     # -- inside
 
     def _proposal_answered(
@@ -244,7 +211,8 @@ class ClusterControl:
         if not outcome.is_taken:
             self._driver.replicas[state.name].proposal_refused(proposal.version)
 
-    def _ask(self, question: PeerMessage, timeout_ms: int, then: Continuation[PeerMessage]) -> None:
+    def ask(self, question: PeerMessage, timeout_ms: int, then: Continuation[PeerMessage]) -> None:
+        """Ask the controller, which is another node."""
         controller, peers = self._driver.controller, self._driver.peers
         if controller in (NO_LEADER, self._driver.own.node) or peers is None:
             then(_NO_CONTROLLER)

@@ -27,6 +27,7 @@ from hutong.server.broker.broker_verticle import STATE_LOG_ID, NodeCoordinators
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.broker.node_metadata import NodeMetadata, pace_of
 from hutong.server.cluster.control import ClusterControl
+from hutong.server.cluster.replica_troubles import ReplicaTroubles
 from hutong.server.cluster.share_progress import ShareProgressLife
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -44,6 +45,7 @@ class ClusterReactions:
     metadata: NodeMetadata
     driver: ClusterDriver
     control: ClusterControl
+    troubles: ReplicaTroubles
     broker: Broker
     coordinators: NodeCoordinators
     share_progress: ShareProgressLife
@@ -61,6 +63,8 @@ class ClusterReactions:
         """React from now on: all parts are set."""
         self._is_wired = True
         self._standings.on_change.append(self.topics.standing_changed)
+        for group, journal in self._journals.items():
+            self.troubles.watch(group, journal)
         self._follow_metadata()
 
     def nodes_changed(self, live: Mapping[int, ClusterNode]) -> None:
@@ -75,13 +79,14 @@ class ClusterReactions:
         self._standings.group_changed(state, self.driver.live)
         self.on_news()
         if state.name == METADATA_GROUP and self._is_wired:
-            self.control.controller_changed()
+            self.troubles.controller_changed()
 
     def journal_opened(self, group: str, journal: Journal) -> None:
         self._journals[group] = journal
         if not self._is_wired:
             return
         self.topics.rebind(group)
+        self.troubles.watch(group, journal)
         self.broker.congestion.watch(group, journal)
         self.reconfigure()
         if group == METADATA_GROUP:
@@ -140,7 +145,7 @@ class ClusterReactions:
         if group == METADATA_GROUP:
             self.leave_clients()
         if self._is_wired:
-            self.control.replica_failed(group)
+            self.troubles.failed(group)
 
     def proposed(self, state: PartitionGroupState, proposal: ProposeSet) -> None:
         self.control.propose(state, proposal)

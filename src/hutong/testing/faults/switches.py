@@ -23,7 +23,7 @@ T = TypeVar("T")
 Part = Literal["everything", "records", "offsets", "topics"]
 _GROUPS: Final[dict[str, Iterable[str]]] = {
     "everything": ("*",),
-    "records": tuple(DATA_GROUPS),
+    "records": tuple(name for group in DATA_GROUPS for name in (group, f"{group}-*")),  # in a cluster with slots
     "offsets": (OFFSETS_GROUP,),
     "topics": (METADATA_GROUP,),
 }

@@ -25,7 +25,7 @@ from hutong.cluster.controller.commands import (
     UndrainNode,
 )
 from hutong.cluster.controller.machine import ControllerMachine
-from hutong.cluster.controller.messages import LiveNode, ReplicaFailed, SetProposed
+from hutong.cluster.controller.messages import LiveNode, ReplicaFailed, ReplicaShort, SetProposed
 from hutong.cluster.set_rules import is_led
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -46,6 +46,7 @@ class History:
         self.proposed: dict[tuple[int, str], tuple[int, frozenset[tuple[int, int]]]] = {}  # ticket, and who is in it
         self.stored: dict[tuple[int, str], int] = {}
         self.failed: set[tuple[int, int, str]] = set()  # node, its life, and the group whose journal has failed
+        self.short: set[tuple[int, int, str]] = set()  # likewise, of those that have no space for now
         self.committed = dict.fromkeys(NAMES, 0)
         self.before: dict[str, PartitionGroupState] = {}
         for node in (1, 2, 3):
@@ -122,9 +123,19 @@ class History:
             self.scene.feed(ReplicaFailed(node, self.lives[node], name, self.scene.now_ms))
             self.check()
 
+    def fill(self, node: int, name: str, *, is_short: bool) -> None:
+        if node in self.lives:
+            life = node, self.lives[node], name
+            (self.short.add if is_short else self.short.discard)(life)
+            self.scene.feed(ReplicaShort(node, self.lives[node], name, is_short, self.scene.now_ms))
+            self.check()
+
+    def is_short(self, node: int, name: str) -> bool:
+        return (node, self.lives.get(node, 0), name) in self.short
+
     def follows(self, node: int, name: str, epoch: int) -> bool:
         known = self.known.get((node, name))
-        is_there = node in self.lives and not self.has_failed(node, name)
+        is_there = node in self.lives and not self.has_failed(node, name) and not self.is_short(node, name)
         return is_there and (known is None or known.epoch <= epoch)
 
     def propose(self, node: int, name: str, *, is_whole: bool = False) -> None:
@@ -154,6 +165,8 @@ class History:
         self.scene.begin()
         for node, life, name in sorted(self.failed):
             self.scene.feed(ReplicaFailed(node, life, name, self.scene.now_ms))
+        for node, life, name in sorted(self.short):
+            self.scene.feed(ReplicaShort(node, life, name, True, self.scene.now_ms))
         self.look()
         for (node, name), (ticket, followers) in list(self.proposed.items()):
             state = self.led(node, name)
@@ -162,7 +175,7 @@ class History:
 
     def commit(self, node: int, name: str) -> None:
         state = self.led(node, name)
-        if state is None or len(state.in_sync) < state.min_in_sync:
+        if state is None or len(state.in_sync) < state.min_in_sync or self.is_short(node, name):
             return
         proposed = self.proposed.get((node, name), (0, frozenset()))[1]
         members = state.in_sync | {each for each, _ in proposed}
@@ -179,7 +192,7 @@ class History:
         node, name = self.chance.choice(NODES), self.chance.choice(NAMES)
         kind = self.chance.choice((
             "start", "start", "stop", "look", "look", "hear", "hear", "hear", "propose", "propose",
-            "commit", "commit", "command", "controller", "fail",
+            "commit", "commit", "command", "controller", "fail", "fill",
         ))  # fmt: skip
         if kind == "start":
             self.start(node)
@@ -195,6 +208,8 @@ class History:
             self.commit(node, name)
         elif kind == "fail" and self.chance.random() < 0.3:
             self.fail(node, name)
+        elif kind == "fill":
+            self.fill(node, name, is_short=self.chance.random() < 0.5)
         elif kind == "command" and self.chance.random() < 0.3:
             self.scene.ask(self.command())
             self.check()
@@ -206,6 +221,8 @@ class History:
             if any((node, self.lives.get(node), name) in self.failed for name in NAMES):
                 self.stop(node)
             self.start(node)
+            for name in NAMES:
+                self.fill(node, name, is_short=False)
         for _ in range(30):
             self.look()
             self.scene.wait(1_000)

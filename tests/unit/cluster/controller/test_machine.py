@@ -17,7 +17,7 @@ from hutong.cluster.controller.commands import (
     UndrainNode,
 )
 from hutong.cluster.controller.machine import HOLD_MS_MAX
-from hutong.cluster.controller.messages import ProposalReply, ReplicaFailed
+from hutong.cluster.controller.messages import ProposalReply, ReplicaFailed, ReplicaShort
 from hutong.cluster.records import FoundingSettings
 from hutong.replication.group_state import NO_LEADER
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -183,6 +183,36 @@ def test_a_replica_that_failed_is_dead_for_its_group_until_its_node_is_restarted
     scene.nodes(n1=11, n2=20, n3=30)
     scene.catch_up()
     assert members(scene, name)[1] == {1, 2, 3}
+
+
+def test_a_leader_that_is_short_of_space_leads_no_more_while_another_member_has_some() -> None:
+    scene = founded()
+    scene.feed(ReplicaShort(1, 10, "days", True, scene.now_ms))
+    leader, in_sync, _ = members(scene)
+    assert (leader, in_sync) == (2, {2, 3})
+    ticket = scene.propose("days", [1, 3])
+    assert scene.reply(ticket) == ProposalReply(False, scene.state("days"))
+    scene.feed(ReplicaShort(1, 10, "days", False, scene.now_ms))
+    scene.propose("days", [1, 3])
+    assert members(scene) == (2, {1, 2, 3}, set())
+    scene.wait(2_000)
+    assert members(scene)[0] == 1
+
+
+def test_a_group_is_led_where_all_of_its_disks_are_full() -> None:
+    scene = founded()
+    for node, incarnation in ((1, 10), (2, 20), (3, 30)):
+        scene.feed(ReplicaShort(node, incarnation, "days", True, scene.now_ms))
+    assert members(scene) == (3, {3}, {2})
+    scene.feed(ReplicaShort(1, 10, "days", False, scene.now_ms))
+    # It may lack what is committed, until it has caught up.
+    assert members(scene) == (3, {3}, {2})
+    scene.propose("days", [1])
+    assert members(scene) == (1, {1}, {3})
+    # The next life of a node has a disk of its own to try.
+    scene.nodes(n1=10, n2=20, n3=31)
+    scene.propose("days", [3])
+    assert members(scene)[1] == {1, 3}
 
 
 # ---- proposals

@@ -92,8 +92,7 @@ def test_a_follower_whose_disk_takes_nothing_holds_up_nobody_for_long(
     cluster: EmbeddedCluster, broken: Callable[[EmbeddedCluster, int], Fault]
 ) -> None:
     load, leader = Load(cluster), cluster.leader_of("orders")
-    # A controller whose disk is full decides nothing until there is space: the set would not change.
-    follower = other_than(cluster, leader, cluster.controller())
+    follower = other_than(cluster, leader)
     with broken(cluster, follower) as fault:
         load.send()
         load.wait()
@@ -104,11 +103,44 @@ def test_a_follower_whose_disk_takes_nothing_holds_up_nobody_for_long(
     assert texts(cluster, load.sent) == load.acknowledged
 
 
-def test_a_leader_whose_disk_is_full_goes_on_once_there_is_space(cluster: EmbeddedCluster) -> None:
-    load, leader = Load(cluster), cluster.leader_of("orders")
-    with cluster.node(leader).faults.fill_disk("everything") as fault:
+def led_by_a_controller(cluster: EmbeddedCluster) -> int:
+    controller = cluster.controller()
+    assert controller is not None
+    return controller
+
+
+def led_by_another(cluster: EmbeddedCluster) -> int:
+    return other_than(cluster, led_by_a_controller(cluster))
+
+
+@pytest.mark.parametrize("choose", [led_by_a_controller, led_by_another])
+def test_another_node_leads_while_the_disk_of_a_leader_is_full(
+    cluster: EmbeddedCluster, choose: Callable[[EmbeddedCluster], int]
+) -> None:
+    full = choose(cluster)
+    load = Load(cluster)
+    with cluster.node(full).faults.fill_disk("everything") as fault:
         load.send()
+        load.wait()
         cluster.wait_for_fault(fault)
+        until(lambda: cluster.controller() != full, what="another controller")
+        load.send()
+        load.wait()
+        assert cluster.leader_of("orders") != full
+    cluster.wait_until_in_sync()
+    assert texts(cluster, load.sent) == load.acknowledged
+
+
+def test_a_leader_goes_on_once_there_is_space_where_all_disks_were_full(cluster: EmbeddedCluster) -> None:
+    load, leader = Load(cluster), cluster.leader_of("orders")
+    load.send()
+    load.wait()
+    faults = [node.faults.fill_disk("everything") for node in cluster.nodes]
+    load.send()
+    cluster.wait_for_fault(faults[leader - 1])
+    assert texts(cluster, RECORDS) == load.acknowledged[:RECORDS]
+    for fault in faults:
+        fault.heal()
     load.wait()
     cluster.wait_until_in_sync()
     assert texts(cluster, load.sent) == load.acknowledged
