@@ -259,5 +259,6 @@ _ROWS: Final = (
     _costly(91, _of(_GROUP, "READ"), _of(_TOPIC, "READ")),  # AlterShareGroupOffsets
     _api(92, _of(_GROUP, "DELETE"), _of(_TOPIC, "READ")),  # DeleteShareGroupOffsets
     _api(10_000, _of(_CLUSTER, "ALTER")),  # ClusterCommand; for the status DESCRIBE is enough, which ALTER implies
+    _api(10_001, _of(_CLUSTER, "DESCRIBE")),  # ReplicaDigests
 )
 BROKER_APIS: Final[Mapping[int, BrokerApi]] = {row.key: row for row in _ROWS}

@@ -9,7 +9,7 @@ Knows nothing of topics. Offsets are Kafka's; positions, the journal's, stay ins
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from hutong.foundation.errors import HutongError, OwnerGone, Refused, StorageError
 from hutong.foundation.regions import RegionCache
@@ -31,6 +31,9 @@ from hutong.journal.read.walk import Walk, WouldBlock, extents_from
 from hutong.journal.resources import JournalResources
 from hutong.journal.settings import JournalSettings
 from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.journal.read.digests import Digests
 
 T = TypeVar("T")
 EpochEnd = tuple[int, int]
@@ -167,6 +170,49 @@ class PartitionLog(LogAppends):
 
         self._when_searchable(search, found)
 
+    def digests(
+        self, offset: int, limit: int, max_bytes: int, then: "Continuation[Digests]", *, by_record: bool
+    ) -> None:
+        """`then` gets digests of what is on the disk from `offset` on, up to `limit` or a part of it, or StorageError.
+
+        From the disk alone: the cache would hide damage there.
+        """
+        from hutong.journal.read.digests import Digests, digest  # late: a node alone is never compared
+
+        def search() -> None:
+            place = self._place_of(offset) if offset < limit else None
+            if place is None:
+                then(Digests(max(offset, limit), 0, b""))
+                return
+            runs_max = self._stores.settings.read_runs_max
+            end_offset = self._end_of_place(offset)
+
+            def read(found: Digests | HutongError) -> None:
+                # Cleaning may have left nothing from `offset` to the end of the segment.
+                if isinstance(found, Digests) and not found.read_bytes:
+                    found = Digests(min(limit, end_offset), 0, b"")
+                then(found)
+
+            def work(walk: Walk) -> Digests:
+                return digest(walk, offset, limit, max_bytes, runs_max, by_record=by_record)
+
+            self._stores.reader.read(self._plan(*place, offset, limit, max_bytes, work), read)
+
+        self._when_searchable(search, then)
+
+    @property
+    def rewritten_offset(self) -> int:
+        """The end of what cleaning has written again, of whichever log: before it records may have been taken out."""
+        segments = self._stores.segments.all()
+        rewritten = next((segment for segment in reversed(segments) if segment.range_end is not None), None)
+        if rewritten is None:
+            return self.start_offset
+        number = self.spans.count_before(rewritten.next_position or 0)
+        behind = self.spans[number].first_offset if number < len(self.spans) else None
+        if behind is None:
+            behind = self.extents.base_offsets[0] if self.extents is not None else self.end_offset
+        return max(self.start_offset, behind)
+
     def _search(self, then: Continuation[Found]) -> TimestampSearch:
         return TimestampSearch(
             list(self.all_spans()), self.start_offset, self.high_watermark, self._plan_search, self._stores.reader, then
@@ -261,11 +307,31 @@ class PartitionLog(LogAppends):
             return None
         return self._stores.segments.active_index.base_position, extents.bytes
 
+    def _end_of_place(self, offset: int) -> int:
+        """The end of what the log has in the segment of `_place_of`."""
+        number = self.spans.number_for(offset)
+        return self.spans[number].end_offset if number < len(self.spans) else self.end_offset
+
     def _plan_read(
         self, base_position: int, held_bytes: int, offset: int, limit: int, max_bytes: int, at_least_one: bool
     ) -> "DiskRead[list[memoryview]]":
+        runs_max = self._stores.settings.read_runs_max
+
+        def work(walk: Walk) -> list[memoryview]:
+            return walk.read(offset, limit, max_bytes, at_least_one, runs_max)
+
+        return self._plan(base_position, held_bytes, offset, limit, max_bytes, work)
+
+    def _plan(
+        self,
+        base_position: int,
+        held_bytes: int,
+        offset: int,
+        limit: int,
+        max_bytes: int,
+        work: Callable[[Walk], T],
+    ) -> DiskRead[T]:
         stores = self._stores
-        settings = stores.settings
         return stores.reader.plan(
             stores.segments.at(base_position),
             self.partition_id,
@@ -277,9 +343,9 @@ class PartitionLog(LogAppends):
                 offset=offset,
                 limit=limit,
                 max_bytes=max_bytes,
-                interval_bytes=settings.index_interval_bytes,
+                interval_bytes=stores.settings.index_interval_bytes,
             ),
-            lambda walk: walk.read(offset, limit, max_bytes, at_least_one, settings.read_runs_max),
+            work,
         )
 
     def _when_searchable(self, search: Callable[[], None], then: Continuation[T]) -> None:

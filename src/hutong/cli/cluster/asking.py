@@ -8,7 +8,7 @@ Knows nothing of what commands do.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hutong.cli.kafka import client, client_config
 from hutong.cluster.controller.commands import CommandReply, ControllerCommand, decode_reply, encode_command
@@ -33,27 +33,26 @@ _EXIT_CODES: Final[Mapping[int, ExitCode]] = {
 }
 
 
-class Operator:
-    """Sends commands, and gives back what the controller replies."""
+class ClusterAccess:
+    """A way to any node of a cluster, kept until `close`."""
 
     def __init__(self, bootstrap: str) -> None:
         """Raises UsageError where nobody answers, or the properties of `--client-config` cannot be used."""
         client.reach(bootstrap)
         self._cluster = _open(bootstrap, client_config.current())
 
-    def ask(self, command: ControllerCommand) -> CommandReply:
-        """Raises UsageError in the place of a refusal."""
-        request = ClusterCommandRequest(encode_command(command))
+    def request(self, request: Any) -> Any:
+        """The response to a request of Hutong's own, in its version 0. Raises UsageError where there is none."""
 
-        def attempt() -> ClusterCommandResponse:
-            response: ClusterCommandResponse = self._cluster.any_connection().request(request, 0)
+        def attempt() -> Any:
+            response = self._cluster.any_connection().request(request, 0)
             if response.error_code == ErrorCode.NOT_CONTROLLER:
                 raise Refused(response.error_code, response.error_message or "")
             return response
 
         try:
             # Lost connections are tried again, too: each command asks for a state, so twice is as good as once.
-            response = self._cluster.retrying(attempt, CONTROLLER_MS_MAX)
+            return self._cluster.retrying(attempt, CONTROLLER_MS_MAX)
         except AccessDenied:
             raise _not_let_in() from None
         except Unavailable as error:
@@ -63,8 +62,24 @@ class Operator:
             ) from None
         except (Refused, ProtocolError) as error:
             raise UsageError(f"{str(error).rstrip('.')}.", ExitCode.TEMPFAIL) from None
+
+    def close(self) -> None:
+        self._cluster.close()
+
+
+class Operator:
+    """Sends commands, and gives back what the controller replies."""
+
+    def __init__(self, bootstrap: str) -> None:
+        """Raises UsageError as `ClusterAccess`."""
+        self._access = ClusterAccess(bootstrap)
+
+    def ask(self, command: ControllerCommand) -> CommandReply:
+        """Raises UsageError in the place of a refusal."""
+        try:
+            response = self._access.request(ClusterCommandRequest(encode_command(command)))
         finally:
-            self._cluster.close()  # the next command comes a second later, or never
+            self._access.close()  # the next command comes a second later, or never
         # A refusal by the controller is final: it has looked at the newest state.
         return _reply_in(response)
 

@@ -1,17 +1,18 @@
 """`hutong cluster`: a cluster's nodes, what operators want of them, and a cluster to try on this machine."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from hutong.cli.cluster import dev
 from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, Bootstrap, Yes
 from hutong.cli.output import print_json, print_rows, remark
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 
 app = typer.Typer(help="Clusters: their nodes, and one to try on this machine.", no_args_is_help=True)
 app.add_typer(dev.app, name="dev")
 
+VERIFY_BYTES_PER_SECOND: Final = 64 * 1024 * 1024
 Node = Annotated[int, typer.Argument(metavar="NODE", min=0, show_default=False)]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is done.")]
 
@@ -121,6 +122,38 @@ def elect(
             )
         command = ElectUnclean(group, unclean)
     _show_changed(Operator(bootstrap).ask(command).groups, as_json=as_json, what="leader")
+
+
+@app.command()
+def verify(
+    topics: Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this one; repeat.")] = None,
+    throttle: Annotated[
+        int,
+        typer.Option("--throttle", metavar="BYTES", min=0, help="Read no more a second, on all nodes; 0: no limit."),
+    ] = VERIFY_BYTES_PER_SECOND,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsDocument = False,
+) -> None:
+    """Check that all replicas in sync hold the same records; producers may go on meanwhile."""
+    from hutong.cli.cluster.verification import replicas_in, verify_cluster
+    from hutong.cli.kafka import client
+
+    found = list(replicas_in(client.admin(bootstrap)))
+    asked = [each for each in found if not topics or each.topic in topics]
+    unknown = sorted(set(topics or ()) - {each.topic for each in found})
+    if unknown:
+        raise UsageError(f"No partition of {', '.join(unknown)} has a leader.", ExitCode.NOINPUT)
+    done = verify_cluster(bootstrap, asked, throttle)
+    groups, differences = done.group_rows(), done.difference_rows()
+    if as_json:
+        print_json({"groups": groups, "differences": differences, "read_bytes": done.read_bytes})
+    else:
+        print_rows(groups, ("group", "partitions", "offsets", "not_in_sync", "differ"), as_json=False)
+        if differences:
+            columns = ("group", "topic", "partition", "offset", "nodes", "compared_with", "what")
+            print_rows(differences, columns, as_json=False, title="Replicas differ from here on")
+    if differences:
+        raise typer.Exit(ExitCode.DATAERR)
 
 
 @app.command()

@@ -143,12 +143,14 @@ _ROWS: Final[tuple[tuple[int, str, int, int, int | None], ...]] = (  # key, name
     (91, "AlterShareGroupOffsets", 0, 0, 0),
     (92, "DeleteShareGroupOffsets", 0, 0, 0),
     (10_000, "ClusterCommand", 0, 0, 0),
+    (10_001, "ReplicaDigests", 0, 0, 0),
 )
 _ADVERTISED: Final = {
     # Older librdkafka turns compression off unless version 0 is offered (KAFKA-18659); 0 to 2 are refused anyway.
     0: range(14),
-    # Our own, far from Kafka's keys: its clients do not hear of it.
+    # Our own, far from Kafka's keys: its clients do not hear of them.
     10_000: range(0),
+    10_001: range(0),
 }
 
 

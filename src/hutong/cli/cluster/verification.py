@@ -1,0 +1,232 @@
+"""`hutong cluster verify`: all replicas in sync hold the same below the high watermark, or where they begin to differ.
+
+Strategy: each node reads its own disk, a bounded part for each question, and answers with digests. The leader says how
+far a part goes, and the others are asked for the same offsets. What is compared ends at the least high watermark that
+the replicas know at the beginning, so producers may go on. A difference counts once it is found again: a log may have
+been trimmed, cleaned or cut between two answers.
+
+Knows nothing of the command line.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from confluent_kafka.admin import AdminClient
+
+from hutong.cli.cluster.asking import ClusterAccess
+from hutong.cli.cluster.replica_digests import Difference, first_difference
+from hutong.cli.kafka.client import REQUEST_TIMEOUT_SECONDS
+from hutong.cli.output import remark
+from hutong.foundation.errors import ExitCode, UsageError
+from hutong.wire.kafka.apis.k10001_replica_digests import ReplicaDigestsRequest, ReplicaDigestsResponse
+from hutong.wire.kafka.error_codes import ErrorCode
+
+PART_BYTES_MAX: Final = 512 * 1024
+LOOKS_MAX: Final = 3
+LOOK_AGAIN_SECONDS: Final = 1.0
+PROGRESS_SECONDS: Final = 2.0
+_FINAL: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.INVALID_REQUEST)
+
+Ask = Callable[[ReplicaDigestsRequest], ReplicaDigestsResponse]
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """A partition, and the nodes to compare: those in sync, the leader first. `behind` are the others."""
+
+    topic: str
+    partition: int
+    nodes: tuple[int, ...]
+    behind: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Finding:
+    """The outcome for one partition. `offsets` is how many were compared."""
+
+    replicas: Replicas
+    group: str = ""
+    offsets: int = 0
+    difference: Difference | None = None
+
+
+@dataclass(slots=True)
+class Verification:
+    """All findings, and what the nodes have read for them."""
+
+    findings: list[Finding] = field(default_factory=list)
+    read_bytes: int = 0
+
+    @property
+    def differing(self) -> list[Finding]:
+        return [each for each in self.findings if each.difference is not None]
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """A row for each group, by name."""
+        rows: dict[str, dict[str, Any]] = {}
+        for each in self.findings:
+            empty = {"group": each.group, "partitions": 0, "offsets": 0, "not_in_sync": (), "differ": 0}
+            row = rows.setdefault(each.group, empty)
+            row["partitions"] += 1
+            row["offsets"] += each.offsets
+            row["not_in_sync"] = tuple(sorted({*row["not_in_sync"], *each.replicas.behind}))
+            row["differ"] += each.difference is not None
+        return [rows[name] for name in sorted(rows)]
+
+    def difference_rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "group": each.group,
+                "topic": each.replicas.topic,
+                "partition": each.replicas.partition,
+                "offset": each.difference.offset,
+                "nodes": each.difference.nodes,
+                "compared_with": tuple(n for n in each.replicas.nodes if n not in each.difference.nodes),
+                "what": each.difference.what,
+            }
+            for each in self.findings
+            if each.difference is not None
+        ]
+
+
+class Throttle:
+    """Pauses so that no more than so many bytes a second are read by all nodes together; 0: as fast as it goes."""
+
+    def __init__(
+        self,
+        bytes_per_second: int,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._rate = bytes_per_second
+        self._clock = clock
+        self._sleep = sleep
+        self._free_s = clock()  # when all that was read may have been read
+
+    def count(self, read_bytes: int) -> None:
+        if not self._rate:
+            return
+        now_s = self._clock()
+        self._free_s = max(self._free_s, now_s) + read_bytes / self._rate
+        if self._free_s > now_s:
+            self._sleep(self._free_s - now_s)
+
+
+class Verifier:
+    """Compares partition by partition, by asking nodes through `ask`."""
+
+    def __init__(self, ask: Ask, throttle: Throttle, pause: Callable[[float], None] = time.sleep) -> None:
+        self.read_bytes = 0
+        self._ask = ask
+        self._throttle = throttle
+        self._pause = pause
+
+    def verify(self, replicas: Replicas) -> Finding:
+        """Compare one partition, up to its first difference."""
+        finding = Finding(replicas)
+        found: Difference | None = None
+        for look in range(LOOKS_MAX):
+            if look:
+                self._pause(LOOK_AGAIN_SECONDS)
+            found = self._compare(finding, 0 if found is None else found.offset)
+            if found is None:
+                return finding
+        finding.difference = found
+        return finding
+
+    def _compare(self, finding: Finding, offset: int) -> Difference | None:
+        """Compare from `offset` on."""
+        replicas = finding.replicas
+        leader = replicas.nodes[0]
+        try:
+            known = {node: self._offsets(replicas, node) for node in replicas.nodes}
+            finding.group = known[leader].group
+            offset = max(offset, *(each.start_offset for each in known.values()))
+            end = min(each.high_watermark for each in known.values())
+            while offset < end:
+                cleaned = {node: each.cleaned_offset for node, each in known.items()}
+                by_record = offset < max(cleaned.values())
+                limit = min(end, max(cleaned.values())) if by_record else end
+                read = self._part(replicas, leader, offset, limit, by_record=by_record)
+                entries = {leader: read.entries}
+                for node in replicas.nodes[1:]:
+                    entries[node] = self._all_of(replicas, node, offset, read.next_offset, by_record=by_record)
+                difference = first_difference(leader, entries, cleaned if by_record else {})
+                if difference is not None:
+                    return difference
+                finding.offsets += read.next_offset - offset
+                offset = read.next_offset
+        except _Failed as failed:
+            return failed.difference
+        return None
+
+    def _all_of(self, replicas: Replicas, node: int, offset: int, limit: int, *, by_record: bool) -> bytes:
+        entries = b""
+        while offset < limit:
+            read = self._part(replicas, node, offset, limit, by_record=by_record)
+            entries += read.entries
+            offset = read.next_offset
+        return entries
+
+    def _part(
+        self, replicas: Replicas, node: int, offset: int, limit: int, *, by_record: bool
+    ) -> ReplicaDigestsResponse:
+        request = ReplicaDigestsRequest(
+            node, replicas.topic, replicas.partition, offset, limit, PART_BYTES_MAX, by_record
+        )
+        response = self._answer(request)
+        if response.next_offset <= offset:
+            raise _Failed(Difference(offset, (node,), "is not readable"))
+        self.read_bytes += response.read_bytes
+        self._throttle.count(response.read_bytes)
+        return response
+
+    def _offsets(self, replicas: Replicas, node: int) -> ReplicaDigestsResponse:
+        return self._answer(ReplicaDigestsRequest(node, replicas.topic, replicas.partition))
+
+    def _answer(self, request: ReplicaDigestsRequest) -> ReplicaDigestsResponse:
+        response = self._ask(request)
+        if response.error_code in _FINAL:
+            raise UsageError(f"{(response.error_message or 'Refused').rstrip('.')}.", ExitCode.NOPERM)
+        if response.error_code:
+            reason = response.error_message or f"error {response.error_code}"
+            raise _Failed(Difference(request.offset, (request.node_id,), f"cannot be read: {reason}"))
+        return response
+
+
+class _Failed(Exception):
+    """A node has not answered."""
+
+    def __init__(self, difference: Difference) -> None:
+        super().__init__(difference)
+        self.difference = difference
+
+
+def replicas_in(admin: AdminClient) -> Iterator[Replicas]:
+    """The partitions with a leader and others in sync to compare it with. Raises KafkaException."""
+    topics = admin.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics
+    for name in sorted(topics):
+        for index, partition in sorted(topics[name].partitions.items()):
+            others = tuple(sorted(node for node in partition.isrs if node != partition.leader))
+            behind = tuple(sorted(set(partition.replicas) - set(partition.isrs)))
+            if partition.leader >= 0:
+                yield Replicas(name, index, (partition.leader, *others), behind)
+
+
+def verify_cluster(bootstrap: str, replicas: list[Replicas], bytes_per_second: int) -> Verification:
+    """Compare all of these, with progress on standard error. Raises UsageError."""
+    access, done = ClusterAccess(bootstrap), Verification()
+    verifier = Verifier(access.request, Throttle(bytes_per_second))
+    said_s = time.monotonic()
+    try:
+        for number, each in enumerate(replicas, 1):
+            done.findings.append(verifier.verify(each))
+            done.read_bytes = verifier.read_bytes
+            if time.monotonic() > said_s + PROGRESS_SECONDS:
+                said_s = time.monotonic()
+                remark(f"{number} of {len(replicas)} partitions, {done.read_bytes >> 20} MiB read.")
+    finally:
+        access.close()
+    return done
