@@ -51,6 +51,14 @@ class DevCluster:
         self._obey("start", node)
         self.down.discard(node)
 
+    def cut(self, node: int) -> None:
+        """Take it the other nodes and ZooKeeper, until `heal`."""
+        self._obey("cut", node)
+
+    def heal(self) -> None:
+        """Undo all cuts."""
+        self._obey("heal")
+
     def __enter__(self) -> Self:
         self._process.start(START_S_MAX)
         return self
@@ -59,9 +67,9 @@ class DevCluster:
         self._process.__exit__()
         self._run_folder.cleanup()
 
-    def _obey(self, verb: str, node: int) -> None:
+    def _obey(self, verb: str, *nodes: int) -> None:
         environment = {**os.environ, **self._environment}
-        subprocess.run(self._words(verb, str(node)), check=True, env=environment, timeout=COMMAND_S_MAX)
+        subprocess.run(self._words(verb, *map(str, nodes)), check=True, env=environment, timeout=COMMAND_S_MAX)
 
     @staticmethod
     def _words(*words: str) -> list[str]:

@@ -8,7 +8,7 @@ Knows nothing of what the commands do.
 
 import os
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from hutong.foundation.errors import (
     CorruptData,
@@ -20,6 +20,9 @@ from hutong.foundation.errors import (
     UnknownFormat,
     UsageError,
 )
+
+if TYPE_CHECKING:
+    from hutong.server.broker.system_ports import SystemPorts
 
 COMMAND_PACKAGES = ("confluent_kafka", "psutil", "rich", "typer")  # of the extra `cli`; `hutong serve` needs none
 
@@ -42,13 +45,16 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
-def run(arguments: list[str]) -> int:
-    """Run a command line and return its exit code. Errors of ours print a sentence; any other is a bug, and raised."""
+def run(arguments: list[str], ports: "SystemPorts | None" = None) -> int:
+    """Run a command line and return its exit code. Errors of ours print a sentence; any other is a bug, and raised.
+
+    A node touches its machine through `ports`, if they are given.
+    """
     try:
         if arguments[:1] == ["serve"]:
             from hutong.cli.node.serve import serve
 
-            return serve(arguments[1:])
+            return serve(arguments[1:], ports)
         from hutong.cli.app import run_app
 
         return run_app(arguments)

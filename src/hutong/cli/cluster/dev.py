@@ -12,7 +12,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from hutong.cli.cluster import dev_control
+from hutong.cli.cluster.dev_table import shown
 from hutong.cli.cluster.supervisor import ChildNode, free_port
+from hutong.cli.cluster.zookeeper_door import ZooKeeperDoor
 from hutong.cli.output import remark
 from hutong.foundation.errors import UsageError
 
@@ -21,7 +23,7 @@ PATH: Final = "/hutong-dev"
 NODES_MAX: Final = 15
 KNOWN_TRIES: Final = 100
 KNOWN_PAUSE_S: Final = 0.05
-VERBS: Final = ("kill", "stop", "start", "pause", "resume")
+VERBS: Final = ("kill", "stop", "start", "pause", "resume", "cut", "heal")
 
 app = typer.Typer(help="A cluster on this machine, to try what happens when nodes die.", invoke_without_command=True)
 NodeNumber = Annotated[int, typer.Argument(metavar="NODE", min=1, max=NODES_MAX, show_default=False)]
@@ -42,13 +44,13 @@ def dev(
     ] = 9092,
     as_json: Annotated[bool, typer.Option("--json", help="Print the ready line as a JSON object.")] = False,
 ) -> None:
-    """Run ZooKeeper and several nodes until Ctrl-C; meanwhile kill, stop, start, pause and resume them by number."""
+    """Run ZooKeeper and several nodes until Ctrl-C; meanwhile kill, stop, start, pause and cut them by number."""
     if context.invoked_subcommand is None:
         asyncio.run(DevCluster(nodes, data_dir, zookeeper, port, as_json=as_json).run())
 
 
-def _ask(verb: str, node: int) -> None:
-    answer = dev_control.ask({"verb": verb, "node": node})
+def _ask(verb: str, node: int, **more: bool) -> None:
+    answer = dev_control.ask({"verb": verb, "node": node, **more})
     remark(answer["did"])
 
 
@@ -83,6 +85,26 @@ def resume(node: NodeNumber) -> None:
 
 
 @app.command()
+def cut(
+    node: NodeNumber,
+    keep_zookeeper: Annotated[
+        bool, typer.Option("--keep-zookeeper", help="Leave it ZooKeeper: only the other nodes are out of reach.")
+    ] = False,
+) -> None:
+    """Cut a node off from the other nodes and from ZooKeeper, but not from clients."""
+    _ask("cut", node, keep_zookeeper=keep_zookeeper)
+
+
+@app.command()
+def heal(node: Annotated[int, typer.Argument(metavar="[NODE]", min=0, max=NODES_MAX)] = 0) -> None:
+    """Undo a cut: of one node, or without a number of all."""
+    if node:
+        _ask("heal", node)
+    else:
+        remark(dev_control.ask({"verb": "heal"})["did"])
+
+
+@app.command()
 def end() -> None:
     """End the cluster."""
     remark(dev_control.ask({"verb": "end"})["did"])
@@ -98,6 +120,7 @@ class DevCluster:
         self._port = port
         self._as_json = as_json
         self._nodes: dict[int, ChildNode] = {}
+        self._doors: dict[int, ZooKeeperDoor] = {}
         self._over = asyncio.Event()
 
     async def run(self) -> None:
@@ -114,7 +137,10 @@ class DevCluster:
             address = self._zookeeper or await self._start_zookeeper(folder, exit_stack)
             for number in range(1, self._count + 1):
                 kafka_port = self._port + number - 1 if self._port else free_port()
-                arguments = ["--cluster", f"zk://{address}{PATH}", "--cluster-listen", f"{HOST}:{free_port()}"]
+                door = self._doors[number] = ZooKeeperDoor(address)
+                exit_stack.callback(door.close)
+                entry = await door.open_port(HOST)
+                arguments = ["--cluster", f"zk://{entry}{PATH}", "--cluster-listen", f"{HOST}:{free_port()}"]
                 self._nodes[number] = ChildNode(number, folder / f"node-{number}", arguments, f"{HOST}:{kafka_port}")
             # After ZooKeeper's, so called before it: nodes that stop cleanly give their registrations back.
             exit_stack.push_async_callback(self._stop_all)
@@ -125,7 +151,8 @@ class DevCluster:
             if starting.done():
                 starting.result()
                 self._say_ready(folder)
-                await over
+                with shown(self._nodes):
+                    await over
             else:
                 starting.cancel()
 
@@ -171,19 +198,24 @@ class DevCluster:
         if verb == "end":
             self._over.set()
             return {"did": "The cluster is ending."}
+        if verb == "heal" and "node" not in asked:
+            for each in self._nodes.values():
+                self._heal(each)
+            return {"did": "All nodes reach each other."}
         node = self._nodes.get(asked.get("node", 0))
         if node is None or verb not in VERBS:
             return {"error": f"There are nodes 1 to {self._count}"}
         try:
-            did = await self._change(node, str(verb))
+            did = await self._change(node, str(verb), is_zookeeper_kept=bool(asked.get("keep_zookeeper")))
         except UsageError as error:
             return {"error": str(error).rstrip(".")}
         return {"did": f"Node {node.number} {did}."}
 
-    async def _change(self, node: ChildNode, verb: str) -> str:
+    async def _change(self, node: ChildNode, verb: str, *, is_zookeeper_kept: bool) -> str:
         if verb == "start":
             if node.is_running:
                 return "is up already"
+            self._heal(node)  # a cut belongs to a process: the next one would not get into its cluster
             await node.start()
             return "is up"
         if not node.is_running:
@@ -197,5 +229,17 @@ class DevCluster:
         if verb == "pause":
             node.pause()
             return "is paused"
+        if verb == "cut":
+            node.cut()
+            if not is_zookeeper_kept:
+                self._doors[node.number].shut()
+            return "is cut off"
+        if verb == "heal":
+            self._heal(node)
+            return "reaches the others"
         node.resume()
         return "goes on"
+
+    def _heal(self, node: ChildNode) -> None:
+        node.heal()
+        self._doors[node.number].open_again()

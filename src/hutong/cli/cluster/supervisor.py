@@ -1,7 +1,7 @@
 """The nodes of a cluster on this machine, each a process of its own.
 
-Strategy: each node is `hutong serve`, exactly as in earnest, with a data folder and ports of its own. It is ready when
-it prints its ready line. Nodes end with the process that started them, however that ends (Linux's PDEATHSIG).
+Strategy: each node is `hutong serve` as in earnest (`dev_node`), with a data folder and ports of its own. It is ready
+when it prints its ready line. Nodes end with the process that started them, however that ends (Linux's PDEATHSIG).
 
 Knows nothing of commands or tables.
 """
@@ -19,6 +19,9 @@ from typing import BinaryIO, Final
 
 from hutong.foundation.errors import ExitCode, UsageError
 
+NODE_MODULE: Final = "hutong.cli.cluster.dev_node"
+CUT_SIGNAL: Final = signal.SIGUSR1
+HEAL_SIGNAL: Final = signal.SIGUSR2
 READY_S_MAX: Final = 60.0
 STOP_S_MAX: Final = 20.0
 _SET_DEATH_SIGNAL: Final = 1  # prctl(2)
@@ -46,6 +49,7 @@ class ChildNode:
         self.folder = folder
         self.kafka = kafka
         self.is_paused = False
+        self.is_cut = False
         self._arguments = arguments
         self._process: asyncio.subprocess.Process | None = None
 
@@ -58,7 +62,9 @@ class ChildNode:
         """In a word, for people."""
         if not self.is_running:
             return "down"
-        return "paused" if self.is_paused else "up"
+        if self.is_paused:
+            return "paused"
+        return "cut off" if self.is_cut else "up"
 
     @property
     def pid(self) -> int | None:
@@ -66,13 +72,13 @@ class ChildNode:
 
     async def start(self) -> None:
         """Start it, and return once it accepts clients. Raises UsageError with its own words where it does not."""
-        command = [sys.executable, "-m", "hutong", "serve", "--json", "--data-dir", str(self.folder / "data")]
+        command = [sys.executable, "-m", NODE_MODULE, "--json", "--data-dir", str(self.folder / "data")]
         command += ["--kafka", self.kafka, "--node-id", str(self.number), *self._arguments]
         with self._open_log() as log:
             self._process = await asyncio.create_subprocess_exec(
                 *command, stdout=asyncio.subprocess.PIPE, stderr=log, preexec_fn=die_with_parent
             )
-        self.is_paused = False
+        self.is_paused = self.is_cut = False
         assert self._process.stdout is not None
         # An empty line is the end of its output: the process has ended, and says why in its log.
         try:
@@ -119,6 +125,14 @@ class ChildNode:
     def resume(self) -> None:
         self.is_paused = False
         self._signal(signal.SIGCONT)
+
+    def cut(self) -> None:
+        """End its links with the other nodes, and let none begin."""
+        self.is_cut = self._signal(CUT_SIGNAL)
+
+    def heal(self) -> None:
+        self._signal(HEAL_SIGNAL)
+        self.is_cut = False
 
     def _signal(self, number: signal.Signals) -> bool:
         if self._process is None or not self.is_running:
