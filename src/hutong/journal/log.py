@@ -207,6 +207,7 @@ class PartitionLog(LogAppends):
         rewritten = next((segment for segment in reversed(segments) if segment.range_end is not None), None)
         if rewritten is None:
             return self.start_offset
+        # Spans do not cross segments: the first one behind it begins where cleaning has not been.
         number = self.spans.count_before(rewritten.next_position or 0)
         behind = self.spans[number].first_offset if number < len(self.spans) else None
         if behind is None:

@@ -215,7 +215,8 @@ class DevCluster:
         if verb == "start":
             if node.is_running:
                 return "is up already"
-            self._heal(node)  # a cut belongs to a process: the next one would not get into its cluster
+            # A cut belongs to a process, and the next one would not get into its cluster.
+            self._heal(node)
             await node.start()
             return "is up"
         if not node.is_running:

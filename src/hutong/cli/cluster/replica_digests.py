@@ -36,6 +36,7 @@ def first_difference(leader: int, entries: Mapping[int, bytes], cleaned: Mapping
         values = {node: found.get(offset) for node, found in held.items()}
         lacking = tuple(n for n, v in values.items() if v is None and offset >= cleaned.get(n, CLEANED_EVERYWHERE))
         present = {node: value for node, value in values.items() if value is not None}
+        # Where cleaning took the leader's away, any other one is as good to compare with.
         reference = present.get(leader, next(iter(present.values())))
         others = tuple(node for node, value in present.items() if value != reference)
         if lacking:

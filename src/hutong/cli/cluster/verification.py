@@ -128,6 +128,7 @@ class Verifier:
         finding = Finding(replicas)
         found: Difference | None = None
         for look in range(LOOKS_MAX):
+            # Most differences between two answers are a log's start that moved, a cleaning, or a cut after an election.
             if look:
                 self._pause(LOOK_AGAIN_SECONDS)
             found = self._compare(finding, 0 if found is None else found.offset)
@@ -143,10 +144,12 @@ class Verifier:
         try:
             known = {node: self._offsets(replicas, node) for node in replicas.nodes}
             finding.group = known[leader].group
+            # What one replica has trimmed the others trim a moment later.
             offset = max(offset, *(each.start_offset for each in known.values()))
             end = min(each.high_watermark for each in known.values())
             while offset < end:
                 cleaned = {node: each.cleaned_offset for node, each in known.items()}
+                # Where cleaning has been, batches differ though their records do not.
                 by_record = offset < max(cleaned.values())
                 limit = min(end, max(cleaned.values())) if by_record else end
                 read = self._part(replicas, leader, offset, limit, by_record=by_record)
@@ -177,6 +180,7 @@ class Verifier:
             node, replicas.topic, replicas.partition, offset, limit, PART_BYTES_MAX, by_record
         )
         response = self._answer(request)
+        # Else the same question would be asked for ever.
         if response.next_offset <= offset:
             raise _Failed(Difference(offset, (node,), "is not readable"))
         self.read_bytes += response.read_bytes
@@ -211,6 +215,7 @@ def replicas_in(admin: AdminClient) -> Iterator[Replicas]:
         for index, partition in sorted(topics[name].partitions.items()):
             others = tuple(sorted(node for node in partition.isrs if node != partition.leader))
             behind = tuple(sorted(set(partition.replicas) - set(partition.isrs)))
+            # Without a leader nobody knows what is committed.
             if partition.leader >= 0:
                 yield Replicas(name, index, (partition.leader, *others), behind)
 

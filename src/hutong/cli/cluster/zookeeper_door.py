@@ -48,6 +48,7 @@ class ZooKeeperDoor:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._clients.add(writer)
         try:
+            # Accepted all the same: a refusal would say that nobody is there, and a broken network says nothing.
             onward = None if self.is_shut else await self._connect()
             if onward is None:
                 await _read_to_end(reader)
@@ -88,11 +89,12 @@ class ZooKeeperDoor:
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while content := await reader.read(READ_BYTES_MAX):
+                # Read in any case, so that the sender does not notice by full buffers either.
                 if not self.is_shut:
                     writer.write(content)
                     await writer.drain()
         except OSError:
-            return  # the other side is closed by whoever waits
+            return  # the one that waits for this closes the other side
 
 
 async def _read_to_end(reader: asyncio.StreamReader) -> None:

@@ -61,6 +61,7 @@ def _records(views: Sequence[memoryview], offset: int, limit: int) -> Iterator[t
     for view in views:
         for header, batch in iterate_batches(view):
             for at, digest_there in _records_of(header, batch):
+                # The first batch may begin before the start of the log.
                 if offset <= at < limit:
                     yield at, digest_there
 
@@ -72,6 +73,7 @@ def _records_of(header: BatchHeader, batch: memoryview) -> list[tuple[int, bytes
     # Cleaning leaves what it cannot unpack as it is, so the batch is the same everywhere.
     except (ProtocolError, LimitExceeded, UsageError):
         return [(header.base_offset, _hash(batch))]
+    # Cleaning marks a batch with tombstones by another base timestamp, and packs it anew (KIP-534).
     attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON)
     found = []
     for record in slices:
