@@ -22,6 +22,7 @@ from tests.support.confluent import consumer
 from tests.support.waiting import until
 from tests.support.zookeeper import make_zookeeper
 
+from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
 from hutong.journal.files.disk import RealDisk
 from hutong.journal.recover.inspect import Inspector, JournalProblem
 
@@ -46,9 +47,11 @@ class Cluster(ClusterProcesses):
     """Nodes that a test may kill, stop and start again, and a client's view of them."""
 
     def __init__(self, folder: Path, count: int = 3, settings: Mapping[str, object] | None = None) -> None:
-        super().__init__(
-            folder, count, {**SETTINGS, **(settings or {})}, zookeeper=make_zookeeper(folder / "zookeeper")
-        )
+        zookeeper = self.make_zookeeper(folder / "zookeeper")
+        super().__init__(folder, count, {**SETTINGS, **(settings or {})}, zookeeper=zookeeper)
+
+    def make_zookeeper(self, folder: Path) -> DevelopmentZooKeeper:
+        return make_zookeeper(folder)
 
     def metadata(self, number: int | None = None) -> ClusterMetadata | None:
         """The cluster as a node, or any, describes it; None where none answers in time."""

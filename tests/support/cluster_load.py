@@ -8,12 +8,13 @@ histories are judged together. Clients look for new leaders often: what is measu
 import contextlib
 import itertools
 from collections import Counter
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from tests.support.confluent import DEADLINE_S, offset_of, read_partition, values
-from tests.support.load import RETRYING, Recorded, RecordedLoad, RecordedMember
+from tests.support.load import RETRYING, AcknowledgedLoad, Recorded, RecordedLoad, RecordedMember
 from tests.support.log_checker import Anomaly, History, Share, check, merged
 from tests.support.waiting import until
 
@@ -25,6 +26,7 @@ PER_SECOND: Final = 1000
 RESTLESS: Final[dict[str, Any]] = {
     "topic.metadata.refresh.interval.ms": 1000,
     "socket.timeout.ms": 3000,
+    "socket.connection.setup.timeout.ms": 2000,
     "retry.backoff.ms": 50,
     "retry.backoff.max.ms": 200,
 }
@@ -35,14 +37,22 @@ END_S: Final = 5.0
 LOOK_S: Final = 0.05
 
 
-class TransactedLoad(Recorded):
-    """One transactional producer: which values it committed, aborted, or does not know of."""
+class Transactions:
+    """What a transactional producer committed, aborted, or does not know of. Each value ends with `-` and a number."""
 
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__("transactor")
+    def __init__(self, label: str) -> None:
+        self.label = label
         self.committed: set[bytes] = set()
         self.aborted: set[bytes] = set()
         self.unknown: set[bytes] = set()
+
+
+class TransactedLoad(Recorded, Transactions):
+    """One transactional producer."""
+
+    def __init__(self, bootstrap: str) -> None:
+        Recorded.__init__(self, "transactor")
+        Transactions.__init__(self, "confluent")
         self.successors = 0
         self._bootstrap = bootstrap
 
@@ -108,16 +118,26 @@ class TransactedLoad(Recorded):
                 return True
         raise AssertionError(f"{call.__name__} did not end")
 
-    def problems(self, bootstrap: str) -> list[str]:
-        """The records that a committed reader got wrongly, or missed."""
-        seen: Counter[bytes] = Counter()
-        for partition in range(PARTITIONS):
-            seen.update(values(read_calmly(bootstrap, TRANSACTED, partition, isolation_level="read_committed")))
-        found = [f"committed, and not there: {value!r}" for value in self.committed - seen.keys()]
-        found += [f"there {count} times: {value!r}" for value, count in seen.items() if count > 1]
-        found += [f"aborted, and there: {value!r}" for value in self.aborted & seen.keys()]
-        known = self.committed | self.aborted | self.unknown
-        return found + [f"there, and never sent: {value!r}" for value in seen.keys() - known]
+
+def transaction_problems(bootstrap: str, transactions: Sequence[Transactions]) -> list[str]:
+    """The records that a committed reader got wrongly, or missed."""
+    seen: Counter[bytes] = Counter()
+    for partition in range(PARTITIONS):
+        seen.update(values(read_calmly(bootstrap, TRANSACTED, partition, isolation_level="read_committed")))
+    committed, aborted, unknown = (
+        set().union(*sets)
+        for sets in zip(*((each.committed, each.aborted, each.unknown) for each in transactions), strict=True)
+    )
+    found = [f"committed, and not there: {value!r}" for value in committed - seen.keys()]
+    found += [f"there {count} times: {value!r}" for value, count in seen.items() if count > 1]
+    found += [f"aborted, and there: {value!r}" for value in aborted & seen.keys()]
+    found += [f"there, and never sent: {value!r}" for value in seen.keys() - (committed | aborted | unknown)]
+    parts = Counter(value.rpartition(b"-")[0] for value in unknown & seen.keys())
+    return found + [
+        f"{count} of {TRANSACTION_RECORDS} are there: {name!r}"
+        for name, count in parts.items()
+        if count < TRANSACTION_RECORDS
+    ]
 
 
 def final_read(bootstrap: str, topic: str, partition: int) -> list[tuple[int, bytes]]:
@@ -145,17 +165,21 @@ def read_calmly(bootstrap: str, topic: str, partition: int, **settings: Any) -> 
 class ClusterLoad:
     """All of it while entered. The topics must be there."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, per_second: int = PER_SECOND) -> None:
         self._bootstrap = bootstrap
-        self.loads = [
-            RecordedLoad(bootstrap, TOPIC, PARTITIONS, label, PER_SECOND, **{**IMPATIENT, "compression.type": codec})
+        self.loads: list[AcknowledgedLoad] = [
+            RecordedLoad(bootstrap, TOPIC, PARTITIONS, label, per_second, **{**IMPATIENT, "compression.type": codec})
             for label, codec in (("first", "none"), ("second", "lz4"))
         ]
         self.members = [RecordedMember(bootstrap, GROUP, [TOPIC], f"member-{number}", **RESTLESS) for number in (1, 2)]
         self.transactions = TransactedLoad(bootstrap)
         self._entered = contextlib.ExitStack()
 
-    def __enter__(self) -> "ClusterLoad":
+    @property
+    def all_transactions(self) -> Sequence[Transactions]:
+        return [self.transactions]
+
+    def __enter__(self) -> Self:
         for recorded in (*self.loads, *self.members, self.transactions):
             self._entered.enter_context(recorded)
         return self
@@ -165,12 +189,15 @@ class ClusterLoad:
     ) -> None:
         self._entered.__exit__(kind, error, trace)
 
-    def wait_for_progress(self, records: int = 300) -> None:
+    def wait_for_progress(self, records: int = 300, deadline_s: float = DEADLINE_S) -> None:
         """Return when every producer has so many further records acknowledged, and transactions are committed."""
-        before = len(self.transactions.committed)
+        before = [len(each.committed) for each in self.all_transactions]
         for load in self.loads:
-            load.wait_for_acknowledged(records)
-        until(lambda: len(self.transactions.committed) > before, what="a committed transaction", between_s=LOOK_S)
+            load.wait_for_acknowledged(records, deadline_s)
+
+        for each, had in zip(self.all_transactions, before, strict=True):
+            what = f"a transaction committed by {each.label}"
+            until(lambda: len(each.committed) > had, what=what, deadline_s=deadline_s, between_s=LOOK_S)  # noqa: B023
 
     @property
     def history(self) -> History:
@@ -185,7 +212,7 @@ class ClusterLoad:
             sent = sum(len(sent) for producers in load.history.invoked.values() for sent in producers.values())
             if load.errors or load.acknowledged != sent:
                 found.append(f"{sent - load.acknowledged} of {sent} never acknowledged: {load.errors[:3]}")
-        return found + self.transactions.problems(self._bootstrap)
+        return found + transaction_problems(self._bootstrap, self.all_transactions)
 
     def _commits(self, history: History) -> dict[Share, int]:
         places = [TopicPartition(*place) for group, place in history.committed if group == GROUP]

@@ -8,8 +8,10 @@ and makes and deletes topics. What clients meet while the node is away is no err
 
 import itertools
 import threading
-from collections import deque
+import time
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from types import TracebackType
 from typing import Any, Final
 
@@ -17,7 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.confluent import RESTLESS_GROUP, leave
 from tests.support.log_checker import History, Partition
-from tests.support.waiting import until
+from tests.support.waiting import DEADLINE_S, until
 
 PRODUCER: Final = "producer"
 UNACKNOWLEDGED_MAX: Final = 2000
@@ -25,6 +27,7 @@ WAIT_S: Final = 0.05
 PACED: Final = 100  # records that go at once where a rate is asked for
 FLUSH_DEADLINE_S: Final = 60.0
 ANSWER_S: Final = 10.0
+UNKNOWN_OFFSET: Final = -1
 RETRYING: Final = {
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 200,
@@ -65,7 +68,48 @@ class Recorded:
             self._failure = error
 
 
-class RecordedLoad(Recorded):
+class AcknowledgedLoad(Recorded):
+    """Something that sends, and hears of what became of it."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(label)
+        self.acknowledged = 0
+        self.errors: list[str] = []
+        self.label = label
+        self._moments_s: dict[Partition, list[float]] = defaultdict(list)
+        self._progress = threading.Condition()
+
+    def note_acknowledged(self, partition: Partition, value: bytes, offset: int) -> None:
+        self.history.acknowledge(partition, value, offset)
+        self._moments_s[partition].append(time.monotonic())
+        with self._progress:
+            self.acknowledged += 1
+            self._progress.notify_all()
+
+    def wait_a_moment(self) -> None:
+        """Returns at the next acknowledgement, or soon."""
+        with self._progress:
+            self._progress.wait(WAIT_S)
+
+    def wait_for_acknowledged(self, more: int, deadline_s: float = DEADLINE_S) -> None:
+        """Returns when `more` further records are acknowledged."""
+        goal = self.acknowledged + more
+
+        def reached() -> bool:
+            self.wait_a_moment()
+            return self.acknowledged >= goal
+
+        until(reached, what=f"{more} more acknowledged records of {self.label}", deadline_s=deadline_s)
+
+    def pauses_s(self, since_s: float) -> list[float]:
+        """The longest time without an acknowledgement that ended after that moment, of each partition."""
+        return [
+            max((later - earlier for earlier, later in pairwise(tuple(moments)) if later > since_s), default=0.0)
+            for moments in self._moments_s.values()
+        ]
+
+
+class RecordedLoad(AcknowledgedLoad):
     """Sends to `partitions` partitions of `topic` while entered, under a label that no other producer has."""
 
     def __init__(
@@ -79,11 +123,8 @@ class RecordedLoad(Recorded):
         **settings: Any,
     ) -> None:
         super().__init__(label)
-        self.acknowledged = 0
-        self.errors: list[KafkaError] = []
         self._topic = topic
         self._partitions = partitions
-        self._label = label
         self._per_second_max = per_second_max
         self._value_bytes = value_bytes
         self._producer = Producer(
@@ -99,39 +140,23 @@ class RecordedLoad(Recorded):
         )
         if settings.get("enable.idempotence") is False:
             self.history.may_repeat(label)
-        self._progress = threading.Condition()
 
     def __enter__(self) -> "RecordedLoad":
         super().__enter__()
         return self
 
-    def wait_a_moment(self) -> None:
-        """Returns at the next acknowledgement, or soon."""
-        with self._progress:
-            self._progress.wait(WAIT_S)
-
-    def wait_for_acknowledged(self, more: int) -> None:
-        """Returns when `more` further records are acknowledged."""
-        goal = self.acknowledged + more
-
-        def reached() -> bool:
-            self.wait_a_moment()
-            return self.acknowledged >= goal
-
-        until(reached, what=f"{more} more acknowledged records of {self._label}")
-
     def run(self) -> None:
         for number in itertools.count():
             if self._stopping.is_set():
                 break
-            value = b"%d" % number if self._label == PRODUCER else f"{self._label} {number}".encode()
+            value = b"%d" % number if self.label == PRODUCER else f"{self.label} {number}".encode()
             self._send(number % self._partitions, value.ljust(self._value_bytes, b"."))
             if self._per_second_max and number % PACED == 0:
                 self._stopping.wait(PACED / self._per_second_max)
         self._producer.flush(FLUSH_DEADLINE_S)
 
     def _send(self, partition: int, value: bytes) -> None:
-        self.history.invoke(self._label, (self._topic, partition), value)
+        self.history.invoke(self.label, (self._topic, partition), value)
         while True:
             try:
                 self._producer.produce(self._topic, value, key=value, partition=partition, on_delivery=self._delivered)
@@ -142,16 +167,13 @@ class RecordedLoad(Recorded):
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error:
-            self.errors.append(error)
+            self.errors.append(str(error))
             return
         partition, offset, value = message.partition(), message.offset(), message.value()
         assert partition is not None
-        assert offset is not None
         assert isinstance(value, bytes)
-        self.history.acknowledge((self._topic, partition), value, offset)
-        with self._progress:
-            self.acknowledged += 1
-            self._progress.notify_all()
+        # librdkafka has none for a record whose batch was refused, and was recognized as stored when it came again.
+        self.note_acknowledged((self._topic, partition), value, UNKNOWN_OFFSET if offset is None else offset)
 
 
 class RecordedMember(Recorded):

@@ -1,7 +1,7 @@
 """A real ZooKeeper for tests: one server from PySpark's jars, started once for all that use it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,11 +10,14 @@ from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeepe
 from hutong.foundation.errors import UsageError
 
 
-def make_zookeeper(folder: Path) -> DevelopmentZooKeeper:
-    """One that is not started yet. Skips the test where the jars or a Java are missing, or kazoo."""
+def make_zookeeper(folder: Path, host: str = "127.0.0.1", prefix: Sequence[str] = ()) -> DevelopmentZooKeeper:
+    """One that is not started yet, at an address of the namespace that the words `prefix` lead to.
+
+    Skips the test where the jars or a Java are missing, or kazoo.
+    """
     pytest.importorskip("kazoo")
     try:
-        return DevelopmentZooKeeper(folder, os.environ)
+        return DevelopmentZooKeeper(folder, os.environ, host=host, prefix=prefix)
     except UsageError as error:
         pytest.skip(str(error))
 

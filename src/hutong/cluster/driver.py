@@ -45,7 +45,7 @@ class ClusterListener(Protocol):
     """The node around the driver. All calls come on the loop."""
 
     def nodes_changed(self, live: Mapping[int, ClusterNode]) -> None:
-        """Note all nodes that are alive, this one included."""
+        """Note all nodes that are alive, this one included; also called when others are within its reach."""
 
     def doubted_changed(self, doubted: frozenset[int]) -> None:
         """Note the nodes that are alive, but may be gone: no client should be sent there."""
@@ -76,7 +76,8 @@ class LinkedPeers(Peers, Protocol):
 class ClusterDriver:
     """Put a replica of each group into `replicas`, then call `start` once, then `close` once.
 
-    `live` has the nodes that are alive, `doubted` those of them that may be gone, `groups` the newest states.
+    `live` has the nodes that are alive, `doubted` those of them that may be gone, `unreached` those that this node has
+    no link with, `groups` the newest states.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class ClusterDriver:
         self.own = own
         self.live: Mapping[int, ClusterNode] = {}
         self.doubted: frozenset[int] = frozenset()
+        self.unreached: frozenset[int] = frozenset()
         self.groups: dict[str, PartitionGroupState] = {}
         self.session = SessionState.LOST
         self.replicas: dict[str, GroupReplica] = {}
@@ -264,10 +266,12 @@ class ClusterDriver:
         self._link()
         now_ms = self._clock.monotonic_ms()
         live = {node: each for node, each in self._liveness.live(now_ms).items() if not each.description.lacks_metadata}
+        unreached = self._liveness.unreached(now_ms)
         self._look_again(now_ms)
         self._doubt(now_ms)
-        if live == self.live:
+        if live == self.live and unreached == self.unreached:
             return
+        self.unreached = unreached
         until_ms = now_ms + LISTED_MS
         self._departed |= {node: (each, until_ms) for node, each in self.live.items() if node not in live}
         self.live = live
@@ -293,8 +297,12 @@ class ClusterDriver:
         self.peers.set_addresses(addresses)
 
     def _look_again(self, now_ms: int) -> None:
-        """Look again when missing registrations begin to count, or a doubt is over."""
-        changes_ms = (self._liveness.trusted_from_ms, self._liveness.doubted_until_ms())
+        """Look again when missing registrations begin to count, a doubt is over, or a node is out of reach."""
+        changes_ms = (
+            self._liveness.trusted_from_ms,
+            self._liveness.doubted_until_ms(),
+            self._liveness.unreached_from_ms(now_ms),
+        )
         due_ms = min((each for each in changes_ms if each is not None and each > now_ms), default=None)
         if due_ms is None:
             return

@@ -9,6 +9,7 @@ the address of the node refuses connections. Acting early is safe, because epoch
 election. After an outage of the coordinator nodes register one after the other, so for a while the links count.
 
 A node whose link has just ended is in doubt for a moment: it is alive for all decisions, but no client is sent there.
+One that is registered, but has had no link for longer, is out of reach of this node. It is alive all the same.
 
 Knows nothing of connections or sessions: it hears of them. Time arrives with each call.
 """
@@ -22,6 +23,8 @@ from hutong.cluster.nodes import ClusterNode
 DOUBT_MS: Final = 500
 """A process that dies closes its links and its listener one after the other, some ten milliseconds apart. The first
 question of a client that has lost it comes in between, and one that hears of the old leader asks a second later."""
+UNREACHED_MS: Final = 1_000
+"""A link that has only broken is made anew within milliseconds."""
 
 
 class Liveness:
@@ -34,6 +37,7 @@ class Liveness:
         self._linked: dict[int, int] = {}  # incarnations, by number
         self._gone: set[tuple[int, int]] = set()  # numbers and incarnations of processes that are gone
         self._doubted_until_ms: dict[int, int] = {}  # by number
+        self._unlinked_since_ms: dict[int, int] = {}  # by number
         self._session = SessionState.LOST
         self._was_connected = False
         self.trusted_from_ms = 0  # before that time a missing registration says nothing of a linked node
@@ -92,6 +96,21 @@ class Liveness:
     def doubted_until_ms(self) -> int | None:
         """The time at which the first doubt is over."""
         return min(self._doubted_until_ms.values(), default=None)
+
+    def unreached(self, now_ms: int) -> frozenset[int]:
+        """The registered nodes that have no link with this one, though most nodes have."""
+        others = self._members.keys() - {self._own.node}
+        unlinked = others - self._linked.keys()
+        self._unlinked_since_ms = {node: self._unlinked_since_ms.get(node, now_ms) for node in unlinked}
+        # A node that reaches no majority knows nothing of others: it is itself the one that is cut off.
+        if 2 * len(unlinked) > len(others):
+            return frozenset()
+        return frozenset(node for node in unlinked if now_ms >= self._unlinked_since_ms[node] + UNREACHED_MS)
+
+    def unreached_from_ms(self, now_ms: int) -> int | None:
+        """The time at which the next node counts as out of reach, if its link does not open before."""
+        due_ms = (since_ms + UNREACHED_MS for since_ms in self._unlinked_since_ms.values())
+        return min((each for each in due_ms if each > now_ms), default=None)
 
     def registered(self) -> Mapping[int, ClusterNode]:
         """All nodes that are registered, alive or not: those to link with."""

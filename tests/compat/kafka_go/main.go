@@ -3,7 +3,7 @@
 // Arguments: client, bootstrap, name, scenario... Each scenario works on topics and groups of its own, called
 // NAME-SCENARIO, and is named after the feature that it shows. Prints one line of JSON per scenario:
 // {"scenario": ..., "error": ...}, where no error means that all was as it must be. With `secured` as only argument
-// it does jobs at secured nodes (secured.go).
+// it does jobs at secured nodes (secured.go), with `load` as first one it sends for as long as it may (franz_load.go).
 package main
 
 import (
@@ -126,6 +126,10 @@ func place(stack string) string {
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == "secured" {
 		secured()
+		return
+	}
+	if os.Args[1] == "load" {
+		franzLoad(os.Args[2:])
 		return
 	}
 	all := map[string]map[string]func(*world){"franz-go": franzScenarios, "sarama": saramaScenarios}

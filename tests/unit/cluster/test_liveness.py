@@ -1,7 +1,7 @@
 """Who is alive: registrations, links, and what counts when they disagree."""
 
 from hutong.cluster.coordinator.port import SessionState
-from hutong.cluster.liveness import Liveness
+from hutong.cluster.liveness import UNREACHED_MS, Liveness
 from hutong.cluster.nodes import ClusterNode, HostPort, NodeDescription
 
 SESSION_MS = 4_000
@@ -91,6 +91,29 @@ def test_a_link_that_comes_back_ends_the_doubt() -> None:
     liveness.link_opened(2, 1)
 
     assert liveness.doubted(1_000) == frozenset()
+
+
+def test_a_node_without_a_link_is_out_of_reach_after_a_while() -> None:
+    liveness = liveness_of(node(2), node(3))
+    liveness.link_opened(2, 1)
+    liveness.link_opened(3, 1)
+    liveness.link_closed(3, 0, is_process_gone=False)
+    assert not liveness.unreached(0)
+    assert liveness.unreached_from_ms(0) == UNREACHED_MS
+    assert not liveness.unreached(UNREACHED_MS - 1)
+    assert liveness.unreached(UNREACHED_MS) == {3}
+    assert liveness.unreached_from_ms(UNREACHED_MS) is None
+    assert list(liveness.live(UNREACHED_MS)) == [1, 2, 3]
+
+    liveness.link_opened(3, 1)
+    assert not liveness.unreached(2 * UNREACHED_MS)
+
+
+def test_a_node_that_reaches_no_majority_says_nothing_of_others() -> None:
+    liveness = liveness_of(node(2), node(3))
+    liveness.unreached(0)
+
+    assert not liveness.unreached(UNREACHED_MS)
 
 
 def test_links_count_while_nodes_register_anew_after_an_outage() -> None:

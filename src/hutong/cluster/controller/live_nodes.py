@@ -25,6 +25,7 @@ class LiveNodes:
     ) -> None:
         """`failed` has the life of a node in which its replica of a group failed, by both; `short` likewise."""
         self.nodes = nodes
+        self.unreached = frozenset(node for node, each in nodes.items() if not each.is_reached)
         self._incarnations = {node: each.incarnation for node, each in nodes.items()}
         self._of: dict[str, dict[int, int]] = {}  # of groups with failed replicas alone
         self._leave_out(failed.items())

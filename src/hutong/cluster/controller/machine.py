@@ -40,7 +40,7 @@ from hutong.cluster.controller.repairs import (
     advance_moves,
     fill_replicas,
     found_missing,
-    leave_drained,
+    leave_avoided,
     note_nodes,
     plan_drains,
     repair_sets,
@@ -154,7 +154,7 @@ class ControllerMachine:
     def _repair(self, live: LiveNodes, now_ms: int) -> None:
         note_nodes(self.decisions, live)
         found_missing(self.decisions, self._names, live)
-        leave_drained(self.decisions, live)
+        leave_avoided(self.decisions, live)
         plan_drains(self.decisions, live)
         advance_moves(self.decisions, live)
         self._preferred.hasten(fill_replicas(self.decisions, live))

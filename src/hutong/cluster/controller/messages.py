@@ -12,11 +12,15 @@ from hutong.replication.group_state import PartitionGroupState
 
 @dataclass(frozen=True, slots=True)
 class LiveNode:
-    """One life of a node that is alive. `weight` is its share of replicas: its disk space where that is known."""
+    """One life of a node that is alive. `weight` is its share of replicas: its disk space where that is known.
+
+    One that the controller does not reach can neither hear of decisions nor propose a set.
+    """
 
     incarnation: int
     rack: str | None = None
     weight: int = EVEN_WEIGHT
+    is_reached: bool = True
 
 
 @dataclass(frozen=True, slots=True)

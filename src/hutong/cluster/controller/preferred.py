@@ -71,7 +71,8 @@ def wished_leader(decisions: ClusterDecisions, state: PartitionGroupState, live:
     if node is None or node == state.leader or node not in state.in_sync:
         return None
     lives = live.of(state.name)
-    return node if node in lives and state.name not in decisions.moves and is_led(state, lives) else None
+    can_lead = node in lives and node not in live.unreached
+    return node if can_lead and state.name not in decisions.moves and is_led(state, lives) else None
 
 
 def return_leadership(decisions: ClusterDecisions, state: PartitionGroupState, live: LiveNodes) -> int | None:

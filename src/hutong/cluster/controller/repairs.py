@@ -2,7 +2,7 @@
 
     found_missing     groups that have no state yet
     repair_sets       who is gone leaves the sets; another member leads
-    leave_drained     leaderships leave drained nodes
+    leave_avoided     leaderships leave drained nodes, and those out of the controller's reach
     plan_drains       replicas of drained nodes shall move
     advance_moves     new replicas are added; when they are in sync, the old ones go
     fill_replicas     groups with too few replicas get another live node
@@ -64,13 +64,13 @@ def found_missing(decisions: ClusterDecisions, names: Iterable[str], live: LiveN
 def repair_sets(decisions: ClusterDecisions, live: LiveNodes, restarted: Collection[int]) -> None:
     """Take out who is gone or has another life than before, and elect leaders in the place of others."""
     for state in decisions.states():
-        repaired = _repaired(state, live.of(state.name), restarted, decisions.drained)
+        repaired = _repaired(state, live.of(state.name), restarted, decisions.drained | live.unreached)
         if repaired is not state:
             decisions.put_group(repaired)
 
 
 def _repaired(
-    state: PartitionGroupState, lives: Mapping[int, int], restarted: Collection[int], drained: Collection[int]
+    state: PartitionGroupState, lives: Mapping[int, int], restarted: Collection[int], avoided: Collection[int]
 ) -> PartitionGroupState:
     gone = {node for node in state.in_sync if node not in lives or node in restarted}
     # After a change of controllers nobody has seen that it went and came back.
@@ -80,17 +80,18 @@ def _repaired(
     if repaired.leader != NO_LEADER:
         return repaired
     # Who has begun a new life has lost what it held in memory alone, so others come first.
-    order = candidates(repaired, lives, {*drained, *restarted, state.leader})
+    order = candidates(repaired, lives, {*avoided, *restarted, state.leader})
     return elected(repaired, order[0], lives[order[0]], lives) if order else repaired
 
 
-def leave_drained(decisions: ClusterDecisions, live: LiveNodes) -> None:
-    drained = decisions.drained
+def leave_avoided(decisions: ClusterDecisions, live: LiveNodes) -> None:
+    """Let others lead what is led by drained nodes, and by those that could never take a dead follower out of a set."""
+    avoided = decisions.drained | live.unreached
     for state in decisions.states():
-        if state.leader not in drained:
+        if state.leader not in avoided:
             continue
         lives = live.of(state.name)
-        order = [node for node in candidates(state, lives) if node in state.in_sync and node not in drained]
+        order = [node for node in candidates(state, lives) if node in state.in_sync and node not in avoided]
         if order:
             decisions.put_group(elected(state, order[0], lives[order[0]], lives))
 

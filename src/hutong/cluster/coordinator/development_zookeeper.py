@@ -13,7 +13,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -43,25 +43,37 @@ _GUARD: Final = 'log=$1; shift; "$@" </dev/null >>"$log" 2>&1 & echo $!; exec >&
 class DevelopmentZooKeeper:
     """One server with its data in `folder`. It may be started again after a stop, with its data and its port."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str], port: int = 0) -> None:
-        """Raises UsageError where the jars or a Java are missing. Port 0 is a free one."""
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        port: int = 0,
+        *,
+        host: str = _HOST,
+        prefix: Sequence[str] = (),
+    ) -> None:
+        """Raises UsageError where the jars or a Java are missing. Port 0 is a free one.
+
+        `prefix` are words before its command, such as those that run it in a network namespace, where `host` is.
+        """
         self._folder = folder
-        self._command = [*_java_command(environment), str(folder / "zoo.cfg")]
+        self._host = host
+        self._command = [*prefix, *_java_command(environment), str(folder / "zoo.cfg")]
         self.port = port or _free_port()
         self.pid = 0
         self._guard: subprocess.Popen[bytes] | None = None
 
     @property
     def address(self) -> str:
-        return f"{_HOST}:{self.port}"
+        return f"{self._host}:{self.port}"
 
     def start(self) -> None:
         """Returns once it serves. Raises UsageError with the end of its log where it does not."""
-        server, pause = ZooKeeperServer(_HOST, self.port), threading.Event()
+        server, pause = ZooKeeperServer(self._host, self.port), threading.Event()
         if serves(server):
             raise UsageError(f"Another ZooKeeper has the port {self.port}: stop it, or choose another port.")
         self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / "zoo.cfg").write_text(_configuration(self._folder / "data", self.port))
+        (self._folder / "zoo.cfg").write_text(_configuration(self._folder / "data", self._host, self.port))
         # A session of its own: an interrupt from the terminal shall end the nodes before it ends ZooKeeper.
         self._guard = subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, "sh", str(self._log), *self._command],
@@ -146,12 +158,12 @@ def _missing(what: str) -> UsageError:
     )
 
 
-def _configuration(data: Path, port: int) -> str:
+def _configuration(data: Path, host: str, port: int) -> str:
     settings = {
         "tickTime": TICK_MS,
         "dataDir": data,
         "clientPort": port,
-        "clientPortAddress": _HOST,
+        "clientPortAddress": host,
         "maxClientCnxns": 0,
         "admin.enableServer": "false",
         "4lw.commands.whitelist": "srvr,mntr",

@@ -57,6 +57,8 @@ from hutong.wire.rocketmq.command import Command
 
 _log = logging.getLogger("hutong.cluster.peers")
 _DEFAULT_LIMITS: Final = PeerLimits()
+CLOCK_DIFFERENCE_MS_MIN: Final = 10_000
+"""Of two nodes, for people to hear of it. A handshake takes less, unless a machine is out of breath."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +266,7 @@ class PeerNetwork:
         self._report_other_life(known, partner)
         known.is_gone_reported = False
         self._faults.forget(_name_of(partner.node))
+        self._compare_clocks(partner.node, greeting.handshake.their_clock_ms)
         known.link = link = PeerLink(partner, channel, known.figures, self._links)
         greeting.peer.session = link
         link.begin()
@@ -338,6 +341,16 @@ class PeerNetwork:
         was_dialled = partner.node > self.identity.node
         if was_dialled and address is not None and address.incarnation != partner.incarnation:
             self._report_gone(known, address)
+
+    def _compare_clocks(self, node: int, their_ms: int) -> None:
+        ahead_ms = their_ms - self._clock.wall_ms()
+        if their_ms and abs(ahead_ms) >= CLOCK_DIFFERENCE_MS_MIN:
+            how = "ahead of" if ahead_ms > 0 else "behind"
+            sentence = (
+                f"The clock of {_name_of(node)} is {abs(ahead_ms) / 1000:,.0f} s {how} this node's: set both. Records "
+                "get the time of their leader, and each replica deletes old ones by its own."
+            )
+            self._faults.report(logging.WARNING, _name_of(node), "clock", sentence)
 
     def _report_gone(self, known: _Known, address: PeerAddress) -> None:
         if known.is_gone_reported or self._is_closed:
@@ -416,7 +429,8 @@ class PeerNetwork:
         if self._endpoint.channel_of(peer) is None:
             raise OwnerGone("the connection ended at once")
         nonce = self._random_bytes(NONCE_BYTES)
-        handshake = DiallingHandshake(self.identity, self._secret or b"", nonce, known.node)
+        now_ms = self._clock.wall_ms()
+        handshake = DiallingHandshake(self.identity, self._secret or b"", nonce, known.node, now_ms)
         greeting = Greeting(peer, handshake, known.node, self._greetings)
         peer.session = greeting
         greeting.begin()
@@ -434,7 +448,7 @@ class PeerNetwork:
 
     def _accepted(self, peer: Peer) -> Greeting:
         nonce = self._random_bytes(NONCE_BYTES)
-        handshake = DialledHandshake(self.identity, self._secret or b"", nonce)
+        handshake = DialledHandshake(self.identity, self._secret or b"", nonce, self._clock.wall_ms())
         return Greeting(peer, handshake, None, self._greetings)
 
 

@@ -8,7 +8,7 @@ Decides nothing.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -101,7 +101,7 @@ class ClusterControl:
         """Control from now on: this node leads the metadata, and all of it is applied."""
         assert self._controller is None, "it controls already"
         self._controller = self._make_controller()
-        self._controller.nodes_changed(live_nodes(self._driver.live))
+        self._controller.nodes_changed(live_nodes(self._driver.live, self._driver.unreached))
         self.on_controller()
 
     def end(self) -> None:
@@ -112,7 +112,7 @@ class ClusterControl:
 
     def nodes_changed(self, live: Mapping[int, ClusterNode]) -> None:
         if self._controller is not None:
-            self._controller.nodes_changed(live_nodes(live))
+            self._controller.nodes_changed(live_nodes(live, self._driver.unreached))
 
     # -- questions to it
 
@@ -220,6 +220,9 @@ class ClusterControl:
             peers.ask(controller, question, timeout_ms, then)
 
 
-def live_nodes(live: Mapping[int, ClusterNode]) -> dict[int, LiveNode]:
+def live_nodes(live: Mapping[int, ClusterNode], unreached: Collection[int]) -> dict[int, LiveNode]:
     """The nodes as the controller's machine sees them."""
-    return {node: LiveNode(each.incarnation, each.description.rack) for node, each in live.items()}
+    return {
+        node: LiveNode(each.incarnation, each.description.rack, is_reached=node not in unreached)
+        for node, each in live.items()
+    }

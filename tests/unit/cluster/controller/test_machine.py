@@ -17,7 +17,7 @@ from hutong.cluster.controller.commands import (
     UndrainNode,
 )
 from hutong.cluster.controller.machine import HOLD_MS_MAX
-from hutong.cluster.controller.messages import ProposalReply, ReplicaFailed, ReplicaShort
+from hutong.cluster.controller.messages import LiveNode, ProposalReply, ReplicaFailed, ReplicaShort
 from hutong.cluster.records import FoundingSettings
 from hutong.replication.group_state import NO_LEADER
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -331,6 +331,30 @@ def test_an_operator_need_not_wait() -> None:
     assert scene.ask(ElectPreferred()).groups == {other: (1,)}
     assert scene.ask(ElectPreferred(("nothing",))).error == ErrorCode.RESOURCE_NOT_FOUND
     assert scene.leaders() == before
+
+
+def test_a_node_out_of_the_controllers_reach_leads_nothing_and_stays_in_sync() -> None:
+    """It could not take a member out of a set, so a member that it does not reach would hold up its groups for ever."""
+    scene = founded(NAMES)
+    led = {name for name, leader in scene.leaders().items() if leader == 3}
+    assert led
+    in_reach = dict(scene.live)
+    scene.set_live({**in_reach, 3: LiveNode(in_reach[3].incarnation, is_reached=False)})
+    assert 3 not in scene.leaders().values()
+    assert all(state.in_sync == {1, 2, 3} for state in scene.image.groups.values())
+    scene.wait(10 * scene.preferred_wait_ms)
+    assert 3 not in scene.leaders().values()
+    scene.set_live(in_reach)
+    scene.wait(10 * scene.preferred_wait_ms)
+    assert {name for name, leader in scene.leaders().items() if leader == 3} == led
+
+
+def test_a_node_out_of_reach_leads_where_nobody_else_can() -> None:
+    scene = founded(NAMES[:1])
+    name, leader = next(iter(scene.leaders().items()))
+    only = LiveNode(scene.live[leader].incarnation, is_reached=False)
+    scene.set_live({leader: only})
+    assert scene.state(name).leader == leader
 
 
 # ---- drains, moves, balance

@@ -65,9 +65,10 @@ class PeerNode:
         self.listener = NotingListener()
         identity = options.pop("identity", None) or PeerIdentity("the cluster", node, incarnation, "1.0")
         secret = options.pop("secret", SECRET)
+        clock = options.pop("clock", scene.clock)
         self.network = PeerNetwork(
             scene.loop,
-            clock=scene.clock,
+            clock=clock,
             wheel=scene.wheel,
             identity=identity,
             secret=secret,

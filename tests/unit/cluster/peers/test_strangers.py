@@ -21,7 +21,7 @@ from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.limits import PeerLimits
 from hutong.cluster.peers.network import PeerNetwork, PeerTls
 from hutong.cluster.peers.port import PeerMessage
-from hutong.foundation.clock import ManualClock
+from hutong.foundation.clock import ManualClock, SystemClock
 from hutong.foundation.errors import OwnerGone, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.tls.server_contexts import server_context
@@ -64,6 +64,21 @@ async def test_nodes_that_do_not_belong_together(
     lines = [record.getMessage() for record in caplog.records if "No link" in record.getMessage()]
     assert len(lines) == 2, "each side says it once"
     assert all(sentence in line for line in lines)
+
+
+class HourAhead(SystemClock):
+    def wall_ms(self) -> int:
+        return super().wall_ms() + 3_600_000
+
+
+async def test_clocks_an_hour_apart_are_named_by_both_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with peer_scene() as scene:
+        one, two = await scene.start(1, clock=HourAhead()), await scene.start(2)
+        scene.introduce(one, two)
+        await one.listener.heard(("opened", 2, two.incarnation))
+        await two.listener.heard(("opened", 1, one.incarnation))
+    lines = sorted(record.getMessage()[:44] for record in caplog.records if "clock" in record.getMessage())
+    assert lines == ["The clock of node 1 is 3,600 s ahead of this", "The clock of node 2 is 3,600 s behind this n"]
 
 
 async def test_garbage_and_clients_of_other_protocols_are_closed() -> None:

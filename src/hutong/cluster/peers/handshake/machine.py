@@ -41,12 +41,17 @@ _DIALLED: Final = b"hutong peers 1: the node that was dialled"
 
 
 class Handshake:
-    """One side. `partner` is set once the other side has proven itself; `is_done` once both may send."""
+    """One side. `partner` is set once the other side has proven itself; `is_done` once both may send.
 
-    def __init__(self, own: PeerIdentity, secret: bytes, nonce: bytes) -> None:
+    `clock_ms` is what this side takes for the time, and tells; `their_clock_ms` what the other side told, 0 if nothing.
+    """
+
+    def __init__(self, own: PeerIdentity, secret: bytes, nonce: bytes, clock_ms: int = 0) -> None:
         self.partner: PeerIdentity | None = None
         self.claimed: PeerIdentity | None = None  # by the other side, which has not proven it
         self.is_done = False
+        self.their_clock_ms = 0
+        self._clock_ms = clock_ms
         self._own = own
         self._secret = secret
         self._nonce = nonce
@@ -82,6 +87,7 @@ class Handshake:
 
     def _check_claim(self, claim: PeerHello | PeerChallenge) -> None:
         own = self._own
+        self.their_clock_ms = claim.clock_ms
         self.claimed = PeerIdentity(claim.cluster_id, claim.node, claim.incarnation, claim.version, claim.protocol)
         if claim.protocol != own.protocol:
             detail = f"{claim.protocol} ({claim.version!r}), not {own.protocol} ({own.version!r})"
@@ -95,13 +101,22 @@ class Handshake:
 class DiallingHandshake(Handshake):
     """Of the node with the lower number."""
 
-    def __init__(self, own: PeerIdentity, secret: bytes, nonce: bytes, to_node: int) -> None:
-        super().__init__(own, secret, nonce)
+    def __init__(self, own: PeerIdentity, secret: bytes, nonce: bytes, to_node: int, clock_ms: int = 0) -> None:
+        super().__init__(own, secret, nonce, clock_ms)
         self._to_node = to_node
 
     def begin(self) -> Sent:
         own, version = self._own, self._own.version[:TEXT_MAX]
-        hello = PeerHello(own.protocol, own.cluster_id, own.node, own.incarnation, self._to_node, self._nonce, version)
+        hello = PeerHello(
+            own.protocol,
+            own.cluster_id,
+            own.node,
+            own.incarnation,
+            self._to_node,
+            self._nonce,
+            version,
+            self._clock_ms,
+        )
         content = encode_handshake(hello)
         self._note(content)
         self._awaited = CHALLENGE
@@ -124,8 +139,8 @@ class DiallingHandshake(Handshake):
 class DialledHandshake(Handshake):
     """Of the node with the higher number."""
 
-    def __init__(self, own: PeerIdentity, secret: bytes, nonce: bytes) -> None:
-        super().__init__(own, secret, nonce)
+    def __init__(self, own: PeerIdentity, secret: bytes, nonce: bytes, clock_ms: int = 0) -> None:
+        super().__init__(own, secret, nonce, clock_ms)
         self._awaited = HELLO
 
     def _take(self, code: int, body: Buffer) -> Sent:
@@ -146,7 +161,9 @@ class DialledHandshake(Handshake):
         if hello.node > own.node:
             raise ProtocolError(f"node {hello.node} has dialled node {own.node}: the lower number dials")
         version = own.version[:TEXT_MAX]
-        challenge = PeerChallenge(own.protocol, own.cluster_id, own.node, own.incarnation, self._nonce, version)
+        challenge = PeerChallenge(
+            own.protocol, own.cluster_id, own.node, own.incarnation, self._nonce, version, self._clock_ms
+        )
         content = encode_handshake(challenge)
         self._note(body)
         self._note(content)

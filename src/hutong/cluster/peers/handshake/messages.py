@@ -59,7 +59,7 @@ class HandshakeRefused(PeerError):
 
 
 class PeerHello(msgspec.Struct, frozen=True):
-    """`to_node` is the number that is dialled."""
+    """`to_node` is the number that is dialled, `clock_ms` what the sender takes for the time; 0: it does not say."""
 
     protocol: int
     cluster_id: _Text
@@ -68,6 +68,7 @@ class PeerHello(msgspec.Struct, frozen=True):
     to_node: _Node
     nonce: _Nonce
     version: _Text = ""
+    clock_ms: int = 0
 
 
 class PeerChallenge(msgspec.Struct, frozen=True):
@@ -79,6 +80,7 @@ class PeerChallenge(msgspec.Struct, frozen=True):
     incarnation: _Incarnation
     nonce: _Nonce
     version: _Text = ""
+    clock_ms: int = 0
 
 
 class PeerRefusal(msgspec.Struct, frozen=True):
