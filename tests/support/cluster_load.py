@@ -192,12 +192,16 @@ class ClusterLoad:
     def wait_for_progress(self, records: int = 300, deadline_s: float = DEADLINE_S) -> None:
         """Return when every producer has so many further records acknowledged, and transactions are committed."""
         before = [len(each.committed) for each in self.all_transactions]
-        for load in self.loads:
-            load.wait_for_acknowledged(records, deadline_s)
+        self.wait_for_records(records, deadline_s)
 
         for each, had in zip(self.all_transactions, before, strict=True):
             what = f"a transaction committed by {each.label}"
             until(lambda: len(each.committed) > had, what=what, deadline_s=deadline_s, between_s=LOOK_S)  # noqa: B023
+
+    def wait_for_records(self, records: int, deadline_s: float) -> None:
+        """Return when every producer has so many further records acknowledged."""
+        for load in self.loads:
+            load.wait_for_acknowledged(records, deadline_s)
 
     @property
     def history(self) -> History:
