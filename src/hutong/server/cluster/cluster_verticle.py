@@ -164,10 +164,16 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self, driver: ClusterDriver, network: PeerNetwork, leases: LeaseKeeper, standings: ClusterStandings
     ) -> ClusterSources:
         return ClusterSources(
-            links=lambda: network.figures,
+            # A forgotten node never comes back, so no link with it is missing.
+            links=lambda: {
+                node: each
+                for node, each in network.figures.items()
+                if each.is_open or node not in self._image.forgotten
+            },
             is_connected=lambda: driver.session is SessionState.CONNECTED,
             lapsed_leases=lambda: leases.lapsed_total,
             elections=lambda: standings.elections_total,
+            election_us=standings.election_us,
         )
 
     def _make_leases(self, driver: ClusterDriver, network: PeerNetwork, standings: ClusterStandings) -> LeaseKeeper:

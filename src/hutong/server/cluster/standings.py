@@ -12,6 +12,7 @@ from typing import Final
 
 from hutong.broker.topics.group_standing import GroupStanding
 from hutong.foundation.clock import Clock
+from hutong.foundation.histograms import Histogram
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
 
 REFUSAL_MS_MAX: Final = 5_000  # from a refusal to the last request that its producer had sent before it heard of it
@@ -72,6 +73,9 @@ class ClusterStandings:
         self.on_change: list[Callable[[str], None]] = []
         self.shrinks_total = self.expands_total = 0  # of sets of groups that this node leads
         self.elections_total = 0  # of leaders, wherever they are
+        self.election_us = Histogram()  # from the end of one leader to the next, as far as this node has heard
+        self._leaderless_us: dict[str, int] = {}  # since when, by group
+        self._clock = clock
         self.doubted: frozenset[int] = frozenset()  # nodes where no client should be sent
         self.renew: Callable[[str], None] = lambda _group: None  # moves the deadlines of a group
 
@@ -86,6 +90,7 @@ class ClusterStandings:
         # The first state of a group that this node hears of is no news of an election.
         self.elections_total += state.epoch > standing.leader_epoch > 0 and state.leader != NO_LEADER
         is_there = state.leader in live and state.leader not in self.doubted
+        self._note_election(standing, state, is_there=is_there)
         standing.leader = state.leader if is_there else NO_LEADER
         standing.leader_epoch = state.epoch
         standing.replicas, standing.min_in_sync = state.replicas, state.min_in_sync
@@ -96,6 +101,17 @@ class ClusterStandings:
             standing.is_led_here = False
         self.renew(state.name)
         self.changed(state.name)
+
+    def _note_election(self, before: LeasedStanding, state: PartitionGroupState, *, is_there: bool) -> None:
+        now_us = self._clock.monotonic_us()
+        if not is_there:
+            if before.leader != NO_LEADER:
+                self._leaderless_us[state.name] = now_us
+            return
+        since_us = self._leaderless_us.pop(state.name, now_us)
+        # A leader that was doubted, and goes on, was not elected.
+        if state.epoch > before.leader_epoch > 0:
+            self.election_us.record(now_us - since_us)
 
     def live_changed(self, states: Mapping[str, PartitionGroupState], live: Collection[int]) -> None:
         """Note that other nodes are alive now."""

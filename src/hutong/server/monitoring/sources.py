@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from hutong.broker.fetch.disk_reads import DiskReads
 from hutong.broker.fetch.session_table import FetchSessions
 from hutong.foundation.deletion_clock import DeletionClock
+from hutong.foundation.histograms import Histogram
 from hutong.foundation.waiting.table import WaitTable
 from hutong.journal.journal import Journal
 from hutong.reactor.figures import ReactorFigures
@@ -65,6 +66,7 @@ class ClusterSources:
     is_connected: Callable[[], bool]  # with the coordinator
     lapsed_leases: Callable[[], int]
     elections: Callable[[], int]
+    election_us: Histogram
 
 
 @dataclass(slots=True)

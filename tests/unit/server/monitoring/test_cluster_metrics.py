@@ -5,6 +5,7 @@ from functools import partial
 from tests.support.exposition import ParsedFamily, parse
 from tests.support.waiting import until
 
+from hutong.cli import main
 from hutong.server.monitoring.metrics import exposition
 from hutong.server.monitoring.survey.result import SurveyLimits
 from hutong.testing import EmbeddedCluster
@@ -35,6 +36,10 @@ def by_labels(family: ParsedFamily) -> dict[tuple[str, ...], float]:
     return {tuple(value for _, value in labels): value for (_, labels), value in family.samples.items()}
 
 
+def elections_timed(page: dict[str, ParsedFamily]) -> float:
+    return page["hutong_election_seconds"].value()
+
+
 def test_a_whole_cluster_lacks_nothing_and_half_of_one_says_what_it_lacks() -> None:
     with EmbeddedCluster(topics=["orders"]) as cluster:
         cluster.wait_until_in_sync()
@@ -53,6 +58,8 @@ def test_a_whole_cluster_lacks_nothing_and_half_of_one_says_what_it_lacks() -> N
             assert page["hutong_coordinator_connected"].value() == 1
         leader = cluster.leader_of("orders")
         lags = by_labels(whole[leader]["hutong_replica_lag_bytes"])
+        greatest = whole[leader]["kafka_server_replicafetchermanager_maxlag"].value()
+        assert greatest == max(lags.values())
         assert {node for _, node in lags} == OTHERS[leader]
 
         elections = {number: page[ELECTIONS].value() for number, page in whole.items()}
@@ -62,8 +69,25 @@ def test_a_whole_cluster_lacks_nothing_and_half_of_one_says_what_it_lacks() -> N
         two = pages(cluster)
         assert total(two, "kafka_server_replicamanager_underminisrpartitioncount") == 0
         assert all(page[ELECTIONS].value() > elections[number] for number, page in two.items())
+        assert all(elections_timed(page) > elections_timed(whole[number]) for number, page in two.items())
         assert all(by_labels(page["hutong_link_open"])[str(victim),] == 0 for page in two.values())
 
         last = cluster.controller()
         cluster.kill(next(number for number in two if number != last))
         until(lambda: total(pages(cluster), "kafka_server_replicamanager_leadercount") == 0, between_s=0.02)
+
+
+def test_no_link_with_a_forgotten_node_is_missing() -> None:
+    with EmbeddedCluster() as cluster:
+        cluster.wait_until_in_sync()
+        victim = 3
+        cluster.kill(victim)
+        until(lambda: all(by_labels(page["hutong_link_open"])[str(victim),] == 0 for page in pages(cluster).values()))
+        assert main.run(["cluster", "forget", str(victim), "--yes", "-b", cluster.node(1).bootstrap]) == 0
+        until(lambda: all(links == {(other,): 1} for links, other in links_of_two(cluster)), between_s=0.02)
+
+
+def links_of_two(cluster: EmbeddedCluster) -> list[tuple[dict[tuple[str, ...], float], str]]:
+    """The links of nodes 1 and 2, each with the number of the other."""
+    found = pages(cluster)
+    return [(by_labels(found[number]["hutong_link_open"]), other) for number, other in ((1, "2"), (2, "1"))]

@@ -8,7 +8,8 @@ Knows nothing of how a cluster agrees.
 from collections.abc import Callable
 from typing import Final
 
-from hutong.server.monitoring.metric import COUNTER, GAUGE, Labelled, Metric, Read, metric
+from hutong.server.monitoring.exposition import Spread
+from hutong.server.monitoring.metric import COUNTER, GAUGE, HISTOGRAM, SECONDS, Labelled, Metric, Read, metric
 from hutong.server.monitoring.sources import ClusterSources, LinkFigures, Sources
 
 
@@ -45,6 +46,17 @@ def _lags(sources: Sources) -> Labelled:
             yield (group, str(node)), lag_bytes
 
 
+def _greatest_lag(sources: Sources) -> Labelled:
+    if sources.cluster is not None:
+        lags = (lag for replica in sources.replicas.values() for lag in replica.follower_lags().values())
+        yield (), max(lags, default=0)
+
+
+def _election_times(sources: Sources) -> Labelled:
+    if sources.cluster is not None:
+        yield (), Spread(sources.cluster.election_us, SECONDS)
+
+
 METRICS: Final[tuple[Metric, ...]] = (
     metric(
         "hutong_coordinator_connected",
@@ -63,6 +75,18 @@ METRICS: Final[tuple[Metric, ...]] = (
         COUNTER,
         "Leaders of partition groups that were elected, as this node has heard since its start.",
         _of_cluster(lambda cluster: cluster.elections()),
+    ),
+    metric(
+        "hutong_election_seconds",
+        HISTOGRAM,
+        "Time that groups had no leader before they got the next one, as this node has heard.",
+        _election_times,
+    ),
+    metric(
+        "kafka_server_replicafetchermanager_maxlag",
+        GAUGE,
+        "The most that one follower of this node lacks on its disk, in bytes (in Kafka in records, of a follower).",
+        _greatest_lag,
     ),
     metric(
         "hutong_replica_lag_bytes",
