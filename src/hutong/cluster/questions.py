@@ -7,6 +7,7 @@
     COMMANDED           an operator's command or question for the controller, in JSON
     REPLICA_FAILED      a node tells the controller that its replica of a group has failed
     REPLICA_SHORT       a node tells the controller whether its replica of a group is short of space
+    YIELD_ASKED         the controller asks a leader to wait for its followers before another one leads
     SHARE_PROGRESS      a node reads or writes a share group's progress, which another node keeps
 
 Knows nothing of connections, nor of what is done with a question.
@@ -35,6 +36,7 @@ class QuestionCode(IntEnum):
     REPLICA_FAILED = 6
     SHARE_PROGRESS = 7
     REPLICA_SHORT = 8
+    YIELD_ASKED = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,15 @@ def encode_short(group: str, *, is_short: bool) -> PeerMessage:
 def decode_short(message: PeerMessage) -> tuple[str, bool]:
     """The group, and whether it is short of space there. A name that no group has does no harm: nobody looks it up."""
     return bytes(message.body).decode(errors="replace"), message.fields.get("short") == "1"
+
+
+def encode_yield(group: str, epoch: int) -> PeerMessage:
+    return PeerMessage(QuestionCode.YIELD_ASKED, {"epoch": str(epoch)}, group.encode())
+
+
+def decode_yield(message: PeerMessage) -> tuple[str, int]:
+    """The group, and the epoch of its leader. Raises ProtocolError."""
+    return bytes(message.body).decode(errors="replace"), _field(message.fields, "epoch")
 
 
 def _number(text: str, name: str) -> int:

@@ -188,7 +188,7 @@ class GroupNode:
             case leading.TellDivergence(node, epoch, end_position):
                 self._send(node, following.Diverged(epoch, end_position))
             case leading.TellJoined(node, committed_position):
-                self._send(node, following.JoinAccepted(committed_position))
+                self._send(node, following.JoinAccepted(committed_position, self.group.now_ms))
             case leading.Ship(node, start_position):
                 self._ship(node, start_position)
             case leading.Replicated(held_position, stored_position):

@@ -394,7 +394,9 @@ class Network:
 
     def is_at_rest(self) -> bool:
         leader = self.nodes[self.register.leader]
-        if not leader.is_up or not leader.is_led or self.register.in_sync != self.nodes.keys():
+        # A member that has just died stays one for a moment.
+        are_up = all(node.is_up and node.opening.done() for node in self.nodes.values())
+        if not are_up or not leader.is_led or self.register.in_sync != self.nodes.keys():
             return False
         end = leader.journal.position
         return not leader.turns and all(

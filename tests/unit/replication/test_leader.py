@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hutong.foundation.machine import Tick
 from hutong.journal.append.leader_epochs import EpochStart, LeaderEpochs
 from hutong.replication.following.machine import HEARTBEATS, FollowerReplication
-from hutong.replication.following.messages import AskToJoin, JoinAccepted, LeaderConnected
+from hutong.replication.following.messages import AcknowledgeChunks, AskToJoin, JoinAccepted, LeaderConnected
 from hutong.replication.leading.machine import GONE_MS_MAX, JOIN_LAG_MS_MAX, LAG_MS_MAX, LeaderReplication
 from hutong.replication.leading.messages import (
     Acknowledged,
@@ -327,7 +327,8 @@ def test_a_follower_is_heard_several_times_before_it_is_late() -> None:
     epochs = LeaderEpochs()
     follower = FollowerReplication(lambda: epochs, 0, 0, 100 // HEARTBEATS)
     follower.handle(LeaderConnected(1, 1_000))
-    follower.handle(JoinAccepted(0))
+    # Also at once: an idle one need not wait for its first heartbeat to be in sync.
+    assert follower.handle(JoinAccepted(0, 1_000)) == [AcknowledgeChunks(0, 0)]
     assert follower.next_tick_ms() == 1_025
     follower.handle(Tick(1_025))
     assert follower.next_tick_ms() == 1_050

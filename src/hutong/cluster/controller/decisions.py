@@ -7,6 +7,7 @@ Knows nothing of reasons: rules and repairs have them.
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from hutong.cluster.controller.handovers import Handovers
 from hutong.cluster.image import ClusterImage
 from hutong.cluster.placement import Placement, PlacementNode, Replicas
 from hutong.cluster.records import (
@@ -38,6 +39,7 @@ class ClusterDecisions:
         if image.settings is None:
             self._records[SETTINGS_KEY] = encode_settings(settings)
         self.settings = image.settings or settings
+        self.handovers = Handovers()
 
     # ---- what is decided
 

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from hutong.cluster.controller.commands import CommandReply, ControllerCommand
 from hutong.cluster.controller.machine import ControllerMachine
 from hutong.cluster.controller.messages import (
+    AskToYield,
     CommandAsked,
     ControllerEvent,
     ControllerInstruction,
@@ -24,6 +25,7 @@ from hutong.cluster.controller.messages import (
     ReplicaShort,
     SetProposed,
     StoreDecisions,
+    Yielded,
 )
 from hutong.cluster.controller.preferred import PREFERRED_WAIT_MS
 from hutong.cluster.controller.proposals import GroupProposal
@@ -51,10 +53,15 @@ class ControllerDriver:
         timers: TimerWheel,
         state: StatePort,
         on_failure: Callable[[HutongError], None],
+        ask_to_yield: Callable[[AskToYield, Continuation[None]], None],
         *,
         preferred_wait_ms: int = PREFERRED_WAIT_MS,
     ) -> None:
-        """`on_failure` is called once, when a decision could not be stored: this controller decides nothing more."""
+        """`on_failure` is called once, when a decision could not be stored: this controller decides nothing more.
+
+        `ask_to_yield` asks a leader; an error means that it did not answer.
+        """
+        self._ask_to_yield = ask_to_yield
         self._clock = clock
         self._preferred_wait_ms = preferred_wait_ms
         self._on_failure = on_failure
@@ -132,8 +139,14 @@ class ControllerDriver:
             match instruction:
                 case StoreDecisions(records):
                     self._host.append(entry, records, self._stored)
+                case AskToYield():
+                    self._ask_to_yield(instruction, partial(self._yielded, instruction))
                 case Answer(ticket, reply):
                     self._host.when_durable(entry, partial(self._callers.settle, ticket, reply))
+
+    def _yielded(self, asked: AskToYield, error: HutongError | None) -> None:
+        if error is None and self._entry is not None:
+            self._feed(self._entry, Yielded(asked.group, asked.epoch, self._clock.monotonic_ms()))
 
     def _stored(self, error: HutongError | None) -> None:
         if error is None or self._failure is not None:

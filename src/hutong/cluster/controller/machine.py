@@ -19,7 +19,7 @@ Knows nothing of logs, connections or clocks.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from hutong.cluster.controller.commands import CommandReply
+from hutong.cluster.controller.commands import CommandReply, ElectPreferred
 from hutong.cluster.controller.decisions import ClusterDecisions
 from hutong.cluster.controller.live_nodes import LiveNodes
 from hutong.cluster.controller.messages import (
@@ -33,9 +33,10 @@ from hutong.cluster.controller.messages import (
     ReplicaShort,
     SetProposed,
     StoreDecisions,
+    Yielded,
 )
 from hutong.cluster.controller.operations import carry_out, with_progress
-from hutong.cluster.controller.preferred import PREFERRED_WAIT_MS, PreferredLeaders
+from hutong.cluster.controller.preferred import PREFERRED_WAIT_MS, PreferredLeaders, return_leadership, wished_leader
 from hutong.cluster.controller.repairs import (
     advance_moves,
     fill_replicas,
@@ -74,14 +75,17 @@ class ControllerMachine:
         self._short: dict[tuple[int, str], int] = {}  # lives of nodes that cannot write a group for now
         self._departed: set[tuple[int, int]] = set()  # lives of nodes that were live, and are not
         self._held: dict[str, list[SetProposed]] = {}  # proposals that are not answered, by group
-        self._preferred = PreferredLeaders(preferred_wait_ms)
+        self._preferred = PreferredLeaders(preferred_wait_ms, self.decisions.handovers.is_under_way)
+        self._electing: list[tuple[int, CommandReply]] = []  # commands with their replies, until leaders have yielded
 
     def next_tick_ms(self) -> int | None:
         if self._live is None:
             return None
         due_ms = [held[0].now_ms + HOLD_MS_MAX for held in self._held.values()]
-        preferred_ms = self._preferred.next_tick_ms()
-        return min(due_ms if preferred_ms is None else [*due_ms, preferred_ms], default=None)
+        due_ms += [
+            at_ms for at_ms in (self._preferred.next_tick_ms(), self.decisions.handovers.next_tick_ms()) if at_ms
+        ]
+        return min(due_ms, default=None)
 
     def check_invariants(self) -> None:
         for name, state in self.decisions.groups.items():
@@ -92,6 +96,7 @@ class ControllerMachine:
     # ---- events
 
     def handle(self, event: ControllerEvent) -> list[ControllerInstruction]:
+        self.decisions.handovers.begin(event.now_ms)
         match event:
             case NodesChanged(live, now_ms):
                 self._look(live)
@@ -103,6 +108,9 @@ class ControllerMachine:
                 return self._settle(now_ms)
             case ReplicaShort(node, incarnation, group, is_short, now_ms):
                 self._note_short(node, incarnation, group, is_short=is_short)
+                return self._settle(now_ms)
+            case Yielded(group, epoch, now_ms):
+                self.decisions.handovers.yielded(group, epoch)
                 return self._settle(now_ms)
             case SetProposed(group=group, now_ms=now_ms):
                 self._held.setdefault(group, []).append(event)
@@ -124,6 +132,9 @@ class ControllerMachine:
         if self._live is None:
             return [Answer(event.ticket, _NOT_READY)]
         reply = carry_out(self.decisions, event.command, self._live)
+        if isinstance(event.command, ElectPreferred):
+            self._electing.append((event.ticket, reply))
+            return self._settle(event.now_ms)
         instructions = self._settle(event.now_ms)
         # The repairs have begun to carry out what is wanted, and the reply tells of that.
         return [*instructions, Answer(event.ticket, with_progress(self.decisions, event.command, reply, self._live))]
@@ -139,8 +150,20 @@ class ControllerMachine:
         self._repair(self._live, now_ms)
         # The repairs may have overtaken proposals that were held on.
         answers += self._answer_proposals(self._live, now_ms)
-        records = self.decisions.take_records()
-        return [StoreDecisions(records), *answers] if records else answers
+        answers += self._answer_elections(self._live)
+        records, groups = self.decisions.take_records(), self.decisions.groups
+        questions = self.decisions.handovers.end({name: state.epoch for name, state in groups.items()})
+        return [*([StoreDecisions(records)] if records else []), *answers, *questions]
+
+    def _answer_elections(self, live: LiveNodes) -> list[ControllerInstruction]:
+        """Go on with elections that were asked for, and answer those whose leaders have all changed, or cannot."""
+        electing, self._electing = self._electing, []
+        for ticket, reply in electing:
+            for name in reply.groups:
+                return_leadership(self.decisions, self.decisions.groups[name], live)
+            if any(wished_leader(self.decisions, self.decisions.groups[name], live) for name in reply.groups):
+                self._electing.append((ticket, reply))
+        return [Answer(*each) for each in electing if each not in self._electing]
 
     def _look(self, nodes: Mapping[int, LiveNode]) -> None:
         """Take who is not there out of all sets, and who does not live the same life as before."""

@@ -53,6 +53,15 @@ class ReplicaShort:
 
 
 @dataclass(frozen=True, slots=True)
+class Yielded:
+    """The leader of this epoch takes nothing more for a while, and its followers have what it has."""
+
+    group: str
+    epoch: int
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class SetProposed:
     """One life of a node, which leads the group, proposes a set of (node, incarnation) besides itself."""
 
@@ -83,6 +92,15 @@ class StoreDecisions:
 
 
 @dataclass(frozen=True, slots=True)
+class AskToYield:
+    """Let the leader of this epoch, a node, take nothing more and wait for its followers; then say `Yielded`."""
+
+    group: str
+    epoch: int
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProposalReply:
     """A proposal that is not taken will never be. `state` is the present one; None: there is no such group."""
 
@@ -90,5 +108,5 @@ class ProposalReply:
     state: PartitionGroupState | None
 
 
-ControllerEvent = NodesChanged | ReplicaFailed | ReplicaShort | SetProposed | CommandAsked | Tick
-ControllerInstruction = StoreDecisions | Answer[ProposalReply] | Answer[CommandReply]
+ControllerEvent = NodesChanged | ReplicaFailed | ReplicaShort | Yielded | SetProposed | CommandAsked | Tick
+ControllerInstruction = StoreDecisions | AskToYield | Answer[ProposalReply] | Answer[CommandReply]

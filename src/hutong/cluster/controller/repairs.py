@@ -92,7 +92,8 @@ def leave_avoided(decisions: ClusterDecisions, live: LiveNodes) -> None:
             continue
         lives = live.of(state.name)
         order = [node for node in candidates(state, lives) if node in state.in_sync and node not in avoided]
-        if order:
+        # One that cannot be reached cannot be asked to yield either.
+        if order and (state.leader in live.unreached or decisions.handovers.may_leave(state)):
             decisions.put_group(elected(state, order[0], lives[order[0]], lives))
 
 
@@ -148,7 +149,7 @@ def _finish(decisions: ClusterDecisions, state: PartitionGroupState, move: Plann
     if state.leader not in move.target:
         order = [node for node in move.target if node in state.in_sync and node in lives]
         # Without a live member it waits: taking the others out might lose what is committed.
-        if not order:
+        if not order or (is_led(state, lives) and not decisions.handovers.may_leave(state)):
             return
         state = elected(state, order[0], lives[order[0]], lives)
     decisions.put_move(state.name, None)

@@ -161,7 +161,7 @@ class FollowingReplica(Role[FollowerReplication, FollowerEvent, FollowerInstruct
             case CommitTold(_, epoch, position):
                 self.feed(CommitArrived(epoch, position))
             case JoinAnswered(_, _, committed_position):
-                self.feed(JoinAccepted(committed_position))
+                self.feed(JoinAccepted(committed_position, self.now_ms))
             case DivergenceTold(_, _, last_epoch, end_position):
                 self.feed(Diverged(last_epoch, end_position))
             case FilesOffered() if self._copy is None:

@@ -91,9 +91,10 @@ class FollowerReplication:
             case LeaderLost():
                 self._is_connected = self._is_joined = False
                 return []
-            case JoinAccepted(position):
+            case JoinAccepted(position, now_ms):
                 self._is_joined = self._is_connected and not self._is_cutting
-                return self._committed(position) if self._is_joined else []
+                # At once: with nothing to ship the leader would not know before the next heartbeat what is on disk.
+                return [*self._acknowledge(now_ms), *self._committed(position)] if self._is_joined else []
             case Diverged(epoch, end_position):
                 return self._diverged(epoch, end_position)
             case JournalCut(end_position, now_ms):

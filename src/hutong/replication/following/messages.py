@@ -34,6 +34,7 @@ class JoinAccepted:
     """
 
     committed_position: int
+    now_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,11 +64,11 @@ from hutong.server.cluster.replica_troubles import ReplicaTroubles
 from hutong.server.cluster.share_progress import RoutedProgress, ShareProgressLife
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import ClusterBrokerView
+from hutong.server.cluster.yielding import FOLLOWERS_MS_MAX, YieldingLeaders
 from hutong.server.monitoring.sources import ClusterSources
 
 NODES_MAX: Final = 15
 """All nodes replicate the metadata, so a record of it waits for all that are in sync."""
-FOLLOWERS_MS_MAX: Final = 500  # for what acks=1 has promised, before another node leads
 HAND_OVER_MS_MAX: Final = 2_000  # a node that stops does not wait longer for a controller
 NOWHERE: Final = ("", 0)
 _log: Final = logging.getLogger("hutong.cluster")
@@ -263,6 +263,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self._progress.register(driver.peers)
         reactions.wire()
         ElectionHolds(driver.own.node, standings, reactions.broker.congestion, clock, wheel)
+        self._yielding = YieldingLeaders(driver, standings, reactions.broker.congestion, clock, wheel)
+        self._yielding.register()
 
     def _idle_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> NodeCoordinators:
         """Make the coordinators, which are loaded when this node leads their logs."""
@@ -302,7 +304,9 @@ class ClusterBrokerVerticle(BrokerVerticle):
     def _make_controller(self) -> ControllerDriver:
         settings = self._settings.cluster
         decisions = AppliedDecisions(self._metadata.topic, self._apply_cluster)
-        controller = ControllerDriver(self._clock, self._environment.wheel, decisions, self._control_failed)
+        controller = ControllerDriver(
+            self._clock, self._environment.wheel, decisions, self._control_failed, self._yielding.ask
+        )
         founding = FoundingSettings(slots=settings.slots, replicas=settings.replicas, min_in_sync=settings.min_in_sync)
         names = [name for name in groups_of_cluster(settings.slots) if name != METADATA_GROUP]
         controller.load(self._image.copy(), founding, names)
@@ -422,13 +426,10 @@ class ClusterBrokerVerticle(BrokerVerticle):
         if driver is not None and self._is_serving:
             # The metadata go on: their leader has to store who leads the others.
             led = [name for name, each in driver.replicas.items() if each.is_leading and name != METADATA_GROUP]
-            congestion = self._reactions.broker.congestion
-            for name in led:
-                congestion.pause(name)
-            await self._await_followers(driver, led)
+            await self._await_followers(led)
             await self._hand_over(driver)
             for name in led:
-                congestion.go_on(name)  # clients hear who leads now
+                self._yielding.end(name)
         if self._leases is not None:
             self._leases.close()
         if self._progress is not None:
@@ -443,7 +444,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
             self._requests.close(OwnerGone("the node is stopping"))
         await super()._end()
 
-    async def _await_followers(self, driver: ClusterDriver, led: Sequence[str]) -> None:
+    async def _await_followers(self, led: Sequence[str]) -> None:
         """Let the next leaders have all that was taken here: acks=1 did not wait for them, and they would cut it."""
         followers: WaitTable[None] = WaitTable("followers", self._environment.wheel, 1)
         lacking = set(led)
@@ -454,7 +455,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
                 followers.resume_all(None, None)
 
         for name in led:
-            driver.replicas[name].when_committed(partial(stored, name), FOLLOWERS_MS_MAX)
+            self._yielding.begin(name, partial(stored, name))
         with suppress(Expired):
             if lacking:
                 await followers.wait(None, deadline_ms=self._clock.monotonic_ms() + FOLLOWERS_MS_MAX)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from hutong.cluster.controller.commands import CommandReply, ControllerCommand
 from hutong.cluster.controller.machine import ControllerMachine
 from hutong.cluster.controller.messages import (
+    AskToYield,
     CommandAsked,
     ControllerEvent,
     LiveNode,
@@ -12,6 +13,7 @@ from hutong.cluster.controller.messages import (
     ProposalReply,
     SetProposed,
     StoreDecisions,
+    Yielded,
 )
 from hutong.cluster.image import ClusterImage
 from hutong.cluster.records import FoundingSettings
@@ -32,6 +34,8 @@ class Scene:
         self.live: dict[int, LiveNode] = {}
         self.now_ms = 0
         self.stored_total = 0
+        self.asked: list[AskToYield] = []
+        self.do_yield = True  # leaders do at once what they are asked to
         self.replies: dict[int, object] = {}
         self._tickets = iter(range(1, 1_000_000))
         self.begin()
@@ -43,6 +47,7 @@ class Scene:
         )
 
     def feed(self, event: ControllerEvent) -> None:
+        asked: list[AskToYield] = []
         for instruction in self.machine.handle(event):
             match instruction:
                 case StoreDecisions(records):
@@ -52,10 +57,15 @@ class Scene:
                 case Answer(ticket, reply):
                     assert ticket not in self.replies, "answered twice"
                     self.replies[ticket] = reply
+                case AskToYield():
+                    asked.append(instruction)
         self.machine.check_invariants()
         due_ms = self.machine.next_tick_ms()
         assert not isinstance(event, Tick) or due_ms is None or due_ms > self.now_ms, "the timer would never rest"
         assert self.image.groups == self.machine.decisions.groups
+        self.asked += asked
+        for each in asked if self.do_yield else ():
+            self.feed(Yielded(each.group, each.epoch, self.now_ms))
 
     def nodes(self, *, racks: dict[int, str] | None = None, **incarnations: int) -> None:
         """Let these nodes live: `n1=10` is the life 10 of node 1."""

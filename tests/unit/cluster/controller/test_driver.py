@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hutong.cluster.controller.commands import CommandReply, DrainNode, ElectPreferred, ShowStatus
 from hutong.cluster.controller.driver import ControllerDriver
 from hutong.cluster.controller.machine import HOLD_MS_MAX
-from hutong.cluster.controller.messages import LiveNode, ProposalReply
+from hutong.cluster.controller.messages import AskToYield, LiveNode, ProposalReply
 from hutong.cluster.controller.proposals import (
     GroupProposal,
     decode_proposal,
@@ -49,8 +49,11 @@ class Controller:
         self.wheel = TimerWheel(self.clock.monotonic_ms(), tick_ms=1)
         self.metadata = Metadata()
         self.failures: list[HutongError] = []
-        self.driver = ControllerDriver(self.clock, self.wheel, self.metadata, self.failures.append)
+        self.driver = ControllerDriver(self.clock, self.wheel, self.metadata, self.failures.append, self.yield_at_once)
         self.driver.load(image or ClusterImage(), FoundingSettings(), ("days", "hours"))
+
+    def yield_at_once(self, _asked: AskToYield, then: Continuation[None]) -> None:
+        then(None)
 
     def advance(self, milliseconds: int) -> None:
         self.clock.advance(milliseconds)

@@ -187,6 +187,7 @@ class History:
     # ---- chance
 
     def step(self) -> None:
+        self.scene.do_yield = self.chance.random() < 0.8
         self.scene.wait(self.chance.randrange(200))
         self.check()
         node, name = self.chance.choice(NODES), self.chance.choice(NAMES)
@@ -217,6 +218,7 @@ class History:
             self.change_controller()
 
     def calm_down(self) -> None:
+        self.scene.do_yield = True
         for node in NODES:
             if any((node, self.lives.get(node), name) in self.failed for name in NAMES):
                 self.stop(node)

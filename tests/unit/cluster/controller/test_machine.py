@@ -7,6 +7,7 @@ from tests.unit.cluster.controller.scene import Scene
 
 from hutong.cluster.controller.commands import (
     BalanceGroups,
+    CommandReply,
     DrainNode,
     ElectPreferred,
     ElectUnclean,
@@ -16,8 +17,16 @@ from hutong.cluster.controller.commands import (
     ShowStatus,
     UndrainNode,
 )
+from hutong.cluster.controller.handovers import YIELD_MS_MAX
 from hutong.cluster.controller.machine import HOLD_MS_MAX
-from hutong.cluster.controller.messages import LiveNode, ProposalReply, ReplicaFailed, ReplicaShort
+from hutong.cluster.controller.messages import (
+    CommandAsked,
+    LiveNode,
+    ProposalReply,
+    ReplicaFailed,
+    ReplicaShort,
+    Yielded,
+)
 from hutong.cluster.records import FoundingSettings
 from hutong.replication.group_state import NO_LEADER
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -279,6 +288,70 @@ def test_a_held_proposal_is_refused_when_another_leads() -> None:
     ticket = scene.propose("days", {2: 20, 3: 31})
     scene.nodes(n2=20, n3=31)
     assert scene.reply(ticket) == ProposalReply(False, scene.state("days"))
+
+
+# ---- leaders that hand over
+
+
+def led_by_another() -> tuple[Scene, CommandAsked]:
+    """A group that node 1 should lead again, and an operator's wish that it does."""
+    scene = founded(NAMES, preferred_wait_ms=100_000)
+    (name, *_) = [name for name, leader in scene.leaders().items() if leader == 1]
+    scene.nodes(n2=20, n3=30)
+    scene.nodes(n1=11, n2=20, n3=30)
+    scene.catch_up()
+    scene.do_yield = False
+    return scene, CommandAsked(1_000_000, ElectPreferred((name,)), scene.now_ms)
+
+
+def test_a_leader_hands_over_once_it_has_yielded() -> None:
+    scene, asked = led_by_another()
+    scene.feed(asked)
+    (question,) = scene.asked
+    state = scene.state(question.group)
+    assert (question.epoch, question.node) == (state.epoch, state.leader)
+    scene.feed(Yielded(question.group, question.epoch - 1, scene.now_ms))
+    assert scene.state(question.group) == state
+    assert not scene.replies.keys() & {asked.ticket}
+    scene.feed(Yielded(question.group, question.epoch, scene.now_ms))
+    assert scene.state(question.group).leader == 1
+    assert scene.replies[asked.ticket] == CommandReply(groups={question.group: (1,)})
+
+
+def test_a_leader_that_does_not_answer_is_not_waited_for_longer() -> None:
+    scene, asked = led_by_another()
+    scene.feed(asked)
+    (question,) = scene.asked
+    scene.wait(YIELD_MS_MAX - 1)
+    assert scene.state(question.group).leader == question.node
+    scene.wait(1)
+    assert scene.state(question.group).leader == 1
+
+
+def test_a_wish_that_is_gone_is_answered_and_a_later_one_asks_the_leader_anew() -> None:
+    scene, asked = led_by_another()
+    scene.feed(asked)
+    scene.nodes(n2=20, n3=30)
+    assert asked.ticket in scene.replies
+    (question,) = scene.asked
+    scene.feed(Yielded(question.group, question.epoch, scene.now_ms))
+    scene.nodes(n1=12, n2=20, n3=30)
+    scene.catch_up()
+    scene.feed(CommandAsked(1_000_001, asked.command, scene.now_ms))
+    assert len(scene.asked) == 2
+    assert scene.state(question.group).leader == question.node
+
+
+def test_leaders_of_a_drained_node_yield_first() -> None:
+    scene = founded(NAMES)
+    scene.do_yield = False
+    before = scene.leaders()
+    scene.ask(DrainNode(1))
+    assert scene.leaders() == before
+    assert {each.group for each in scene.asked} == {name for name, leader in before.items() if leader == 1}
+    for each in scene.asked:
+        scene.feed(Yielded(each.group, each.epoch, scene.now_ms))
+    assert 1 not in scene.leaders().values()
 
 
 # ---- preferred leaders

@@ -231,34 +231,6 @@ def test_a_stop_hands_over_and_a_whole_cluster_starts_again(cluster: EmbeddedClu
     assert cluster.topics() == {"orders": 3}
 
 
-def test_a_stop_loses_nothing_that_its_leader_alone_has_acknowledged(cluster: EmbeddedCluster) -> None:
-    """Followers are behind by what the leader has taken in its last milliseconds."""
-    acknowledged: list[bytes] = []
-    leader = cluster.leader_of("orders")
-    producer = producer_of(
-        cluster, **{"acks": 1, "enable.idempotence": False, "linger.ms": 0, "batch.num.messages": 20}
-    )
-
-    def delivered(error: KafkaError | None, message: Message) -> None:
-        if error is None:
-            acknowledged.append(message.value() or b"")
-
-    stopping = threading.Thread(target=cluster.stop, args=(leader,))
-    for number in count():
-        producer.produce("orders", b"%d" % number + b"." * 1_000, partition=0, on_delivery=delivered)
-        producer.poll(0)
-        if number == BURST_RECORDS:
-            stopping.start()
-        if number > BURST_RECORDS and not stopping.is_alive():
-            break
-        if number > BURST_RECORDS:
-            producer.poll(0.001)
-    assert producer.flush(TIMEOUT_S) == 0
-    values = {record.value for record in cluster.records("orders", count=len(acknowledged), timeout=TIMEOUT_S)}
-    assert len(acknowledged) > BURST_RECORDS
-    assert not set(acknowledged) - values
-
-
 def test_an_operator_lets_the_preferred_replica_lead_again(cluster: EmbeddedCluster) -> None:
     admin, place = AdminClient({"bootstrap.servers": cluster.bootstrap}), TopicPartition("orders", 0)
 
