@@ -12,6 +12,7 @@ that no controller has written is ever applied.
 Knows nothing of logs, nor of how decisions are made.
 """
 
+from collections.abc import Iterable
 from typing import Final, TypeAlias, TypeVar
 
 import msgspec
@@ -126,6 +127,16 @@ def decode_group(content: bytes) -> PartitionGroupState:
     if problem is not None:
         raise ProtocolError(f"a group's state is none: {problem}")
     return state
+
+
+def encode_groups(states: Iterable[PartitionGroupState]) -> bytes:
+    """The states of several groups, one a line."""
+    return b"\n".join(encode_group(state) for state in states)
+
+
+def decode_groups(content: bytes) -> list[PartitionGroupState]:
+    """Raises ProtocolError for what is not the state of any group."""
+    return [decode_group(line) for line in content.splitlines()]
 
 
 def encode_settings(settings: FoundingSettings) -> bytes:

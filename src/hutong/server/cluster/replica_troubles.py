@@ -7,6 +7,9 @@
 Strategy: no log has this news, so each new controller gets it anew. A shortage that is over counts for a while,
 since a disk that has room for one flush may lack it for the next: leaders would come and go.
 
+A node that cannot write the metadata hears of no new leaders by them, and would send its clients to old ones. So it
+asks the controller for the states of all groups meanwhile.
+
 Decides nothing.
 """
 
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.topics.lifetimes import METADATA_GROUP
 from hutong.cluster.peers.port import PeerMessage
 from hutong.cluster.questions import QuestionCode, decode_short, encode_short
+from hutong.cluster.records import decode_groups, encode_groups
 from hutong.foundation.errors import HutongError, Refused
 from hutong.replication.group_state import NO_LEADER
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from hutong.cluster.driver import ClusterDriver
     from hutong.foundation.clock import Clock
     from hutong.foundation.errors import StorageShortage
-    from hutong.foundation.timers import TimerWheel
+    from hutong.foundation.timers import Timer, TimerWheel
     from hutong.foundation.waiting.pending import Continuation
     from hutong.journal.journal import Journal
     from hutong.server.cluster.control import ClusterControl
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 SPACE_MS: Final = 5_000  # about as long as a preferred leader waits that has come back
 TOLD_AGAIN_MS: Final = 1_000
 TOLD_MS_MAX: Final = 3_000
+STATES_AGAIN_MS: Final = 250
 _NO_CONTROLLER: Final = Refused(ErrorCode.NOT_CONTROLLER, "This node is not the controller.")
 
 
@@ -49,6 +54,7 @@ class ReplicaTroubles:
         self._timers = timers
         self._failed: set[str] = set()  # groups whose journal here has failed
         self._short_until_ms: dict[str, int] = {}  # groups that are short, or were a while ago
+        self._polling: Timer | None = None
         control.on_controller = self.controller_changed
 
     def register(self) -> None:
@@ -118,9 +124,21 @@ class ReplicaTroubles:
         if controller is not None:
             controller.replica_short(own.node, own.incarnation, group, is_short=is_short)
         elif self._driver.controller not in (NO_LEADER, own.node):
-            self._control.ask(
-                encode_short(group, is_short=is_short), TOLD_MS_MAX, partial(self._heard, self._tell_short, group)
-            )
+            self._control.ask(encode_short(group, is_short=is_short), TOLD_MS_MAX, partial(self._short_heard, group))
+
+    def _short_heard(self, group: str, outcome: PeerMessage | HutongError) -> None:
+        self._heard(self._tell_short, group, outcome)
+        if isinstance(outcome, HutongError) or group != METADATA_GROUP:
+            return
+        for state in decode_groups(bytes(outcome.body)):
+            self._driver.group_changed(state)
+        if group in self._short_until_ms and self._polling is None:
+            self._polling = self._timers.add(self._clock.monotonic_ms() + STATES_AGAIN_MS, self._poll)
+
+    def _poll(self) -> None:
+        self._polling = None
+        if METADATA_GROUP in self._short_until_ms:
+            self._tell_short(METADATA_GROUP)
 
     def _heard(self, tell: Callable[[str], None], group: str, outcome: PeerMessage | HutongError) -> None:
         if isinstance(outcome, HutongError):
@@ -143,7 +161,7 @@ class ReplicaTroubles:
         # Before there is a controller its metadata must be committed, which a member that is short holds up.
         if sender is not None and group == METADATA_GROUP and self._driver.controller == self._driver.own.node:
             self._driver.metadata_short(node, sender.incarnation, is_short=is_short)
-            then(PeerMessage(0, {}))
+            then(PeerMessage(0, {}, encode_groups(self._driver.groups.values())))
         elif controller is None or sender is None:
             then(_NO_CONTROLLER)
         else:
