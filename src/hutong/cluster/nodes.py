@@ -1,4 +1,4 @@
-"""The description of a node in its registration: its addresses and its rack.
+"""The description of a node in its registration: its addresses, its rack and its disk.
 
 Knows nothing of where registrations are kept.
 """
@@ -20,6 +20,14 @@ class HostPort(msgspec.Struct, frozen=True):
     port: int
 
 
+class DiskSpace(msgspec.Struct, frozen=True):
+    """The disk with a node's data, some time ago. One that is short has no room for new replicas."""
+
+    total_bytes: int
+    free_bytes: int
+    is_short: bool = False
+
+
 class NodeDescription(msgspec.Struct, frozen=True):
     """`peer` is for other nodes, `listeners` are those for Kafka clients, by their names.
 
@@ -31,6 +39,7 @@ class NodeDescription(msgspec.Struct, frozen=True):
     rack: str | None = None
     version: str = ""
     lacks_metadata: bool = False
+    disk: DiskSpace | None = None  # None: an older version, which does not say
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,15 +17,21 @@ from typing import Final
 Replicas = tuple[int, ...]
 
 EVEN_WEIGHT: Final = 1
+SPACE_STEPS: Final = 4
+"""Weights by disk space are coarse: a few records more on one disk must not move a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementNode:
-    """A node that may have replicas. `weight` is its share of them: its disk space where that is known."""
+    """A node that may have replicas. `weight` is its share of them: its disk space where that is known.
+
+    One that `takes_new` none keeps those that it has.
+    """
 
     node: int
     rack: str | None = None
     weight: int = EVEN_WEIGHT
+    takes_new: bool = True
 
 
 class Placement:
@@ -45,11 +51,12 @@ class Placement:
 
     def place(self, group: str, replica_count: int) -> Replicas | None:
         """Give a new group its replicas, as many as there are nodes for; None without any."""
-        if not self._nodes:
+        nodes = self._free_nodes((), ())
+        if not nodes:
             return None
-        first = self._next_leader(group, self._nodes)
+        first = self._next_leader(group, nodes)
         followers: list[int] = []
-        for _ in range(min(replica_count, len(self._nodes)) - 1):
+        for _ in range(min(replica_count, len(nodes)) - 1):
             followers.append(self._next_replica((first, *followers)))
         return self.put(group, self._in_order(first, followers))
 
@@ -93,6 +100,8 @@ class Placement:
             for taker in reversed(busiest):
                 if self._replica_load(taker, 1) >= self._replica_load(giver):
                     break
+                if not self._nodes[taker].takes_new:
+                    continue
                 group = self._movable(giver, taker)
                 if group is not None:
                     moved = self.groups[group]
@@ -157,7 +166,11 @@ class Placement:
         return (self._replicas[node] + more) / self._nodes[node].weight
 
     def _free_nodes(self, replicas: Replicas, avoided: Collection[int]) -> list[int]:
-        return [node for node in self._nodes if node not in replicas and node not in avoided]
+        return [
+            node
+            for node, each in self._nodes.items()
+            if each.takes_new and node not in replicas and node not in avoided
+        ]
 
     def _next_replica(self, replicas: Replicas, avoided: Collection[int] = ()) -> int:
         racks = {self._rack(node) for node in replicas}
@@ -199,6 +212,17 @@ class Placement:
             chain.append((group, node))
             node = before
         return chain
+
+
+def space_weights(free_bytes: Mapping[int, int | None]) -> dict[int, int]:
+    """The weights of nodes by the free space on their disks, where that is known: the emptiest has the most."""
+    greatest = max((each for each in free_bytes.values() if each is not None), default=0)
+    if not greatest:
+        return dict.fromkeys(free_bytes, EVEN_WEIGHT)
+    return {
+        node: SPACE_STEPS if each is None else max(1, round(SPACE_STEPS * each / greatest))
+        for node, each in free_bytes.items()
+    }
 
 
 def _family(group: str) -> str:

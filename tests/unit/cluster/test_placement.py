@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutong.cluster.placement import Placement, PlacementNode, balance_plan, place_groups
+from hutong.cluster.placement import Placement, PlacementNode, balance_plan, place_groups, space_weights
 
 CHANGES_MAX = 1_000
 counts = st.integers(1, 24)
@@ -119,6 +119,26 @@ def test_a_larger_disk_gets_more() -> None:
     nodes = [PlacementNode(1, weight=3_000), PlacementNode(2, weight=1_000), PlacementNode(3, weight=1_000)]
     placed = place_groups(names(10), {}, nodes, 1)
     assert replicas_of(placed, nodes) == [6, 2, 2]
+
+
+def test_weights_by_free_space_are_coarse() -> None:
+    assert space_weights({1: 1_000, 2: 900, 3: 500, 4: 10, 5: 0}) == {1: 4, 2: 4, 3: 2, 4: 1, 5: 1}
+    assert space_weights({1: 1_000, 2: None}) == {1: 4, 2: 4}, "of an unknown disk nothing is held against it"
+    assert space_weights({1: None, 2: None}) == space_weights({1: 0, 2: 0}) == {1: 1, 2: 1}
+
+
+def test_a_node_that_takes_none_gets_none_and_keeps_what_it_has() -> None:
+    nodes = [PlacementNode(1), PlacementNode(2, takes_new=False), PlacementNode(3), PlacementNode(4)]
+    placed = place_groups(names(6), {}, nodes, 4)
+    assert all(sorted(replicas) == [1, 3, 4] for replicas in placed.values())
+    assert Placement({"days": (1, 3)}, nodes).fill("days", 4) == (1, 3, 4)
+    assert Placement({"days": (1, 3, 4)}, nodes).replace("days", 4) is None
+    existing: dict[str, tuple[int, ...]] = {"a": (1, 2), "b": (1, 2), "c": (1, 2), "d": (1, 2)}
+    balanced = planned(existing, nodes)
+    assert replicas_of(balanced, nodes)[1] <= 4
+    gainers = {node for name, replicas in balanced.items() for node in set(replicas) - set(existing[name])}
+    assert gainers == {3, 4}
+    assert place_groups(["days"], {}, [PlacementNode(2, takes_new=False)], 3) == {}
 
 
 def test_a_plan_has_a_bound() -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from hutong.cluster.nodes import DiskSpace
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -84,7 +85,10 @@ ControllerCommand = (
 
 
 class MemberStatus(msgspec.Struct, frozen=True):
-    """A node that is known. `moving_out` of its replicas are on their way to others, failed ones need a restart."""
+    """A node that is known. `moving_out` of its replicas are on their way to others, failed ones need a restart.
+
+    `disk` is its own last word, while it is alive.
+    """
 
     node: int
     is_live: bool
@@ -96,6 +100,7 @@ class MemberStatus(msgspec.Struct, frozen=True):
     replicas_behind: int
     replicas_failed: int
     moving_out: int
+    disk: DiskSpace | None = None
 
 
 class GroupProgress(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hutong.cluster.controller.commands import CommandReply, ControllerCommand
+from hutong.cluster.nodes import DiskSpace
 from hutong.cluster.placement import EVEN_WEIGHT
 from hutong.cluster.records import ClusterRecord
 from hutong.foundation.machine import Answer, Tick
@@ -20,6 +21,7 @@ class LiveNode:
     incarnation: int
     rack: str | None = None
     weight: int = EVEN_WEIGHT
+    disk: DiskSpace | None = None
     is_reached: bool = True
 
 

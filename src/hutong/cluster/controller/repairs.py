@@ -14,6 +14,7 @@ Knows nothing of who asks, nor of time.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from hutong.cluster.controller.decisions import ClusterDecisions
@@ -38,7 +39,9 @@ def usable_nodes(decisions: ClusterDecisions, live: LiveNodes) -> list[Placement
     """The nodes that may get replicas."""
     drained = decisions.drained
     return [
-        PlacementNode(node, each.rack, each.weight) for node, each in sorted(live.nodes.items()) if node not in drained
+        PlacementNode(node, each.rack, each.weight, takes_new=each.disk is None or not each.disk.is_short)
+        for node, each in sorted(live.nodes.items())
+        if node not in drained
     ]
 
 
@@ -54,6 +57,9 @@ def found_missing(decisions: ClusterDecisions, names: Iterable[str], live: LiveN
     nodes = usable_nodes(decisions, live)
     if not missing or not nodes:
         return
+    # A cluster without its groups serves nobody, so they are founded where there is little space, too.
+    if not any(each.takes_new for each in nodes):
+        nodes = [replace(each, takes_new=True) for each in nodes]
     placement, settings = decisions.placement(nodes), decisions.settings
     for name in missing:
         replicas = placement.place(name, settings.replicas)

@@ -27,6 +27,7 @@ def _member(decisions: ClusterDecisions, node: int, live: LiveNodes) -> MemberSt
         replicas_behind=sum(node not in state.in_sync for state in states),
         replicas_failed=sum(node in live.nodes and node not in live.of(state.name) for state in states),
         moving_out=sum(node not in decisions.wanted_replicas(state.name) for state in states),
+        disk=live.nodes[node].disk if node in live.nodes else None,
     )
 
 

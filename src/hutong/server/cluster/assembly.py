@@ -8,11 +8,13 @@ Decides nothing.
 
 import os
 import ssl
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
 from hutong.cluster.coordinator.port import Coordinator
-from hutong.cluster.nodes import HostPort, NodeDescription
+from hutong.cluster.nodes import DiskSpace, HostPort, NodeDescription
+from hutong.cluster.peers.figures import PeerFigures
 from hutong.cluster.peers.network import PeerTls
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode, UsageError
@@ -85,7 +87,11 @@ def peer_tls(settings: NodeClusterSettings) -> PeerTls | None:
 
 
 def description_of(
-    settings: NodeClusterSettings, listens_at: tuple[str, int], listeners: dict[str, Address], version: str
+    settings: NodeClusterSettings,
+    listens_at: tuple[str, int],
+    listeners: dict[str, Address],
+    version: str,
+    disk: DiskSpace | None = None,
 ) -> NodeDescription:
     """The description of a node whose links are accepted there, and whose clients at `listeners`."""
     host, port = listens_at
@@ -93,4 +99,9 @@ def description_of(
     if settings.advertised is not None and port:
         host, port = settings.advertised.host, settings.advertised.port or port
     named = {name: HostPort(address.host, address.port) for name, address in listeners.items()}
-    return NodeDescription(HostPort(host, port), named, settings.rack, version)
+    return NodeDescription(HostPort(host, port), named, settings.rack, version, disk=disk)
+
+
+def links_shown(figures: Mapping[int, PeerFigures], forgotten: Collection[int]) -> dict[int, PeerFigures]:
+    """The links on the metrics page: a forgotten node never comes back, so no link with it is missing."""
+    return {node: each for node, each in figures.items() if each.is_open or node not in forgotten}

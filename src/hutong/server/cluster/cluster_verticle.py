@@ -18,6 +18,8 @@ from importlib.metadata import version
 from random import Random
 from typing import Final
 
+from msgspec import structs
+
 from hutong.broker.coordinators.producer_ids import ProducerIds
 from hutong.broker.dispatch.forwarded import ForwardedRequests
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
@@ -54,8 +56,9 @@ from hutong.replication.driver import GroupReplica
 from hutong.replication.settings import ReplicationSettings
 from hutong.server.broker.broker_verticle import BrokerVerticle, NodeCoordinators
 from hutong.server.broker.group_coordinators import GroupCoordinators, NoState
-from hutong.server.cluster.assembly import cluster_secret, description_of, peer_tls
+from hutong.server.cluster.assembly import cluster_secret, description_of, links_shown, peer_tls
 from hutong.server.cluster.control import AppliedDecisions, ClusterControl
+from hutong.server.cluster.disk_space import DiskReports
 from hutong.server.cluster.election_holds import ElectionHolds
 from hutong.server.cluster.kafka_questions import KafkaQuestions
 from hutong.server.cluster.leases import LeaseKeeper
@@ -88,6 +91,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
     _leases: LeaseKeeper | None = None
     _requests: ForwardedRequests | None = None
     _progress: RoutedProgress | None = None
+    _disk_reports: DiskReports | None = None
     _joining: WaitTable[None] | None = None
     _is_join_step_done: Callable[[], bool]  # of what the start waits for there
     _leaving: "asyncio.Task[None] | None" = None  # clients, as the metadata's journal has failed
@@ -120,13 +124,16 @@ class ClusterBrokerVerticle(BrokerVerticle):
         # Others may link with this node only now that it can tell them which cluster it belongs to.
         network.identity = replace(network.identity, cluster_id=cluster_id)
         listens_at = await self._bound(network)
-        driver.describe(description_of(settings, listens_at, {}, version("hutong")))
+        volume, wheel = partial(self._ports.volume_bytes, self._folder.path), self._environment.wheel
+        self._disk_reports = disk = DiskReports(volume, settings.free_bytes_min, self._clock, wheel)
+        driver.describe(description_of(settings, listens_at, {}, version("hutong"), disk.space))
         await self._joined()
         await self._listen(reactions.broker)
         self._is_serving = True
         reactions.leave_clients = self._leave_clients
         listeners = {opened.name: opened.advertised for opened in self.listeners}
-        driver.describe(description_of(settings, listens_at, listeners, version("hutong")))
+        driver.describe(description_of(settings, listens_at, listeners, version("hutong"), disk.space))
+        disk.start(lambda space: driver.describe(structs.replace(driver.own.description, disk=space)))
 
     def _leave_clients(self) -> None:
         """Close all connections of clients, and accept no more, so that they turn to the other nodes."""
@@ -164,12 +171,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self, driver: ClusterDriver, network: PeerNetwork, leases: LeaseKeeper, standings: ClusterStandings
     ) -> ClusterSources:
         return ClusterSources(
-            # A forgotten node never comes back, so no link with it is missing.
-            links=lambda: {
-                node: each
-                for node, each in network.figures.items()
-                if each.is_open or node not in self._image.forgotten
-            },
+            links=lambda: links_shown(network.figures, self._image.forgotten),
             is_connected=lambda: driver.session is SessionState.CONNECTED,
             lapsed_leases=lambda: leases.lapsed_total,
             elections=lambda: standings.elections_total,
@@ -430,10 +432,9 @@ class ClusterBrokerVerticle(BrokerVerticle):
             await self._hand_over(driver)
             for name in led:
                 self._yielding.end(name)
-        if self._leases is not None:
-            self._leases.close()
-        if self._progress is not None:
-            self._progress.close()
+        for each in (self._disk_reports, self._leases, self._progress):
+            if each is not None:
+                each.close()
         if driver is not None:
             await driver.close()
         if network is not None:

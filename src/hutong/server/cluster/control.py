@@ -34,6 +34,7 @@ from hutong.cluster.controller.proposals import (
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.nodes import ClusterNode
 from hutong.cluster.peers.port import PeerMessage
+from hutong.cluster.placement import space_weights
 from hutong.cluster.questions import QuestionCode, decode_block, encode_block
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, Refused
@@ -222,7 +223,11 @@ class ClusterControl:
 
 def live_nodes(live: Mapping[int, ClusterNode], unreached: Collection[int]) -> dict[int, LiveNode]:
     """The nodes as the controller's machine sees them."""
+    disks = {node: each.description.disk for node, each in live.items()}
+    weights = space_weights({node: None if disk is None else disk.free_bytes for node, disk in disks.items()})
     return {
-        node: LiveNode(each.incarnation, each.description.rack, is_reached=node not in unreached)
+        node: LiveNode(
+            each.incarnation, each.description.rack, weights[node], disks[node], is_reached=node not in unreached
+        )
         for node, each in live.items()
     }

@@ -52,6 +52,9 @@ class NodeClusterSettings:
         2 * SECOND_MS, "A replica that has not kept up for so long leaves the in-sync set.", "replica.lag.time.max.ms",
         minimum=100, maximum=INT32_MAX,
     )  # fmt: skip
+    free_bytes_min: int = setting(
+        1 << 30, "A node whose disk has less free space gets no new replicas; 0: it always gets some.", minimum=0
+    )
     start_timeout_ms: int = setting(
         MINUTE_MS, "How long a starting node waits until it knows the cluster's metadata.", minimum=SECOND_MS
     )
