@@ -8,6 +8,7 @@
     REPLICA_FAILED      a node tells the controller that its replica of a group has failed
     REPLICA_SHORT       a node tells the controller whether its replica of a group is short of space
     YIELD_ASKED         the controller asks a leader to wait for its followers before another one leads
+    PROGRESS_ASKED      a node asks what another knows of the progress of replicas
     SHARE_PROGRESS      a node reads or writes a share group's progress, which another node keeps
 
 Knows nothing of connections, nor of what is done with a question.
@@ -37,6 +38,7 @@ class QuestionCode(IntEnum):
     SHARE_PROGRESS = 7
     REPLICA_SHORT = 8
     YIELD_ASKED = 9
+    PROGRESS_ASKED = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,11 @@ class GroupReplica:
         """The bytes of the stream that each other replica lacks on its disk; nothing where this node does not lead."""
         return self._role.machine.follower_lags() if isinstance(self._role, LeadingReplica) else {}
 
+    @property
+    def copied_bytes(self) -> int:
+        """The bytes of the leader's files that are here, and not in their places yet."""
+        return self._role.copied_bytes if isinstance(self._role, FollowingReplica) else 0
+
     # -- what the owner says
 
     async def open(self) -> None:

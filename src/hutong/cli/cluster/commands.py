@@ -188,9 +188,18 @@ def _show_groups(bootstrap: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"nodes": members, "groups": groups})
         return
-    columns = ("node", "alive", "drained", "rack", "leads", "replicas", "behind", "failed", "moving_out")
-    print_rows(members, columns, as_json=False)
-    print_rows(groups, ("group", "leader", "epoch", "replicas", "in_sync", "needed", "moving_to"), as_json=False)
+    print_rows(members, tuple(members[0]), as_json=False)
+    lagging = [{**each, "lag_bytes": _by_node(each["lag_bytes"])} for each in groups]
+    print_rows(lagging, ("group", "leader", "epoch", "replicas", "in_sync", "needed", "lag_bytes"), as_json=False)
+    moving = [each for each in groups if each["moving_to"] is not None]
+    if moving:
+        columns = ("group", "replicas", "moving_to", "copied_bytes", "stream_bytes")
+        print_rows(moving, columns, as_json=False, title="On their way")
+
+
+def _by_node(lags: dict[int, int]) -> list[str]:
+    """The bytes that nodes lack, as 2: 1,024."""
+    return [f"{node}: {lag:,}" for node, lag in sorted(lags.items()) if lag]
 
 
 def _show_changed(groups: dict[str, tuple[int, ...]], *, as_json: bool, what: str = "replicas") -> None:

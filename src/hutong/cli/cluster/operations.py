@@ -16,6 +16,7 @@ from hutong.cluster.controller.commands import (
     BalanceGroups,
     ControllerStatus,
     DrainNode,
+    GroupProgress,
     MoveGroup,
     ShowStatus,
 )
@@ -82,6 +83,8 @@ def member_rows(status: ControllerStatus) -> list[dict[str, Any]]:
             "behind": each.replicas_behind,
             "failed": each.replicas_failed,
             "moving_out": each.moving_out,
+            "free_bytes": each.disk.free_bytes if each.disk is not None else None,
+            "disk_bytes": each.disk.total_bytes if each.disk is not None else None,
         }
         for each in status.nodes
     ]
@@ -97,9 +100,23 @@ def group_rows(status: ControllerStatus) -> list[dict[str, Any]]:
             "in_sync": each.in_sync,
             "needed": each.min_in_sync,
             "moving_to": each.target,
+            "stream_bytes": each.stream_bytes,
+            "lag_bytes": each.lags,
+            "copied_bytes": copied_bytes(each),
         }
         for each in status.groups
     ]
+
+
+def copied_bytes(group: GroupProgress) -> int | None:
+    """The part of the stream that the slowest new replica of a moving group has; None where nothing is known of it."""
+    new = set(group.target or ()).difference(group.before)
+    if not new or group.stream_bytes is None:
+        return None
+    # A replica that gets whole files has stored nothing of the stream before they are in their places.
+    return min(
+        max(group.stream_bytes - group.lags.get(node, group.stream_bytes), group.copied.get(node, 0)) for node in new
+    )
 
 
 class Said:
@@ -118,11 +135,17 @@ class Said:
 def _watch_moves(operator: Operator, plan: Mapping[str, Replicas]) -> None:
     said = Said()
     while True:
-        moving = [each.name for each in _status(operator).groups if each.name in plan and each.target is not None]
+        moving = [each for each in _status(operator).groups if each.name in plan and each.target is not None]
         if not moving:
             return
-        said.say(f"{len(plan) - len(moving)} of {len(plan)} groups have moved; on their way: {', '.join(moving)}.")
+        ways = ", ".join(map(_way, moving))
+        said.say(f"{len(plan) - len(moving)} of {len(plan)} groups have moved; on their way: {ways}.")
         time.sleep(LOOK_SECONDS)
+
+
+def _way(group: GroupProgress) -> str:
+    copied = copied_bytes(group)
+    return group.name if copied is None else f"{group.name} ({copied:,} of {group.stream_bytes:,} bytes)"
 
 
 def _status(operator: Operator) -> ControllerStatus:

@@ -104,7 +104,11 @@ class MemberStatus(msgspec.Struct, frozen=True):
 
 
 class GroupProgress(msgspec.Struct, frozen=True):
-    """A group. `target` are the replicas that it shall have, where it is on its way to others from `before`."""
+    """A group. `target` are the replicas that it shall have, where it is on its way to others from `before`.
+
+    `stream_bytes` is the length of its leader's stream, None where that says nothing. `lags` has what each follower has
+    not stored of it, `copied` what followers have of whole files that are not in their places yet.
+    """
 
     name: str
     epoch: int
@@ -116,10 +120,13 @@ class GroupProgress(msgspec.Struct, frozen=True):
     min_in_sync: int
     target: tuple[int, ...] | None = None
     before: tuple[int, ...] = ()
+    stream_bytes: int | None = None
+    lags: dict[int, int] = {}
+    copied: dict[int, int] = {}
 
 
 class ControllerStatus(msgspec.Struct, frozen=True):
-    """All but the group `metadata`, which the coordinator's register has."""
+    """The group `metadata`, which is not the controller's, is added by the node that was asked."""
 
     nodes: tuple[MemberStatus, ...]
     groups: tuple[GroupProgress, ...]

@@ -92,6 +92,10 @@ class FollowingReplica(Role[FollowerReplication, FollowerEvent, FollowerInstruct
     def committed_position(self) -> int:
         return self.machine.committed_position
 
+    @property
+    def copied_bytes(self) -> int:
+        return self._copy.copied_bytes if self._copy is not None else 0
+
     def follow(self, state: PartitionGroupState, leader: int) -> None:
         """Follow this node from now on, or nobody (NO_LEADER)."""
         if (leader, state.epoch) != (self._leader, self._epoch):

@@ -26,7 +26,10 @@ FILES_MAX: Final = 1_000_000
 
 
 class FileCopy:
-    """One attempt. Exactly one of `completed`, with position and sizes, and `failed` is called, unless it is ended."""
+    """One attempt. Exactly one of `completed`, with position and sizes, and `failed` is called, unless it is ended.
+
+    `copied_bytes` counts what this attempt has got.
+    """
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class FileCopy:
         self._asked: tuple[int, str, int] | None = None
         self._timer: Timer | None = None
         self._begun_ms = ports.clock.monotonic_ms()
-        self._copied_bytes = 0
+        self.copied_bytes = 0
 
     def begin(self, source: int) -> None:
         """Look at what is complete already, of this source, and ask for the files."""
@@ -114,7 +117,7 @@ class FileCopy:
         if crc32c(content) != message.checksum or start + len(content) > size or (not content and start < size):
             self._fail(f"the leader has no such part of {name}, or it is damaged")
             return
-        self._copied_bytes += len(content)
+        self.copied_bytes += len(content)
         self._write(name, start, content)
 
     def _write(self, name: str, start: int, content: bytes) -> None:
@@ -124,7 +127,7 @@ class FileCopy:
 
     def _written(self, name: str, end: int, size: int) -> None:
         go_on = partial(self._ask, name, end) if end < size else self._next
-        due_ms = self._begun_ms + self._copied_bytes * 1000 // self._ports.settings.copied_bytes_per_second_max
+        due_ms = self._begun_ms + self.copied_bytes * 1000 // self._ports.settings.copied_bytes_per_second_max
         if due_ms <= self._ports.clock.monotonic_ms():
             go_on()
         else:

@@ -17,6 +17,7 @@ from hutong.broker.state.state_topic import Apply
 from hutong.cluster.controller.commands import (
     CommandReply,
     ControllerCommand,
+    ShowStatus,
     decode_command,
     decode_reply,
     encode_command,
@@ -43,6 +44,7 @@ from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
 from hutong.replication.leading.messages import ProposeSet
+from hutong.server.cluster.status_progress import StatusProgress
 from hutong.wire.kafka.error_codes import ErrorCode
 
 ASK_MS_MAX: Final = 3_000
@@ -84,6 +86,7 @@ class ClusterControl:
         self._timers = timers
         self._make_controller = make_controller
         self._controller: ControllerDriver | None = None
+        self._progress = StatusProgress(driver)
         self.on_controller: Callable[[], None] = lambda: None  # called when there may be another one
         self.producer_ids: ProducerIds | None = None
 
@@ -147,12 +150,19 @@ class ClusterControl:
 
     def command(self, command: ControllerCommand, then: Continuation[CommandReply]) -> None:
         """Have the controller carry out an operator's command."""
+
+        def replied(outcome: CommandReply | HutongError) -> None:
+            if isinstance(command, ShowStatus) and isinstance(outcome, CommandReply) and outcome.status is not None:
+                self._progress.complete(outcome, then)
+            else:
+                then(outcome)
+
         if self._controller is not None:
-            self._controller.ask(command, then)
+            self._controller.ask(command, replied)
             return
 
         def heard(outcome: PeerMessage | HutongError) -> None:
-            then(outcome if isinstance(outcome, HutongError) else decode_reply(bytes(outcome.body)))
+            replied(outcome if isinstance(outcome, HutongError) else decode_reply(bytes(outcome.body)))
 
         self.ask(PeerMessage(QuestionCode.COMMANDED, {}, encode_command(command)), COMMAND_MS_MAX, heard)
 
@@ -160,6 +170,7 @@ class ClusterControl:
 
     def register(self) -> None:
         """Answer the other nodes' questions."""
+        self._progress.register()
         peers = self._driver.peers
         assert peers is not None
         peers.register(QuestionCode.SET_PROPOSED, self._asked_for_set)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.support.node import Node
 
@@ -113,6 +114,21 @@ class Script:
 def status(led: int, *targets: tuple[int, ...] | None) -> ControllerStatus:
     groups = [GroupProgress(f"g{n}", 1, 1, 1, (1, 2), (1, 2), (), 2, target) for n, target in enumerate(targets)]
     return ControllerStatus((MemberStatus(1, True, None, True, led, 0, 2, 0, 0, 0),), tuple(groups))
+
+
+def test_a_new_replica_has_what_it_stored_or_copied_as_whole_files() -> None:
+    def moving(lags: dict[int, int], copied: dict[int, int], stream_bytes: int | None = 1_000) -> int | None:
+        group = GroupProgress("g", 1, 1, 1, (1, 2, 3), (1, 2), (), 2, (1, 3, 4), (1, 2))
+        return operations.copied_bytes(
+            msgspec.structs.replace(group, stream_bytes=stream_bytes, lags=lags, copied=copied)
+        )
+
+    assert moving({2: 0, 3: 400, 4: 300}, {}) == 600, "the slowest one counts"
+    assert moving({3: 400, 4: 1_000}, {4: 700}) == 600
+    assert moving({3: 400, 4: 1_000}, {4: 200}) == 200
+    assert moving({3: 400}, {}) == 0, "node 4 has not asked its leader for anything yet"
+    assert moving({}, {}, None) is None
+    assert operations.copied_bytes(GroupProgress("g", 1, 1, 1, (1, 2), (1,), (), 2)) is None
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from hutong.cluster.controller.messages import (
     ReplicaShort,
     Yielded,
 )
+from hutong.cluster.nodes import DiskSpace
 from hutong.cluster.records import FoundingSettings
 from hutong.replication.group_state import NO_LEADER
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -452,6 +453,31 @@ def test_a_drained_node_gives_up_leaderships_at_once_and_then_its_replicas() -> 
     assert [(each.node, each.replicas) for each in reply.status.nodes if each.is_drained] == [(1, 0)]
     assert scene.ask(UndrainNode(1)).error == ErrorCode.NONE
     assert scene.ask(UndrainNode(1)).error == ErrorCode.RESOURCE_NOT_FOUND
+
+
+def test_a_node_short_of_space_gets_no_replica_until_that_is_over() -> None:
+    disks = {node: DiskSpace(1_000, 900) for node in (1, 2, 3)}
+    scene = Scene(NAMES)
+
+    def look(**changed: DiskSpace) -> None:
+        disks.update({int(name[1:]): disk for name, disk in changed.items()})
+        scene.set_live({node: LiveNode(10 * node, disk=disk) for node, disk in disks.items()})
+
+    look(n3=DiskSpace(1_000, 1, is_short=True))
+    assert all(set(state.replicas) == {1, 2} for state in scene.image.groups.values())
+    reply = scene.ask(ShowStatus())
+    assert reply.status is not None
+    assert [each.disk for each in reply.status.nodes] == list(disks.values())
+    look(n3=DiskSpace(1_000, 500))
+    assert all(set(state.replicas) == {1, 2, 3} for state in scene.image.groups.values())
+    look(n2=DiskSpace(1_000, 1, is_short=True))
+    assert all(set(state.replicas) == {1, 2, 3} for state in scene.image.groups.values()), "it keeps what it has"
+
+
+def test_a_cluster_is_founded_where_all_disks_are_short() -> None:
+    scene = Scene(NAMES)
+    scene.set_live({1: LiveNode(10, disk=DiskSpace(1_000, 1, is_short=True))})
+    assert all(state.replicas == (1,) for state in scene.image.groups.values())
 
 
 def test_a_drained_node_keeps_replicas_that_have_nowhere_to_go() -> None:
