@@ -110,9 +110,11 @@ class Journal:
             self._parts.forget_log(log)
 
     def enforce_retention(self, policies: Mapping[int, RetentionPolicy]) -> None:
-        """Move each log's start to where its policy keeps it; segments that are dead whole are removed."""
-        # The leader's stream says where logs start; a replica obeys it.
-        if not self._has_a_say:
+        """Move each log's start to where its policy keeps it; segments that are dead whole are removed.
+
+        The leader's stream says where logs start; a replica that follows removes what is dead by that.
+        """
+        if self._has_ended:
             return
         now_ms = self._parts.deletion_ms()
         for partition_id, policy in policies.items():
@@ -130,10 +132,10 @@ class Journal:
     def enforce_compaction(self, policies: Mapping[int, CompactionPolicy]) -> None:
         """Begin to clean these logs if that is due and nothing is being cleaned; other logs stay as they are.
 
-        A cleaned log keeps the newest record of each key, and its offsets, between which there are gaps then.
+        A cleaned log keeps the newest record of each key, and its offsets, between which there are gaps then. A replica
+        that follows cleans by itself: positions stay as they are, and what a checkpoint covers is cut by no leader.
         """
-        # It says in the stream what it removes, and a replica's stream is the leader's.
-        if self._has_a_say:
+        if not self._has_ended:
             self.cleaner.begin_cleaning(policies)
 
     def alter_settings(self, settings: JournalSettings) -> None:
@@ -155,7 +157,7 @@ class Journal:
     def roll_if_full(self, policies: Mapping[int, RetentionPolicy]) -> None:
         """Close the active segment if it is too old or too large by the policy of a log in it."""
         age_ms = self.active_age_ms
-        if age_ms is None or not self._has_a_say:
+        if age_ms is None or self._has_ended:
             return
         for partition_id, extents in self._parts.segments.active_index.extents.items():
             policy = policies.get(partition_id)

@@ -77,6 +77,36 @@ def test_what_was_removed_is_not_needed(seed: int, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("seed", range(12))
+def test_a_follower_that_has_cleaned_more_than_its_leader_leads(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    installs = Installs(monkeypatch)
+
+    async def play() -> None:
+        network, missing = await two_without_the_third(seed)
+        leader, follower = network.nodes[1], network.nodes[2]
+        journal = follower.journal
+        await network.until(lambda: journal.progress.committed_position == journal.position == leader.journal.position)
+        journal.writer.roll()
+        journal.checkpointer.begin_checkpoint()
+        await network.until(lambda: journal.checkpointer.last_position == journal.position)
+        journal.enforce_compaction({LOG: CompactionPolicy(min_dirty_ratio=0.0)})
+        await network.until(lambda: journal.cleaner.cleanings_total > 0)
+        before = leader.read_all()
+        assert follower.read_all() == before[-KEYS:]
+        network.elect(2)
+        await network.until(lambda: follower.is_led)
+        assert follower.journal is journal
+        follower.produce(b"last")
+        await catch_up(network, missing, power_losses=seed % 4)
+        last = (before[-1][0] + 1, b"last")
+        assert missing.read_all() == follower.read_all() == [*before[-KEYS:], last]
+        assert leader.read_all() == [*before, last]
+        await network.end()
+
+    asyncio.run(play())
+    assert installs.total
+
+
+@pytest.mark.parametrize("seed", range(12))
 def test_what_was_cleaned_is_taken_as_it_is(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     installs = Installs(monkeypatch)
 

@@ -96,14 +96,16 @@ class Retention(_PeriodicCheck):
     def apply(self) -> None:
         """Give every partition group the limits of its logs. Groups without any still delete dead segments."""
         policies: dict[str, dict[int, RetentionPolicy]] = defaultdict(dict)
+        followed: dict[str, dict[int, RetentionPolicy]] = defaultdict(dict)
         for topic in self._topics.all():
             if not topic.is_internal:
                 policy = retention_policy(topic.config)
                 for group, log_ids in topic.groups():
-                    # Only a leader moves a start; followers learn of it by the stream.
-                    if self._topics.standings[group].is_led_here:
-                        policies[group].update(dict.fromkeys(log_ids, policy))
+                    # Only a leader moves a start. Followers learn of it by the stream, and close segments themselves.
+                    is_led_here = self._topics.standings[group].is_led_here
+                    (policies if is_led_here else followed)[group].update(dict.fromkeys(log_ids, policy))
         for group, journal in self._journals.items():
+            journal.roll_if_full(followed.get(group, {}))
             journal.enforce_retention(policies.get(group, {}))
 
 
