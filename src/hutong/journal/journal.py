@@ -112,8 +112,9 @@ class Journal:
     def enforce_retention(self, policies: Mapping[int, RetentionPolicy]) -> None:
         """Move each log's start to where its policy keeps it; segments that are dead whole are removed.
 
-        The leader's stream says where logs start; a replica that follows removes what is dead by that.
+        A replica that follows learns from the stream where logs start, and removes segments by that.
         """
+        # A timer may still know this journal, though its replica was opened anew.
         if self._has_ended:
             return
         now_ms = self._parts.deletion_ms()
@@ -133,8 +134,9 @@ class Journal:
         """Begin to clean these logs if that is due and nothing is being cleaned; other logs stay as they are.
 
         A cleaned log keeps the newest record of each key, and its offsets, between which there are gaps then. A replica
-        that follows cleans by itself: positions stay as they are, and what a checkpoint covers is cut by no leader.
+        that follows cleans by itself: positions stay as they are, and no leader cuts anything before a checkpoint.
         """
+        # Only what a checkpoint covers is touched, as at a leader; what it lacks another replica copies as files.
         if not self._has_ended:
             self.cleaner.begin_cleaning(policies)
 

@@ -13,7 +13,7 @@ import typer
 
 from hutong.cli.cluster import dev_control
 from hutong.cli.cluster.dev_table import shown
-from hutong.cli.cluster.supervisor import ChildNode, free_port
+from hutong.cli.cluster.supervisor import ChildNode, reserved_port
 from hutong.cli.cluster.zookeeper_door import ZooKeeperDoor
 from hutong.cli.output import remark
 from hutong.foundation.errors import UsageError
@@ -136,11 +136,12 @@ class DevCluster:
             await exit_stack.enter_async_context(dev_control.listening(self._obey))
             address = self._zookeeper or await self._start_zookeeper(folder, exit_stack)
             for number in range(1, self._count + 1):
-                kafka_port = self._port + number - 1 if self._port else free_port()
+                kafka_port = self._port + number - 1 if self._port else reserved_port(exit_stack)
                 door = self._doors[number] = ZooKeeperDoor(address)
                 exit_stack.callback(door.close)
                 entry = await door.open_port(HOST)
-                arguments = ["--cluster", f"zk://{entry}{PATH}", "--cluster-listen", f"{HOST}:{free_port()}"]
+                listen = f"{HOST}:{reserved_port(exit_stack)}"
+                arguments = ["--cluster", f"zk://{entry}{PATH}", "--cluster-listen", listen]
                 self._nodes[number] = ChildNode(number, folder / f"node-{number}", arguments, f"{HOST}:{kafka_port}")
             # After ZooKeeper's, so called before it: nodes that stop cleanly give their registrations back.
             exit_stack.push_async_callback(self._stop_all)

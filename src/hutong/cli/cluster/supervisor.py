@@ -10,14 +10,14 @@ import asyncio
 import ctypes
 import json
 import signal
-import socket
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from hutong.foundation.errors import ExitCode, UsageError
+from hutong.reactor.accept.reserved_port import ReservedPort
 
 NODE_MODULE: Final = "hutong.cli.cluster.dev_node"
 CUT_SIGNAL: Final = signal.SIGUSR1
@@ -34,10 +34,11 @@ def die_with_parent() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def free_port(host: str = "127.0.0.1") -> int:
-    """A port that nobody listens at now."""
-    with closing(socket.create_server((host, 0))) as server:
-        return int(server.getsockname()[1])
+def reserved_port(exit_stack: AsyncExitStack) -> int:
+    """A port for a node: the system gives it to nobody else before the stack ends, also between two of its lives."""
+    port = ReservedPort()
+    exit_stack.callback(port.close)
+    return port.number
 
 
 class ChildNode:

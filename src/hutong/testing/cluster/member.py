@@ -14,6 +14,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Final
 
 from hutong.cluster.coordinator.memory import MemoryEnsemble
+from hutong.reactor.accept.reserved_port import ReservedPort
 from hutong.server.broker.system_ports import SystemPorts
 from hutong.testing.cluster.paths import SwitchedPaths
 from hutong.testing.disks.faults import FaultPlan
@@ -23,7 +24,7 @@ from hutong.testing.faults.network import NetworkFaults
 from hutong.testing.faults.switches import FaultSwitches
 from hutong.testing.node.life import Life
 from hutong.testing.node.loop_thread import LoopThread
-from hutong.testing.node.ports import HOST, ReservedPort
+from hutong.testing.node.ports import HOST
 from hutong.testing.node.settings import embedded_settings
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from time import sleep
 from typing import TYPE_CHECKING, TypeVar
 
 from hutong.journal.files.disk import Disk, RealDisk
+from hutong.reactor.accept.reserved_port import ReservedPort
 from hutong.server.bus.client_properties import read
 from hutong.server.configuration.settings import Settings
 from hutong.testing.disks.faults import FaultPlan
@@ -28,7 +29,7 @@ from hutong.testing.node.buses import NodeBus
 from hutong.testing.node.helpers import Helpers
 from hutong.testing.node.life import Life
 from hutong.testing.node.loop_thread import LoopThread
-from hutong.testing.node.ports import HOST, ReservedPort
+from hutong.testing.node.ports import HOST
 from hutong.testing.node.settings import DEFAULTS, embedded_settings
 from hutong.testing.observe.observer import Observer
 from hutong.testing.values import Topic

@@ -16,6 +16,7 @@ from tests.unit.rpc.scenes import Line, OutOfStock, Shop, Store, until
 
 import hutong
 from hutong.foundation.errors import UsageError
+from hutong.reactor.accept.reserved_port import ReservedPort
 from hutong.reactor.tls.server_contexts import server_context
 from hutong.rpc import (
     CallFailed,
@@ -35,7 +36,7 @@ from hutong.rpc import (
 )
 from hutong.rpc.calling.caller import Caller
 from hutong.runtime.contexts.contexts import ContextKind
-from hutong.testing.node.ports import HOST, ReservedPort
+from hutong.testing.node.ports import HOST
 
 NUMBER = UUID(int=7)
 
