@@ -46,7 +46,6 @@ from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.network import PeerNetwork, PeerTls
 from hutong.cluster.records import CLUSTER_PREFIX, GROUP_PREFIX, FoundingSettings
 from hutong.foundation.errors import ExitCode, Expired, HutongError, OwnerGone, StorageShortage, UsageError
-from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.directory import GroupDirectory
 from hutong.groups.share.delivery.progress import KeptProgress, ProgressVersions
@@ -246,9 +245,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         reactions.reconfigure = self._reconfigure_journals
         reactions.topics, reactions.metadata, reactions.control = topics, self._metadata, control
         clock, wheel = self._clock, self._environment.wheel
-        view = ClusterBrokerView(
-            driver, control, standings.by_group, clock, wheel, lambda frame, then: self._questions.ask_own(frame, then)
-        )
+        view = ClusterBrokerView(driver, control, standings.by_group, clock, wheel, lambda: self._questions)
         producer_ids.reserve = control.reserve_producer_ids
         coordinators = self._idle_coordinators(topics, producer_ids)
         reactions.coordinators = coordinators
@@ -411,9 +408,6 @@ class ClusterBrokerVerticle(BrokerVerticle):
 
     def _reconfigure_journals(self) -> None:
         self._work.configs_changed(self._admin.node_configs, self._journals)
-
-    def _ask_own(self, frame: bytes, then: Continuation[bytes]) -> None:
-        self._questions.ask_own(frame, then)
 
     def _listener_of(self, name: str) -> Listener | None:
         """The listener of a name on this node, None while it is not open."""

@@ -30,14 +30,15 @@ class KafkaQuestions:
         self._listener_of = listener_of
 
     def register(self, peers: Peers) -> None:
-        peers.register(QuestionCode.KAFKA_FORWARDED, self._forwarded)
+        peers.register(QuestionCode.KAFKA_FORWARDED, lambda _node, message, then: self.handle_forwarded(message, then))
         peers.register(QuestionCode.KAFKA_ASKED, self._asked)
 
     def ask_own(self, frame: bytes, then: Continuation[bytes]) -> None:
         """Handle a request of this node itself."""
         self._requests.handle_frame(frame, self._requests.session_of(CLUSTER_NODE, f"node {self._node}"), then)
 
-    def _forwarded(self, _node: int, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
+    def handle_forwarded(self, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
+        """Handle a client's request for the controller, which this node is."""
         asked = decode_forwarded(message)
         principal = Principal(asked.principal_type, asked.principal_name)
         listener = self._listener_of(asked.listener)

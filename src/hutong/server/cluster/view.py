@@ -30,6 +30,7 @@ from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.replication.group_state import NO_LEADER
 from hutong.server.cluster.control import ClusterControl
+from hutong.server.cluster.kafka_questions import KafkaQuestions
 from hutong.server.cluster.standings import LeasedStanding
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -44,11 +45,9 @@ _GROUPS: Final = {
     CoordinationKind.SHARE: SHARE_GROUP,
 }
 
-AskOwn = Callable[[bytes, Continuation[bytes]], None]
-
 
 class ClusterBrokerView:
-    """Implements `ClusterView`. `ask_own` has this node's own handlers answer a frame of this node."""
+    """Implements `ClusterView`. `questions` has this node's own handlers answer; they are made later."""
 
     is_alone = False
 
@@ -59,14 +58,14 @@ class ClusterBrokerView:
         standings: Mapping[str, LeasedStanding],
         clock: Clock,
         timers: TimerWheel,
-        ask_own: AskOwn,
+        questions: Callable[[], KafkaQuestions],
     ) -> None:
         self._driver = driver
         self._control = control
         self._standings = standings
         self._clock = clock
         self._timers = timers
-        self._ask_own = ask_own
+        self._questions = questions
 
     @property
     def controller_id(self) -> int:
@@ -125,6 +124,9 @@ class ClusterBrokerView:
 
         if is_there and self._driver.peers is not None and self._driver.peers.is_open(controller):
             self._driver.peers.ask(controller, question, FORWARD_MS_MAX, answered)
+        # This node has been elected meanwhile: it was none when the request came.
+        elif self.is_controller:
+            self._questions().handle_forwarded(question, answered)
         elif now_ms < until_ms:
             self._forward_later(question, until_ms, then)
         else:
@@ -137,7 +139,7 @@ class ClusterBrokerView:
 
     def ask_node(self, node: int, frame: bytes, then: Continuation[bytes]) -> None:
         if node == self._driver.own.node:
-            self._ask_own(frame, then)
+            self._questions().ask_own(frame, then)
         else:
             self._ask(node, PeerMessage(QuestionCode.KAFKA_ASKED, {}, frame), ASK_MS_MAX, then)
 

@@ -3,12 +3,20 @@
 from typing import Any, cast
 
 from hutong.broker.handling.cluster_view import CoordinationKind
+from hutong.broker.handling.listeners import Listener, SecurityProtocol
+from hutong.broker.handling.session import ClientSession
 from hutong.broker.topics.lifetimes import METADATA_GROUP, OFFSETS_GROUP, TRANSACTIONS_GROUP
+from hutong.cluster.peers.port import PeerMessage
+from hutong.cluster.questions import decode_forwarded
 from hutong.foundation.clock import ManualClock
+from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.pending import Continuation
+from hutong.foundation.waiting.table import Owner
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
 from hutong.server.cluster.standings import ClusterStandings
-from hutong.server.cluster.view import ClusterBrokerView
+from hutong.server.cluster.view import CONTROLLER_MS_MAX, ClusterBrokerView
+from hutong.wire.kafka.error_codes import ErrorCode
 
 LEASE_MS = 4_000
 
@@ -25,9 +33,18 @@ class Node:
             name: PartitionGroupState(name, 1, 1, leader, 7, (1, 2), frozenset({1, 2}), frozenset(), 2)
             for name, leader in ((OFFSETS_GROUP, 1), (TRANSACTIONS_GROUP, 2))
         }
+        self.wheel, self.controller, self.is_controlling, self.peers = TimerWheel(0), NO_LEADER, False, None
         self.view = ClusterBrokerView(
-            cast(Any, self), cast(Any, None), self.standings.by_group, self.clock, TimerWheel(0), lambda *_: None
+            cast(Any, self),
+            cast(Any, self),
+            self.standings.by_group,
+            self.clock,
+            self.wheel,
+            lambda: cast(Any, self),
         )
+
+    def handle_forwarded(self, question: PeerMessage, then: Continuation[PeerMessage]) -> None:
+        then(PeerMessage(0, {}, decode_forwarded(question).frame))
 
     def coordinator(self, kind: CoordinationKind) -> int:
         return self.view.coordinator_of(kind, "any")
@@ -49,3 +66,39 @@ def test_nobody_is_sent_to_a_coordinator_that_may_be_gone() -> None:
     node.doubted = frozenset({2})
     assert node.coordinator(CoordinationKind.TRANSACTION) == NO_LEADER
     assert node.coordinator(CoordinationKind.GROUP) == 1
+
+
+def forwarded(node: Node) -> list[bytes | HutongError]:
+    """The answer to a client's request for the controller, once there is one."""
+    listener = Listener("PLAINTEXT", SecurityProtocol.PLAINTEXT, "localhost", 9092)
+    answers: list[bytes | HutongError] = []
+    session = ClientSession(1, "127.0.0.1", 5, listener, Owner(), lambda: None)
+    node.view.forward(b"create", session, answers.append)
+    return answers
+
+
+def wait(node: Node, milliseconds: int) -> None:
+    for _ in range(0, milliseconds, 100):
+        node.clock.advance(100)
+        node.wheel.advance(node.clock.monotonic_ms())
+
+
+def test_a_request_that_waits_for_a_controller_is_handled_here_when_this_node_becomes_it() -> None:
+    node = Node()
+    answers = forwarded(node)
+    wait(node, 1_000)
+    node.controller = 1
+    wait(node, 1_000)
+    assert answers == [], "it leads the metadata, and has not applied all of it"
+    node.is_controlling = True
+    wait(node, 200)
+    assert answers == [b"create"]
+
+
+def test_a_request_without_any_controller_is_refused_in_the_end() -> None:
+    node = Node()
+    answers = forwarded(node)
+    wait(node, CONTROLLER_MS_MAX + 200)
+    (refusal,) = answers
+    assert isinstance(refusal, Refused)
+    assert refusal.code == ErrorCode.NOT_CONTROLLER
