@@ -4,14 +4,18 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 import pytest
 from tests.support.waiting import until
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of
 
+from hutong.broker.topics.lifetimes import STATE_GROUPS, data_groups
 from hutong.foundation.errors import Refused
 from hutong.server.configuration.loader import parse_address
 from hutong.testing import EmbeddedNode, WaitFailed
+from hutong.testing.disks.faults import FaultPlan
+from hutong.testing.faults.switches import FaultSwitches
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -206,6 +210,15 @@ async def test_a_failed_flush_fails_what_waits_for_it_until_a_restart() -> None:
             assert (await client.produce(batch(b"sound again"))).error_code == 0
         texts = [record.text for record in await node.aio.records("t")]
         assert (texts[0], texts[-1]) == ("sound", "sound again")
+
+
+def test_records_are_in_all_groups_of_topics_and_in_no_other() -> None:
+    plan = FaultPlan()
+    switches = FaultSwitches(lambda work: pytest.fail(f"{work} is no matter of disks"), plan)
+    groups = (*STATE_GROUPS, *data_groups(3))
+    with switches.fail_fsync("records"):
+        struck = [name for name in groups if plan.strike("flush", Path(f"/data/groups/{name}/0.log"))]
+    assert struck == list(data_groups(3))
 
 
 async def test_a_full_disk_takes_nothing_until_there_is_space() -> None:
