@@ -7,7 +7,7 @@ least number of members is no rule of these: it matters where a disk is lost, an
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 from tests.fault.ablation_search import Patch
@@ -142,16 +142,32 @@ def _replace_everywhere(patch: pytest.MonkeyPatch, name: str, function: Callable
             patch.setattr(module, name, function)
 
 
-RULES: Final[tuple[tuple[str, Patch], ...]] = (
-    ("a set is changed only from its present version", takes_sets_of_any_version),
-    ("a leader that hears of nobody serves no reads", serves_for_ever),
-    ("a change of the set that is under way counts", counts_members_that_are_known_alone),
-    ("a new member has all that was promised without it", takes_members_before_they_have_everything),
-    ("a member counts with what it has on disk", counts_what_is_held_in_memory),
-    ("a follower that comes back begins with what it says", counts_what_a_follower_had_before_it_came_back),
-    ("a follower cuts what its leader does not have", cuts_nothing),
-    ("a leader commits older chunks with one of its own", commits_what_an_earlier_leader_wrote_at_once),
-    ("messages of an older leader change nothing", takes_messages_of_any_epoch),
-    ("a leader is a member of the set", lets_any_replica_lead),
-    ("a new member is registered in this life", takes_members_of_any_incarnation),
+class ClusterRule(NamedTuple):
+    """A rule, the patch that leaves it out, and the kind of fault that plans need to notice soon."""
+
+    sentence: str
+    leave_out: Patch
+    aimed_fault: str
+
+
+RULES: Final = (
+    ClusterRule("a set is changed only from its present version", takes_sets_of_any_version, "late_leader"),
+    ClusterRule("a leader that hears of nobody serves no reads", serves_for_ever, "deaf_leader"),
+    ClusterRule("a change of the set that is under way counts", counts_members_that_are_known_alone, "cut_joined"),
+    ClusterRule(
+        "a new member has all that was promised without it", takes_members_before_they_have_everything, "lose_joined"
+    ),
+    ClusterRule("a member counts with what it has on disk", counts_what_is_held_in_memory, "power_leader_last"),
+    ClusterRule(
+        "a follower that comes back begins with what it says",
+        counts_what_a_follower_had_before_it_came_back,
+        "lose_disk",
+    ),
+    ClusterRule("a follower cuts what its leader does not have", cuts_nothing, "lose_leader"),
+    ClusterRule(
+        "a leader commits older chunks with one of its own", commits_what_an_earlier_leader_wrote_at_once, "lose_joined"
+    ),
+    ClusterRule("messages of an older leader change nothing", takes_messages_of_any_epoch, "late_leader"),
+    ClusterRule("a leader is a member of the set", lets_any_replica_lead, "lose_leader"),
+    ClusterRule("a new member is registered in this life", takes_members_of_any_incarnation, "late_proposal"),
 )

@@ -41,10 +41,11 @@ CLUSTER_MINUTES: Final = 0.1  # a virtual second of three nodes costs more
 
 
 class NodeSafeguard(NamedTuple):
-    """A safeguard, and the patch that leaves it out."""
+    """A safeguard, the patch that leaves it out, and, of a cluster's, the kind of fault of the plans to be tried."""
 
     sentence: str
     leave_out: Patch
+    aimed_fault: str | None = None
 
     def __str__(self) -> str:
         return self.leave_out.__name__
@@ -141,22 +142,30 @@ CLUSTER_SAFEGUARDS: Final = tuple(NodeSafeguard(*each) for each in cluster.RULES
 
 
 class Noticed(NamedTuple):
-    """The number of seeds, and the first promise that was broken."""
+    """The seed that noticed, how many were run, and the first promise that was broken."""
 
-    seeds: int
+    seed: int
+    plans: int
     promise: str
 
 
-def seeds_until_noticed(leave_out: Patch, seeds_max: int = SEEDS_MAX, nodes: int = 1) -> Noticed | None:
-    """None where none of the seeds notices."""
+def seeds_until_noticed(
+    leave_out: Patch, seeds_max: int = SEEDS_MAX, nodes: int = 1, aimed_fault: str | None = None
+) -> Noticed | None:
+    """None where none of the seeds notices. Those whose plans lack the aimed fault are passed over."""
     kinds, minutes = kinds_of("all"), MINUTES if nodes == 1 else CLUSTER_MINUTES
+    plans = 0
     with pytest.MonkeyPatch.context() as patch:
         leave_out(patch)
         for seed in range(1, seeds_max + 1):
-            errors = Simulation(draw_plan(seed, minutes, kinds, nodes)).run().errors
+            plan = draw_plan(seed, minutes, kinds, nodes)
+            if aimed_fault is not None and all(fault.kind != aimed_fault for fault in plan.faults):
+                continue
+            plans += 1
+            errors = Simulation(plan).run().errors
             errors = tuple(error for error in errors if _UNHANDLED not in error)
             if errors:
-                return Noticed(seed, errors[0])
+                return Noticed(seed, plans, errors[0])
     return None
 
 
@@ -170,8 +179,10 @@ def main() -> None:
     for safeguard in SAFEGUARDS if options.nodes == 1 else CLUSTER_SAFEGUARDS:
         if options.names and str(safeguard) not in options.names:
             continue
-        found = seeds_until_noticed(safeguard.leave_out, options.seeds, options.nodes)
-        noticed = "not noticed" if found is None else f"after {found.seeds} seeds: {found.promise.splitlines()[0]}"
+        found = seeds_until_noticed(safeguard.leave_out, options.seeds, options.nodes, safeguard.aimed_fault)
+        noticed = "not noticed"
+        if found is not None:
+            noticed = f"by seed {found.seed}, plan {found.plans}: {found.promise.splitlines()[0]}"
         print(f"{safeguard.sentence:60} {safeguard!s:45} {noticed}", flush=True)
 
 

@@ -103,6 +103,16 @@ class GroupReplica:
         return isinstance(self._role, LeadingReplica) and self._role.machine.is_changing_set
 
     @property
+    def proposed(self) -> frozenset[int]:
+        """Those outside the set whom this node, which leads, has proposed."""
+        return self._role.machine.proposed if isinstance(self._role, LeadingReplica) else frozenset()
+
+    @property
+    def joining(self) -> frozenset[int]:
+        """Those outside the set who count at this node, which leads."""
+        return self._role.machine.joining if isinstance(self._role, LeadingReplica) else frozenset()
+
+    @property
     def committed_position(self) -> int:
         """As far as this node knows."""
         role = self._role

@@ -88,6 +88,16 @@ class LeaderReplication:
         """True while the known set is perhaps not the one that the cluster agrees on soon."""
         return self._proposed is not None or bool(self._joining)
 
+    @property
+    def proposed(self) -> frozenset[int]:
+        """Those outside the set who are in the proposal that is not decided yet."""
+        return (self._proposed or frozenset()) - self._replicas.in_sync
+
+    @property
+    def joining(self) -> frozenset[int]:
+        """Those outside the set who count already."""
+        return frozenset(self._joining).union(self._proposed or ()) - self._replicas.in_sync
+
     def follower_lags(self) -> dict[int, int]:
         """The part of the stream that each follower has not stored, in bytes."""
         end_position = self._end_position

@@ -11,6 +11,7 @@ from random import Random
 from typing import Final
 
 from hutong.cluster.coordinator.memory import MemoryEnsemble
+from hutong.testing.simulation.aimed_faults import AimedFaults
 from hutong.testing.simulation.cluster_faults import ClusterFaults
 from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import SimNode
@@ -60,10 +61,12 @@ class FaultInjector:
             "cold_cache": self._cold_cache,
             "clock_jump": self._clock_jump,
         }
-        self._cluster = None
+        self._cluster, self._aimed = None, None
         if ensemble is not None:
             self._cluster = ClusterFaults(world, network, nodes, ensemble, self._keep_up)
             self._begin |= self._cluster.begin
+            self._aimed = AimedFaults(world, network, nodes, ensemble, self._keep_up)
+            self._begin |= self._aimed.begin
 
     def begin(self, fault: PlannedFault) -> None:
         # A plan that was made shorter may still have it: the quiet time is quiet.
@@ -79,7 +82,8 @@ class FaultInjector:
         """Undo everything, and start every node that is down."""
         self._is_over = True
         self._world.note("fault", "all faults are over")
-        if self._cluster is not None:
+        if self._cluster is not None and self._aimed is not None:
+            self._aimed.heal()
             self._cluster.heal()
         for node in self._nodes:
             node.disk.plan.heal()

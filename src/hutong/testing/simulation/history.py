@@ -74,6 +74,20 @@ class ValueRead:
 
 
 @dataclass(frozen=True, slots=True)
+class EndSeen:
+    """A consumer heard where the log ends: the high watermark. It had asked at `asked_us`."""
+
+    at_us: int
+    asked_us: int
+    client: str
+    place: Place
+    end: int
+
+    def __str__(self) -> str:
+        return f"hears that {place_text(self.place)} ends at {self.end}"
+
+
+@dataclass(frozen=True, slots=True)
 class ProducerInitialised:
     """A transactional id has a new epoch. All producers that had it before are fenced."""
 
@@ -362,6 +376,7 @@ Happening = (
     | ValueAcknowledged
     | ValueRefused
     | ValueRead
+    | EndSeen
     | ProducerInitialised
     | TransactionEnded
     | OffsetCommitBegun
@@ -390,9 +405,10 @@ Happening = (
 
 @dataclass(slots=True)
 class SimulationHistory:
-    """All happenings of one simulation."""
+    """All happenings of one simulation. `stale_us_max` is the greatest age of a read in a cluster."""
 
     world: World
+    stale_us_max: int | None = None
     happenings: list[Happening] = field(default_factory=list)
 
     def add(self, happening: Happening) -> None:

@@ -127,6 +127,12 @@ class SimNode:
         else:
             self.disk.power_on += 1  # files that the dead process had open are closed
 
+    def lose_disk(self) -> None:
+        """End it, and let its machine come back with an empty disk."""
+        self.kill(with_power=True)
+        self.disk = SimDisk()
+        self._folder = SimFolder(self._folder.path, self.host.wall_ms)
+
     def _break_off(self, jobs: list[Callable[[], object]]) -> None:
         """Carry out the first changes of some jobs: between a write and its flush, a crash leaves a torn tail."""
         for job in jobs:

@@ -19,6 +19,7 @@ from hutong.server.configuration.settings import Settings
 from hutong.testing.simulation.checkers.bus_checker import check_bus
 from hutong.testing.simulation.checkers.call_checker import check_calls
 from hutong.testing.simulation.checkers.compaction_checker import check_compaction
+from hutong.testing.simulation.checkers.freshness_checker import check_freshness
 from hutong.testing.simulation.checkers.group_checker import check_groups
 from hutong.testing.simulation.checkers.keeper_checker import check_kept_groups
 from hutong.testing.simulation.checkers.log_checker import check_log
@@ -63,6 +64,8 @@ PROGRESS_S_MAX: Final = 20
 """After all faults, until each partition and each group of a cluster is served again."""
 REST_S_MAX: Final = 20
 """After the last question, until all replicas of a cluster have the same."""
+LATE_READ_US: Final = 500_000
+"""A leader may serve reads for a session after it was last heard; clocks differ, and questions are on their way."""
 _SECOND_US: Final = 1_000_000
 _CHECKER: Final = "checker"
 CLIENTS: Final[dict[type[planned.PlannedClient], Callable[[ClientContext, Any], SimClient]]] = {
@@ -83,6 +86,7 @@ CLIENTS: Final[dict[type[planned.PlannedClient], Callable[[ClientContext, Any], 
 }
 CHECKS: Final = (
     check_log,
+    check_freshness,
     check_groups,
     check_share_groups,
     check_topics,
@@ -118,8 +122,8 @@ class Simulation:
         self._plan = plan
         self.world = World(plan.seed, keeps_trace=keeps_trace)
         self._network = SimNetwork(self.world)
-        self._history = SimulationHistory(self.world)
         self._ensemble = _ensemble(plan, self.world) if plan.others else None
+        self._history = SimulationHistory(self.world, self._stale_us_max())
         self._nodes = [self._node_of(number, machine) for number, machine in enumerate(plan.machines, 1)]
         self.addresses = tuple((node.host.address, KAFKA_PORT) for node in self._nodes)  # that clients know
         names = [_CHECKER, *(client.name for client in plan.clients)]
@@ -197,6 +201,9 @@ class Simulation:
         if plan.others and not self._until(self._questions().reach_everything, PROGRESS_S_MAX):
             self._problems.append(f"not everything is served {PROGRESS_S_MAX} s after all faults were over")
         world.run(world.now_us + QUIET_S_MAX * _SECOND_US, lambda: all(task.done() for task in self._running.values()))
+
+    def _stale_us_max(self) -> int | None:
+        return None if self._ensemble is None else self._ensemble.session_ms * 1_000 + LATE_READ_US
 
     def _questions(self) -> FinalQuestions:
         return FinalQuestions(self._plan, self._clients, self._checker)

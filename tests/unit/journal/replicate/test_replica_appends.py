@@ -288,3 +288,16 @@ def test_a_follower_whose_disk_is_slow_takes_no_more_than_its_bound() -> None:
     replica.settle()
     assert heard == [True, False]
     assert replica.append(1, b"x").outcome is NOT_LEADER
+
+
+def test_a_follower_takes_all_that_waits_for_its_commit_once_it_has_stored_the_rest() -> None:
+    """The leader's tail may be longer: replicas were away, and nothing is committed before this one has it all."""
+    leader, replica = pair()
+    for _ in range(3 * SMALL.dirty_bytes_max // 200):
+        leader.append(1, bytes(200))
+        leader.settle()
+        replica.take_from(leader)
+        replica.settle()
+        leader.journal.progress.replication_failed(NOT_LEADER)  # too few replicas: it goes on for acks=1
+        leader.settle()
+    assert replica.journal.position == leader.journal.position > 2 * SMALL.dirty_bytes_max

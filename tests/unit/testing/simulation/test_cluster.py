@@ -4,6 +4,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from itertools import count
 from random import Random
 
 import pytest
@@ -66,6 +67,27 @@ def test_the_partitions_of_a_node_that_fails_are_written_by_way_of_another(kind:
     # A client gives a paused node five seconds, and perhaps as many again when it asks it for the next leader.
     served = {each.place[1] for each in happenings if 9 * SECOND_US < each.at_us < 18 * SECOND_US}
     assert served == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("kind", "happening"),
+    [
+        ("lose_joined", "is killed"),
+        ("cut_joined", "is killed"),
+        ("lose_disk", "loses its disk"),
+        ("late_proposal", "loses its disk"),
+        ("deaf_leader", "is over"),
+        ("late_leader", "is over"),
+    ],
+)
+def test_a_cluster_survives_what_is_aimed_at_a_rule(kind: str, happening: str) -> None:
+    plans = (draw_plan(seed, 0.1, (kind,), 3) for seed in count())
+    for plan in (plan for plan in plans if plan.faults):
+        outcome = Simulation(plan, keeps_trace=True).run()
+        assert outcome.errors == ()
+        # A sequence may end early, where the nodes do not happen to lead what they should.
+        if any(who == "fault" and happening in what for _, who, what in outcome.lines):
+            break
 
 
 def test_a_node_ends_where_it_cannot_store_the_metadata_that_its_start_waits_for() -> None:

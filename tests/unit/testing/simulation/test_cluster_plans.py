@@ -14,7 +14,7 @@ from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import SimNode
 from hutong.testing.simulation.plan.clients import PlannedProducer, PlannedShareMember
 from hutong.testing.simulation.plan.drawing import draw_plan
-from hutong.testing.simulation.plan.faults import CLUSTER_FAULTS, PlannedFault, kinds_of
+from hutong.testing.simulation.plan.faults import AIMED_FAULTS, CLUSTER_FAULTS, PlannedFault, kinds_of
 from hutong.testing.simulation.replica_checks import LogContent, differences
 from hutong.testing.simulation.runner.plan_checks import check_plan
 from hutong.testing.simulation.world import World
@@ -57,13 +57,13 @@ def test_a_plan_of_several_nodes_waits_for_all_replicas() -> None:
         assert sharers == {group.name for group in plan.share_groups}
         assert all(client.acks == -1 for client in plan.clients if isinstance(client, PlannedProducer))
         kinds |= {fault.kind for fault in plan.faults}
-    assert kinds > set(CLUSTER_FAULTS)
+    assert kinds > {*CLUSTER_FAULTS}
 
 
 def test_one_node_has_no_faults_of_a_cluster() -> None:
     for seed in range(60):
         plan = draw_plan(seed, 0.2, kinds_of("all"))
-        assert plan == draw_plan(seed, 0.2, tuple(kind for kind in kinds_of("all") if kind not in CLUSTER_FAULTS))
+        assert plan == draw_plan(seed, 0.2, kinds_of("node,network,disk,clock"))
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,18 @@ def test_some_plans_of_clusters_lose_leaders_while_a_few_producers_write() -> No
         assert sum(fault.kind in aimed for fault in plan.faults) >= 5
     of_disks = [draw_plan(seed, 0.1, kinds_of("disk"), 3) for seed in range(20)]
     assert not aimed & {fault.kind for plan in of_disks for fault in plan.faults}
+
+
+def test_some_plans_of_clusters_have_one_aimed_fault_and_a_reader_for_each_moment() -> None:
+    seen: set[str] = set()
+    for seed in range(150):
+        plan = draw_plan(seed, 0.1, kinds_of("all"), 3)
+        kinds = {fault.kind for fault in plan.faults}
+        if kinds & {*AIMED_FAULTS}:
+            check_plan(plan)
+            assert len(kinds) == 1
+            seen |= kinds
+    assert seen == {*AIMED_FAULTS}
 
 
 def test_healing_mends_all_links() -> None:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from hutong.testing.simulation.clients.client import ClientContext, KafkaClient
 from hutong.testing.simulation.clients.connection import Disconnected
-from hutong.testing.simulation.history import FinalRead, ValueRead
+from hutong.testing.simulation.history import EndSeen, FinalRead, ValueRead
 from hutong.testing.simulation.history_text import Place
 from hutong.testing.simulation.plan.clients import PlannedReader
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic
@@ -97,6 +97,7 @@ class SimReader(KafkaClient):
             isolation_level=_COMMITTED if self.is_committed else 0,
             topics=[FetchTopic(topic, partitions=[asked])],
         )
+        asked_us = self.now_us
         try:
             response = await self.ask(request, 12)
         except Disconnected:
@@ -116,6 +117,8 @@ class SimReader(KafkaClient):
         self.went_well()
         self.start_offset = max(0, part.log_start_offset)
         self.high_watermark = part.high_watermark
+        if self.history.stale_us_max is not None:
+            self.history.add(EndSeen(self.now_us, asked_us, self.name, self.place, part.high_watermark))
         self.end_offset = part.last_stable_offset if self.is_committed else part.high_watermark
         records, self.position = records_in(part, self.position, is_committed=self.is_committed)
         return records

@@ -1,0 +1,69 @@
+"""Plans aimed at one rule of in-sync sets: a few producers and readers, and one sequence of events again and again.
+
+Strategy: some of the plans of several nodes are made into one, as `draw_elections` does. A rule that keeps replicas
+safe matters for some milliseconds, between two messages, and only if the right node is lost then. Drawn by themselves,
+these never meet. So the fault waits for the moment (`aimed_faults`); the plan leaves it time, and has no other fault.
+"""
+
+import dataclasses
+from random import Random
+from typing import Final
+
+from hutong.testing.simulation.plan.clients import PlannedProducer, PlannedReader
+from hutong.testing.simulation.plan.faults import AIMED_FAULTS, PlannedFault
+from hutong.testing.simulation.plan.plan import PlannedMachine, SimulationPlan
+
+_SHARE: Final = 0.3
+_FLUSH_US: Final = (0, 0, 5_000, 20_000)
+_PRODUCERS: Final = 4
+_READERS: Final = 4
+_FIRST_US: Final = 500_000  # all are in sync by then
+_BETWEEN_US: Final = 3_000_000
+_LASTS_US: Final = {"deaf_leader": 5_000_000}  # several sessions
+_USUALLY_US: Final = 1_500_000
+_DIRTY_BYTES_MAX: Final = 16 << 20  # as usual: with less, one that lacks much of the stream takes it a little at a time
+_SETTINGS: Final = {"cluster.lag_ms_max": "500", "cluster.session_timeout_ms": "1000", "cluster.slots": "1"}
+
+
+def with_aim(random: Random, plan: SimulationPlan, kinds: tuple[str, ...]) -> SimulationPlan:
+    """The plan, or, in some cases, one made of it, if such faults are among the kinds."""
+    aimed = [kind for kind in AIMED_FAULTS if kind in kinds]
+    if random.random() >= _SHARE or not aimed:
+        return plan
+    kind, topic = random.choice(aimed), plan.topics[0]
+    producers = [
+        PlannedProducer(
+            name=f"producer-{number}",
+            topic=topic.name,
+            partition=number % topic.partitions,
+            acks=-1,
+            pause_ms=random.choice((2, 5)),
+            is_uniform=True,
+        )
+        for number in range(_PRODUCERS)
+    ]
+    readers = [
+        PlannedReader(name=f"reader-{number}", topic=topic.name, partition=0, pause_ms=0, is_committed=False)
+        for number in range(_READERS)
+    ]
+    lasts_us = _LASTS_US.get(kind, _USUALLY_US)
+    faults = [
+        PlannedFault(at_us, kind, lasts_us, random.getrandbits(32))
+        for at_us in range(_FIRST_US, plan.lasts_us, max(_BETWEEN_US, lasts_us + _FIRST_US))
+    ]
+    settings = {**dict(plan.node.settings), **_SETTINGS}
+    journal = {**dict(plan.node.journal), "dirty_bytes_max": _DIRTY_BYTES_MAX}
+    return dataclasses.replace(
+        plan,
+        node=dataclasses.replace(
+            plan.node,
+            settings=tuple(settings.items()),
+            journal=tuple(journal.items()),
+            flush_us=random.choice(_FLUSH_US),
+        ),
+        topics=plan.topics[:1],
+        clients=(*producers, *readers),
+        faults=tuple(faults),
+        share_groups=(),
+        others=tuple(PlannedMachine(each.drift_ppm, random.choice(_FLUSH_US)) for each in plan.others),
+    )
