@@ -26,6 +26,7 @@ from hutong.journal.files.disk import Disk
 from hutong.journal.journal import Journal
 from hutong.journal.replicate.install import install_files
 from hutong.journal.replicate.truncation import truncate_journal
+from hutong.replication.copy_pace import CopyPace
 from hutong.replication.following.driver import FollowingReplica
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
 from hutong.replication.journal_tie import JournalTie
@@ -69,8 +70,11 @@ class GroupReplica:
         disk: Disk,
         settings: ReplicationSettings = _DEFAULT_SETTINGS,
         origin: int | None = None,
+        pace: CopyPace | None = None,
     ) -> None:
-        """`origin` names this node's disk, as it was given to `Journal.open` as `node`: the node's number by default.
+        """`pace` is that of all groups of this node.
+
+        `origin` names this node's disk, as it was given to `Journal.open` as `node`: the node's number by default.
 
         A node that comes back with an empty disk needs another one: what it wrote before says nothing of this disk.
         """
@@ -81,7 +85,8 @@ class GroupReplica:
         self._incarnation = incarnation
         self._origin = node if origin is None else origin
         self._open_journal = open_journal
-        self._ports = ReplicaPorts(links, events, clock, timers, offload, disk, settings)
+        pace = pace or CopyPace(settings.copied_bytes_per_second_max)
+        self._ports = ReplicaPorts(links, events, clock, timers, offload, disk, settings, pace)
         self._tie = JournalTie()
         self._role: LeadingReplica | FollowingReplica | None = None
         self._former_leader = NO_LEADER  # before the one of `state`

@@ -19,6 +19,8 @@ class ReplicationSettings:
     ask_again_ms: int = 300  # a follower that gets no answer: its leader may not know yet that it leads
     ship_again_ms: int = 1_000  # after a read that has failed
     propose_again_ms: int = 100  # after a proposal that was refused
-    copied_bytes_per_second_max: int = 128 * MEBIBYTE  # of files, to one follower
+    copied_bytes_per_second_max: int = (
+        128 * MEBIBYTE
+    )  # of what is copied from disks, unless a node has a pace of its own
     file_answer_ms_max: int = 10_000  # the leader's, to a question for files
     reopen_again_ms: int = 1_000  # after a shortage of space, files or memory

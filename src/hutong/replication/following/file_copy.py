@@ -56,7 +56,6 @@ class FileCopy:
         self._missing: list[str] = []
         self._asked: tuple[int, str, int] | None = None
         self._timer: Timer | None = None
-        self._begun_ms = ports.clock.monotonic_ms()
         self.copied_bytes = 0
 
     def begin(self, source: int) -> None:
@@ -118,6 +117,7 @@ class FileCopy:
             self._fail(f"the leader has no such part of {name}, or it is damaged")
             return
         self.copied_bytes += len(content)
+        self._ports.pace.count(len(content), self._ports.clock.monotonic_ms())
         self._write(name, start, content)
 
     def _write(self, name: str, start: int, content: bytes) -> None:
@@ -127,11 +127,16 @@ class FileCopy:
 
     def _written(self, name: str, end: int, size: int) -> None:
         go_on = partial(self._ask, name, end) if end < size else self._next
-        due_ms = self._begun_ms + self.copied_bytes * 1000 // self._ports.settings.copied_bytes_per_second_max
-        if due_ms <= self._ports.clock.monotonic_ms():
+        self._when_due(go_on)
+
+    def _when_due(self, go_on: Callable[[], None]) -> None:
+        now_ms = self._ports.clock.monotonic_ms()
+        due_ms = self._ports.pace.due_ms(now_ms)
+        if due_ms <= now_ms:
             go_on()
         else:
-            self._timer = self._ports.timers.add(due_ms, go_on)
+            # Looked at again then: another copy may have come first.
+            self._timer = self._ports.timers.add(due_ms, partial(self._when_due, go_on))
 
     # -- waiting
 

@@ -75,6 +75,8 @@ class LeadingReplica(Role[LeaderReplication, LeaderEvent, LeaderInstruction]):
             ports.timers,
             ports.settings,
             lambda shipped_to, start, end: self.feed(Shipped(shipped_to, start, end)),
+            ports.pace,
+            lambda receiver: receiver not in self._state.in_sync,
         )
         self._files = FileService(state.name, state.epoch, journal.segment_files, ports.links, ports.settings)
         tie.on_sealed = self.grew

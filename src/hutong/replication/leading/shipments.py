@@ -2,9 +2,8 @@
 
 Strategy: one message at a time is made for each follower, from the cache or by a worker. As many messages are sent as
 a bound of bytes allows that the follower does not hold yet, and a further bound of those it has not stored yet: a
-follower whose disk is slow would refuse more than that. An acknowledgement lets the next one go.
-
-Knows nothing of who is in sync.
+follower whose disk is slow would refuse more than that. An acknowledgement lets the next one go. What one that is not
+in sync gets from the disk goes at the pace of copies; the newest chunks are in the cache, and go at once.
 """
 
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import TimerWheel
 from hutong.journal.replicate.stream_reads import StreamGone, StreamReads
+from hutong.replication.copy_pace import CopyPace
 from hutong.replication.links import ReplicaLinks
 from hutong.replication.replica_messages import ChunksShipped, FilesOffered
 from hutong.replication.settings import ReplicationSettings
@@ -45,6 +45,8 @@ class Shipments:
         timers: TimerWheel,
         settings: ReplicationSettings,
         on_shipped: Callable[[int, int, int], None],
+        pace: CopyPace,
+        is_paced: Callable[[int], bool],
     ) -> None:
         self._group = group
         self._epoch = epoch
@@ -54,6 +56,8 @@ class Shipments:
         self._timers = timers
         self._settings = settings
         self._on_shipped = on_shipped
+        self._pace = pace
+        self._is_paced = is_paced
         self._receivers: dict[int, _Receiver] = {}
         self._shared: tuple[int, bytes] = (0, b"")  # the newest message from the cache: others get the same
 
@@ -96,7 +100,18 @@ class Shipments:
             self._send(receiver, start, content)
             return
         receiver.is_reading = True
-        self._reads.read(start, settings.ship_bytes_max, lambda outcome: self._read(receiver, start, outcome))
+        self._read_when_due(receiver, start)
+
+    def _read_when_due(self, receiver: _Receiver, start: int) -> None:
+        if self._receivers.get(receiver.node) is not receiver:
+            return
+        now_ms = self._clock.monotonic_ms()
+        due_ms = self._pace.due_ms(now_ms) if self._is_paced(receiver.node) else now_ms
+        if due_ms > now_ms:
+            # Looked at again then: another copy may have come first.
+            self._timers.add(due_ms, lambda: self._read_when_due(receiver, start))
+            return
+        self._reads.read(start, self._settings.ship_bytes_max, lambda outcome: self._read(receiver, start, outcome))
 
     def _cached(self, start: int) -> bytes | None:
         known_start, known = self._shared
@@ -112,6 +127,8 @@ class Shipments:
         if self._receivers.get(receiver.node) is not receiver:
             return
         if not isinstance(outcome, HutongError):
+            if self._is_paced(receiver.node):
+                self._pace.count(len(outcome), self._clock.monotonic_ms())
             self._send(receiver, start, outcome)
         elif isinstance(outcome, StreamGone):
             receiver.next_position = None  # it copies files, and joins anew

@@ -57,6 +57,7 @@ from hutong.server.broker.broker_verticle import BrokerVerticle, NodeCoordinator
 from hutong.server.broker.group_coordinators import GroupCoordinators, NoState
 from hutong.server.cluster.assembly import cluster_secret, description_of, links_shown, peer_tls
 from hutong.server.cluster.control import AppliedDecisions, ClusterControl
+from hutong.server.cluster.copy_rate import copy_pace
 from hutong.server.cluster.disk_space import DiskReports
 from hutong.server.cluster.election_holds import ElectionHolds
 from hutong.server.cluster.kafka_questions import KafkaQuestions
@@ -209,6 +210,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         assert self._driver is not None
         assert self._network is not None
         driver = self._driver
+        pace = copy_pace(self._admin.node_configs, self._settings.cluster.copied_bytes_per_second_max)
         for name in names:
             driver.replicas[name] = GroupReplica(
                 name,
@@ -222,6 +224,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
                 offload=self._journals.offload,
                 disk=self._ports.disk,
                 origin=self._folder.origin,
+                pace=pace,
                 settings=ReplicationSettings(lag_ms_max=self._settings.cluster.lag_ms_max),
             )
         await asyncio.gather(*(replica.open() for replica in driver.replicas.values()))
@@ -242,7 +245,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         troubles = reactions.troubles = ReplicaTroubles(driver, control, self._clock, self._environment.wheel)
         for prefix in (GROUP_PREFIX, CLUSTER_PREFIX):
             self._metadata.appliers.add(prefix, self._apply_cluster)
-        reactions.reconfigure = self._reconfigure_journals
+        reactions.reconfigure = partial(self._work.configs_changed, self._admin.node_configs, self._journals)
         reactions.topics, reactions.metadata, reactions.control = topics, self._metadata, control
         clock, wheel = self._clock, self._environment.wheel
         view = ClusterBrokerView(driver, control, standings.by_group, clock, wheel, lambda: self._questions)
@@ -405,9 +408,6 @@ class ClusterBrokerVerticle(BrokerVerticle):
             f"This node did not get the cluster's metadata within {seconds} s: node {state.leader} leads it, nodes "
             f"{sorted(state.in_sync)} have it; start one of them."
         )
-
-    def _reconfigure_journals(self) -> None:
-        self._work.configs_changed(self._admin.node_configs, self._journals)
 
     def _listener_of(self, name: str) -> Listener | None:
         """The listener of a name on this node, None while it is not open."""

@@ -52,6 +52,10 @@ class NodeClusterSettings:
         2 * SECOND_MS, "A replica that has not kept up for so long leaves the in-sync set.", "replica.lag.time.max.ms",
         minimum=100, maximum=INT32_MAX,
     )  # fmt: skip
+    copied_bytes_per_second_max: int = setting(
+        128 << 20, "Bytes in a second that a node copies for replicas that lack much: from its disk, and whole files.",
+        "leader.replication.throttled.rate", minimum=1,
+    )  # fmt: skip
     free_bytes_min: int = setting(
         1 << 30, "A node whose disk has less free space gets no new replicas; 0: it always gets some.", minimum=0
     )
