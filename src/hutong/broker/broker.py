@@ -13,10 +13,14 @@ from hutong.broker.dispatch.request_times import RequestTimes
 from hutong.broker.dispatch.request_tracing import RequestTracer
 from hutong.broker.handling.node_facts import Coordination
 from hutong.broker.produce.admissions import Admissions
+from hutong.broker.topics.lifetimes import shard_of
 from hutong.reactor.memory.budget import MemoryBudget
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hutong.broker.admin_state import AdminState
+    from hutong.broker.coordinators.broker_shard import BrokerShard
     from hutong.broker.coordinators.producer_ids import ProducerIds
     from hutong.broker.coordinators.transaction_gateway import TransactionGateway
     from hutong.broker.coordinators.transaction_markers import TransactionMarkers
@@ -87,6 +91,17 @@ class Broker:
     request_errors: RequestErrors = field(default_factory=RequestErrors)
     tracer: RequestTracer | None = None
     routed_gateway: TransactionGateway | None = None  # among several nodes
+    further_shards: tuple[BrokerShard, ...] = ()  # of coordinators; the first is this
+
+    @property
+    def shards(self) -> Sequence[Broker | BrokerShard]:
+        """The broker for the keys of each shard. A node alone has one."""
+        return (self, *self.further_shards)
+
+    def shard_of(self, key: str) -> Broker | BrokerShard:
+        """The broker for this group or transaction."""
+        shard = shard_of(key, 1 + len(self.further_shards))
+        return self.further_shards[shard - 1] if shard else self
 
     @property
     def transaction_gateway(self) -> TransactionGateway:

@@ -37,11 +37,15 @@ ClusterRecord: TypeAlias = tuple[bytes, bytes | None]
 
 
 class FoundingSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that are fixed when a cluster is founded. `min_in_sync` 0 is the majority of the replicas."""
+    """The settings that are fixed when a cluster is founded. `min_in_sync` 0 is the majority of the replicas.
+
+    `coordinators` is 1 in clusters that were founded before there was the setting.
+    """
 
     slots: int = 3
     replicas: int = 3
     min_in_sync: int = 0
+    coordinators: int = 1
 
 
 class KnownNode(msgspec.Struct, frozen=True):
@@ -146,7 +150,12 @@ def encode_settings(settings: FoundingSettings) -> bytes:
 def decode_settings(content: bytes) -> FoundingSettings:
     """Raises ProtocolError for what no cluster was founded with."""
     settings = _decode(content, FoundingSettings, "the cluster's settings")
-    if settings.slots < 1 or not 1 <= settings.replicas <= REPLICAS_MAX or settings.min_in_sync < 0:
+    if (
+        settings.slots < 1
+        or settings.coordinators < 1
+        or not 1 <= settings.replicas <= REPLICAS_MAX
+        or settings.min_in_sync < 0
+    ):
         raise ProtocolError("the cluster's settings are none: out of range")
     return settings
 

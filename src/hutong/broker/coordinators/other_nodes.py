@@ -122,7 +122,7 @@ class RoutedGateway:
         broker = self._broker
         node = broker.cluster.coordinator_of(CoordinationKind.TRANSACTION, transactional_id)
         if node == broker.identity.node_id:
-            broker.transactions.admit(
+            broker.shard_of(transactional_id).transactions.admit(
                 transactional_id, producer_id, producer_epoch, partitions, may_add=may_add, then=then
             )
             return

@@ -4,6 +4,10 @@ Strategy: each partition gets its marker side by side with the others, so that t
 flush; those that another node leads go there in one request. What has gone since needs none, and what refuses a marker
 because it knows of a newer one has been ended already; everything else may be tried again.
 
+Several coordinators may write markers, each for the transactions of its shard, and each shard has leader epochs of its
+own. So the number of a coordinator in its markers is made of both: a producer's coordinators are all of one shard, and
+their numbers rise with the epoch. With one shard the number is the epoch.
+
 Knows nothing of how transactions are decided.
 """
 
@@ -16,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from hutong.broker.topics.catalogue import OFFSETS_TOPIC
 from hutong.broker.topics.group_standing import NO_LEADER
-from hutong.broker.topics.lifetimes import TRANSACTIONS_GROUP
+from hutong.broker.topics.lifetimes import TRANSACTIONS_GROUP, group_of_slot
 from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -51,10 +55,14 @@ class RemoteMarkerPort(Protocol):
 class TransactionMarkers:
     """Writes markers to the partitions of this node, and has other nodes write those of theirs."""
 
-    def __init__(self, topics: Topics, offsets: TransactionalOffsets) -> None:
-        self.offsets = offsets  # of the coordinator of groups at this moment
+    def __init__(self, topics: Topics, offsets: Sequence[TransactionalOffsets]) -> None:
+        self.offsets = list(offsets)  # of each shard's coordinator of groups at this moment
         self.remote: RemoteMarkerPort | None = None  # of a node alone there is none
         self._topics = topics
+
+    def number_of(self, leader_epoch: int, shard: int) -> int:
+        """The number of a coordinator in its markers (Kafka's coordinator epoch)."""
+        return leader_epoch * len(self.offsets) + shard
 
     def write(
         self,
@@ -128,10 +136,10 @@ class TransactionMarkers:
         # Offsets of a transaction are kept apart until its end, in the log of all groups (KIP-447).
         elif name == OFFSETS_TOPIC:
             # Logs know each producer's coordinator; for offsets it is the leader of the transactions, as agreed on.
-            if 0 <= coordinator_epoch < self._topics.standings[TRANSACTIONS_GROUP].leader_epoch:
-                then(Refused(ErrorCode.TRANSACTION_COORDINATOR_FENCED, "Another node coordinates transactions."))
+            if self._is_of_former_coordinator(coordinator_epoch):
+                then(Refused(ErrorCode.TRANSACTION_COORDINATOR_FENCED, "Another node coordinates the transaction."))
             else:
-                self.offsets.end(producer.producer_id, then, is_commit=is_commit)
+                self.offsets[index].end(producer.producer_id, then, is_commit=is_commit)
         # Only offsets can be part of a transaction among the node's own topics.
         elif found.is_internal:
             then(Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "No transaction writes to this topic."))
@@ -143,6 +151,11 @@ class TransactionMarkers:
                 coordinator_epoch=coordinator_epoch,
                 then=then,
             )
+
+    def _is_of_former_coordinator(self, coordinator_epoch: int) -> bool:
+        leader_epoch, shard = divmod(coordinator_epoch, len(self.offsets))
+        # An operator's marker may name no coordinator (-1).
+        return 0 <= leader_epoch < self._topics.standings[group_of_slot(TRANSACTIONS_GROUP, shard)].leader_epoch
 
     def _is_over(self, partition: TopicPartition, error: HutongError | None) -> bool:
         """True unless a marker that failed should be written again."""

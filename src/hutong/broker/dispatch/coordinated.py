@@ -3,8 +3,9 @@
 Strategy: among several nodes the handler of such an API is wrapped. A request for a key that another node coordinates
 is refused as a whole with NOT_COORDINATOR, by which clients look for the coordinator again; while there is none, with
 COORDINATOR_NOT_AVAILABLE; while this node is to be it and its coordinator is not loaded, with
-COORDINATOR_LOAD_IN_PROGRESS. All keys of one kind have one coordinator, so a request with many is refused for the
-first. As in Kafka a list of all groups or transactions is empty on a node that coordinates none.
+COORDINATOR_LOAD_IN_PROGRESS. What a handler gets as its broker has the coordinators of the key's shard. A request with
+keys of several shards is answered part by part. As in Kafka a list of all groups or transactions has those that this
+node coordinates.
 
 Knows nothing of what the coordinators do. A node alone never imports it.
 """
@@ -13,18 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hutong.broker.dispatch.whole_refusals import refused_whole
 from hutong.broker.handling.cluster_view import CoordinationKind
+from hutong.broker.handling.context import RequestContext
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
-    from hutong.broker.handling.context import RequestContext
+    from hutong.broker.coordinators.broker_shard import BrokerShard
     from hutong.broker.kafka import Handler
 
 Keys = Callable[[Any], Iterable[str | None]]
+Place: TypeAlias = "tuple[Broker | BrokerShard | None, ErrorCode]"
+"""The coordinators of a key, or why there are none."""
 
 
 def _group_id(request: Any) -> Iterable[str]:
@@ -45,7 +49,7 @@ def _of_added_partitions(request: Any) -> Iterable[str]:
 
 
 _LOADING: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-_LISTS: Final = frozenset((16, 66))
+_LISTS: Final[Mapping[int, str]] = {16: "groups", 66: "transaction_states"}  # the field that has the list
 _GROUP, _TRANSACTION = CoordinationKind.GROUP, CoordinationKind.TRANSACTION
 COORDINATED: Final[Mapping[int, tuple[CoordinationKind, Keys]]] = {
     8: (_GROUP, _group_id),  # OffsetCommit
@@ -80,23 +84,63 @@ def coordinated(api_key: int, handle: Handler, broker: Broker) -> Handler:
     kind_and_keys = COORDINATED.get(api_key)
     if kind_and_keys is None:
         return handle
-    kind, keys_of = kind_and_keys
-    cluster, node, serving = broker.cluster, broker.identity.node_id, broker.coordination
-    code_of = attrgetter("groups" if kind is _GROUP else "transactions")
+    gate = _Gate(api_key, *kind_and_keys, handle, broker)
+    return gate.listed if api_key in _LISTS else gate.answered
 
-    def checked(request: Any, context: RequestContext[Any]) -> Any:
-        is_coordinated = api_key in _LISTS
-        for key in keys_of(request):
-            if key is None:
-                continue
-            is_coordinated = True
-            if (coordinator := cluster.coordinator_of(kind, key)) != node:
-                code = ErrorCode.COORDINATOR_NOT_AVAILABLE if coordinator < 0 else ErrorCode.NOT_COORDINATOR
-                return refused_whole(api_key, request, code)
-        code = code_of(serving)
-        # A list is complete without a node that is not about to coordinate anything.
-        if is_coordinated and code is not ErrorCode.NONE and (api_key not in _LISTS or code is _LOADING):
-            return refused_whole(api_key, request, _LOADING)
-        return handle(request, context)
 
-    return checked
+class _Gate:
+    """The way to the handler of one API."""
+
+    def __init__(self, api_key: int, kind: CoordinationKind, keys_of: Keys, handle: Handler, broker: Broker) -> None:
+        self._api_key = api_key
+        self._kind = kind
+        self._keys_of = keys_of
+        self._handle = handle
+        self._broker = broker
+        self._node = broker.identity.node_id
+        self._code_of = attrgetter("groups" if kind is _GROUP else "transactions")
+
+    def answered(self, request: Any, context: RequestContext[Any]) -> Any:
+        """Answer a request by the coordinators of its keys."""
+        places = [self._place_of(key) for key in self._keys_of(request) if key is not None]
+        if not places:
+            return self._handle(request, context)
+        first = places[0]
+        if all(place == first for place in places):
+            return self._at(first, request, context)
+        from hutong.broker.dispatch.split_keys import split  # late: few requests need it
+
+        return split(self._api_key, request, places, lambda place, part: self._at(place, part, context))
+
+    def listed(self, request: Any, context: RequestContext[Any]) -> Any:
+        """Answer with the lists of all coordinators on this node. It is complete once all of them are loaded."""
+        shards = self._broker.shards
+        if any(self._code_of(shard.coordination) is _LOADING for shard in shards):
+            return refused_whole(self._api_key, request, _LOADING)
+        whole, *others = [self._handle(request, _with(shard, context)) for shard in shards]
+        for other in others:
+            getattr(whole, _LISTS[self._api_key]).extend(getattr(other, _LISTS[self._api_key]))
+        return whole
+
+    def _place_of(self, key: str) -> Place:
+        coordinator = self._broker.cluster.coordinator_of(self._kind, key)
+        if coordinator != self._node:
+            return None, ErrorCode.COORDINATOR_NOT_AVAILABLE if coordinator < 0 else ErrorCode.NOT_COORDINATOR
+        shard = self._broker.shard_of(key)
+        code = self._code_of(shard.coordination)
+        return (shard, code) if code is ErrorCode.NONE else (None, _LOADING)
+
+    def _at(self, place: Place, request: Any, context: RequestContext[Any]) -> Any:
+        shard, code = place
+        return (
+            refused_whole(self._api_key, request, code)
+            if shard is None
+            else self._handle(request, _with(shard, context))
+        )
+
+
+def _with(shard: Broker | BrokerShard, context: RequestContext[Any]) -> RequestContext[Any]:
+    """The context for a handler of this shard."""
+    if shard is context.broker:
+        return context
+    return RequestContext(context.api_version, context.client_id, context.session, shard)

@@ -16,7 +16,7 @@ from hutong.broker.coordinators.group_offsets import OffsetChanges, transactiona
 from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
-from hutong.broker.kafka.k25_add_offsets_to_txn import OFFSETS_PARTITION
+from hutong.broker.kafka.k25_add_offsets_to_txn import offsets_partition_of
 from hutong.broker.rights.authorization import may
 from hutong.foundation.waiting.pending import Pending
 from hutong.groups.requests import group_id_error
@@ -100,13 +100,14 @@ def handle(
     elif groups.offsets.transactional.has_begun(request.group_id, request.producer_id, request.producer_epoch):
         commit.admitted(ErrorCode.NONE)
     else:
+        partition = offsets_partition_of(request.group_id, context.broker.topics)
         context.broker.transaction_gateway.admit(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
-            [OFFSETS_PARTITION],
+            [partition],
             may_add=context.api_version >= _ADDS_FROM,
-            then=lambda verdicts: commit.admitted(verdicts[OFFSETS_PARTITION]),
+            then=lambda verdicts: commit.admitted(verdicts[partition]),
         )
     return commit.pending
 

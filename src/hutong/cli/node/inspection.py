@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 CATALOGUE_GROUP = "metadata"
 CATALOGUE_KEY = b"topic/"
+_OWN_TOPICS = {
+    CATALOGUE_GROUP: "__hutong_metadata",
+    "offsets": "__consumer_offsets",
+    "share": "__share_group_state",
+    "transactions": "__transaction_state",
+}
 RUN_COLUMNS = ("group", "position", "time", "log", "kind", "base_offset", "offsets", "batches", "bytes")
 FILE_COLUMNS = ("group", "name", "kind", "bytes", "content")
 KINDS = {0: "batches", 1: "start moved", 2: "deleted", 3: "lost"}
@@ -263,7 +269,7 @@ def _file_rows(groups: "dict[str, Inspector]") -> Iterator[dict[str, Any]]:
 
 def _names(groups: "dict[str, Inspector]") -> Names:
     """(partition group, log id) → `topic/partition`, from the latest record of the catalogue on each topic."""
-    from hutong.broker.topics.lifetimes import group_of_slot, slot_at
+    from hutong.broker.topics.lifetimes import group_of_slot, lifetime_of, slot_at
 
     topics: dict[bytes, bytes | None] = {}
     # Without the catalogue's group, logs are shown by their numbers.
@@ -271,11 +277,11 @@ def _names(groups: "dict[str, Inspector]") -> Names:
     for run in _runs(catalogue, {}, None, None):
         # The catalogue's last record of a topic counts, as in its replay.
         topics.update({record.key or b"": record.value for record in _records(run, None)})
-    # Logs of the node itself are not in the catalogue.
+    # Logs of the node itself are not in the catalogue. In a cluster a topic of coordinators has several groups.
     names = {
-        (CATALOGUE_GROUP, 0): "__hutong_metadata/0",
-        ("offsets", 0): "__consumer_offsets/0",
-        ("share", 0): "__share_group_state/0",
+        (group, 0): f"{_OWN_TOPICS[lifetime_of(group)]}/{group.removeprefix(lifetime_of(group))[1:] or 0}"
+        for group in groups
+        if lifetime_of(group) in _OWN_TOPICS
     }
     for key, value in topics.items():
         # None is the tombstone of a deleted topic.

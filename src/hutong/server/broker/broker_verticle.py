@@ -10,6 +10,7 @@ Everything happens on the loop of the verticle's context. Decides nothing.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from hutong.broker.admin_state import AdminState
@@ -27,7 +28,13 @@ from hutong.broker.produce.congestion import Congestion
 from hutong.broker.quotas.meter import Meter
 from hutong.broker.topics.catalogue import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
 from hutong.broker.topics.group_standing import GroupStanding, standings_alone
-from hutong.broker.topics.lifetimes import METADATA_GROUP, OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
+from hutong.broker.topics.lifetimes import (
+    METADATA_GROUP,
+    OFFSETS_GROUP,
+    SHARE_GROUP,
+    TRANSACTIONS_GROUP,
+    group_of_slot,
+)
 from hutong.broker.topics.partition import Partition, Topic
 from hutong.broker.topics.topic_config import effective
 from hutong.foundation.clock import Clock
@@ -60,18 +67,22 @@ _CREATIONS_MAX: Final = 10_000
 _PRODUCER_ID_WAITS_MAX: Final = 10_000
 
 
-@dataclass(slots=True)
-class NodeCoordinators:
-    """The coordinators of one node, and those who write for them and read their members' shares.
-
-    They serve once they are loaded; `coordination` says which do.
-    """
+@dataclass(frozen=True, slots=True)
+class ShardLives:
+    """The coordinators of one shard's keys. They serve once they are loaded; `coordination` says which do."""
 
     groups: GroupLife
     transactions: TransactionLife
+    coordination: Coordination
+
+
+@dataclass(slots=True)
+class NodeCoordinators:
+    """The coordinators of one node, and those who write for them and read their members' shares."""
+
+    shards: Sequence[ShardLives]  # one, unless there are several nodes
     markers: TransactionMarkers
     read_actors: ReadActors
-    coordination: Coordination
     share: ShareGroupParts = field(init=False)  # set when they are open
 
 
@@ -105,9 +116,8 @@ class BrokerVerticle(Verticle):
         # Each is None until the start has come so far; a start that fails ends with what there is.
         self._data_dir: DataFolder | None = None
         self._upkeep: Upkeep | None = None
-        self._groups: GroupLife | None = None
+        self._shards: Sequence[ShardLives] = ()
         self._share: ShareGroupParts | None = None
-        self._transactions: TransactionLife | None = None
         self._authenticators: Authenticators | None = None
         self._listeners: KafkaListeners | None = None
 
@@ -150,7 +160,7 @@ class BrokerVerticle(Verticle):
     def _make_broker(
         self, view: ClusterView, topics: Topics, producer_ids: ProducerIds, coordinators: "NodeCoordinators"
     ) -> Broker:
-        settings, queues = self._settings, self._queues
+        settings, queues, first = self._settings, self._queues, coordinators.shards[0]
         broker = Broker(
             api_keys=tuple(HANDLERS),
             identity=NodeIdentity(settings.node.id, self._folder.cluster_id),
@@ -159,15 +169,15 @@ class BrokerVerticle(Verticle):
             clock=self._clock,
             topics=topics,
             producer_ids=producer_ids,
-            groups=coordinators.groups.parts.classic,
-            consumer_groups=coordinators.groups.parts.consumer,
+            groups=first.groups.parts.classic,
+            consumer_groups=first.groups.parts.consumer,
             group_configs=self._group_configs,
-            share_groups=coordinators.share.groups,
+            share_groups=coordinators.share.groups[0],
             share_deliveries=coordinators.share.deliveries,
-            share_progress=coordinators.share.kept,
+            share_progress=coordinators.share.kept[0],
             share_sessions=coordinators.share.sessions,
             share_fetches=coordinators.share.fetches,
-            transactions=coordinators.transactions.coordinator,
+            transactions=first.transactions.parts,
             transaction_markers=coordinators.markers,
             fetches=queues.fetches,
             fetch_sessions=queues.fetch_sessions,
@@ -182,9 +192,9 @@ class BrokerVerticle(Verticle):
             meter=Meter(self._admin.quotas, self._clock, queues.throttled, translate.quota_window_ms(settings)),
             authorizer=translate.authorizer(settings, self._admin.acls.decisions, self._clock),
             tracer=self.tracer,
-            coordination=coordinators.coordination,
+            coordination=first.coordination,
         )
-        follow_coordinators(broker, coordinators.groups, coordinators.transactions)
+        follow_coordinators(broker, first.groups, first.transactions)
         if not view.is_alone:
             from hutong.broker.coordinators.other_nodes import RemoteMarkers, RoutedGateway  # late: of several nodes
             from hutong.broker.share.remote_letters import RemoteLetters
@@ -202,12 +212,12 @@ class BrokerVerticle(Verticle):
             self._upkeep.stop()
         self._queues.end_waits(stopping)
         # Members that wait for a group or a transaction are answered before their connections drain.
-        if self._groups is not None:
-            self._groups.close()
+        for shard in self._shards:
+            shard.groups.close()
         if self._share is not None:
             self._share.close(stopping)
-        if self._transactions is not None:
-            self._transactions.close()
+        for shard in self._shards:
+            shard.transactions.close()
         if self._listeners is not None:
             await self._listeners.drain()
         if self._authenticators is not None:
@@ -235,7 +245,7 @@ class BrokerVerticle(Verticle):
         )
         producer_ids = ProducerIds(WaitTable("producer_ids", wheel, _PRODUCER_ID_WAITS_MAX))
         state = self._environment.state_topic(
-            METADATA_TOPIC, self._internal_log(METADATA_TOPIC, METADATA_GROUP, topics)
+            METADATA_TOPIC, *self._internal_logs(METADATA_TOPIC, METADATA_GROUP, topics)
         )
         self._metadata = metadata = NodeMetadata(state)
         self._group_configs = group_configs(self._settings)
@@ -262,35 +272,43 @@ class BrokerVerticle(Verticle):
     async def _load_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> "NodeCoordinators":
         """Make all coordinators, and load them from the logs of a node alone; delete the logs of deleted topics."""
         made = self._make_coordinators(topics, producer_ids)
-        offsets_log = self._internal_log(OFFSETS_TOPIC, OFFSETS_GROUP, topics)
+        (shard,) = made.shards
+        (offsets_log,) = self._internal_logs(OFFSETS_TOPIC, OFFSETS_GROUP, topics)
         # A crash between the deletion of a topic in the catalogue and that of its logs leaves such logs.
         for journal, log_id in list(topics.orphaned_logs()):
             journal.delete_log(log_id)
-        await made.groups.load(offsets_log)
-        share_log = self._internal_log(SHARE_TOPIC, SHARE_GROUP, topics)
+        await shard.groups.load(offsets_log)
+        (share_log,) = self._internal_logs(SHARE_TOPIC, SHARE_GROUP, topics)
         state = self._environment.state_topic(SHARE_TOPIC, share_log)
         kept = KeptProgress(state, versions := ProgressVersions(self._ports.random_bytes))
         self._make_share_groups(made, topics, kept, versions)
-        await load_share_groups(state, made.share, kept, made.groups.parts.directory)
+        await load_share_groups(state, made.share, kept, shard.groups.parts.directory)
         # Transactions last: completing decided ones writes markers to topics and offsets, which must be there.
-        await made.transactions.load(self._internal_log(TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP, topics))
+        (transactions_log,) = self._internal_logs(TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP, topics)
+        await shard.transactions.load(transactions_log)
         return made
 
-    def _make_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> "NodeCoordinators":
+    def _make_coordinators(self, topics: Topics, producer_ids: ProducerIds, shards: int = 1) -> "NodeCoordinators":
         """Make the coordinators of groups and transactions, which serve once they are loaded."""
-        coordination = Coordination()
-        groups = GroupLife(self._environment, topics, self._group_configs, self._deletion_ms, coordination)
-        read_actors = ReadActors((), self._group_configs)
-        markers = TransactionMarkers(topics, groups.parts.offsets.transactional)
+        environment, configs, deletion_ms = self._environment, self._group_configs, self._deletion_ms
+        coordinations = [Coordination() for _ in range(shards)]
+        groups = [GroupLife(environment, topics, configs, deletion_ms, each) for each in coordinations]
+        read_actors = ReadActors((), configs)
+        markers = TransactionMarkers(topics, [each.parts.offsets.transactional for each in groups])
 
-        def swapped(parts: GroupCoordinators) -> None:
-            read_actors.coordinators = (parts.classic, parts.consumer)
-            markers.offsets = parts.offsets.transactional
+        def swapped(shard: int, parts: GroupCoordinators) -> None:
+            read_actors.coordinators = [kind for each in groups for kind in (each.parts.classic, each.parts.consumer)]
+            markers.offsets[shard] = parts.offsets.transactional
 
-        groups.on_swap.append(swapped)
-        transactions = TransactionLife(self._environment, producer_ids, markers, self._deletion_ms, coordination)
-        self._groups, self._transactions = groups, transactions
-        return NodeCoordinators(groups, transactions, markers, read_actors, coordination)
+        for shard, each in enumerate(groups):
+            each.on_swap.append(partial(swapped, shard))
+        transactions = [
+            TransactionLife(environment, producer_ids, markers, deletion_ms, coordination, shard)
+            for shard, coordination in enumerate(coordinations)
+        ]
+        self._shards = tuple(map(ShardLives, groups, transactions, coordinations))
+        self._sources.transactions = lambda: [each.parts for each in transactions]
+        return NodeCoordinators(self._shards, markers, read_actors)
 
     def _make_share_groups(
         self, made: "NodeCoordinators", topics: Topics, progress: ProgressPort, versions: ProgressVersions
@@ -306,14 +324,19 @@ class BrokerVerticle(Verticle):
             offload=self._journals.offload,
         )
 
-    def _internal_log(self, name: str, group: str, topics: Topics) -> PartitionLog:
-        """The one log of an internal topic, which is in the catalogue by construction."""
-        log = self._sources.journals[group].log(STATE_LOG_ID)
+    def _internal_logs(self, name: str, group: str, topics: Topics, shards: int = 1) -> list[PartitionLog]:
+        """The logs of an internal topic, one in each group. It is in the catalogue by construction."""
         config = effective({"cleanup.policy": "compact"}, {})
-        topic = Topic(name, name.encode().ljust(16, b"_")[:16], group, [STATE_LOG_ID], {}, config, is_internal=True)
-        topic.partitions.append(Partition(name, 0, log, config, group, topics.standings[group], is_internal=True))
+        log_ids = [STATE_LOG_ID] * shards
+        topic = Topic(name, name.encode().ljust(16, b"_")[:16], group, log_ids, {}, config, is_internal=True)
+        # As in every topic's record, they are left out where all are in the first.
+        topic.slots = range(shards) if shards > 1 else ()
+        for shard in range(shards):
+            own = group_of_slot(group, shard)
+            log = self._sources.journals[own].log(STATE_LOG_ID)
+            topic.partitions.append(Partition(name, shard, log, config, own, topics.standings[own], is_internal=True))
         topics.add_internal(topic)
-        return log
+        return [partition.log for partition in topic.partitions]
 
     def call_at_traffic(self, callback: Callable[[], None]) -> None:
         """Call it once, with the next bytes that any client's connection reads."""

@@ -3,22 +3,14 @@
 Strategy: the version at the start of a record's key names the kind of the record. Groups whose partitions the broker
 assigns start first, because an id that has records of theirs is theirs. Classic groups take the ids of remaining
 offsets.
-
-A node alone loads them once. Among several nodes they live on the leader of their log: a new leader makes new ones from
-the log, an old one closes its own and forgets them.
 """
 
-import logging
-from asyncio import Task
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
 
 from hutong.broker.handling.node_facts import Coordination
-from hutong.broker.state.state_topic import StateTopic
 from hutong.broker.topics.catalogue import OFFSETS_TOPIC, Topics
 from hutong.broker.topics.partition import Topic
-from hutong.foundation.errors import CorruptData, HutongError, OwnerGone
 from hutong.foundation.machine_host import StatePort, StateRecord
 from hutong.foundation.waiting.pending import Continuation
 from hutong.groups.actor_configs import config_keys as actor_config_keys
@@ -36,14 +28,11 @@ from hutong.groups.share.configs import GREATER as SHARE_GREATER
 from hutong.groups.share.configs import config_keys as share_config_keys
 from hutong.groups.share.driver import ShareCoordinator
 from hutong.groups.share.records import OFFSETS_KEY_VERSION, in_offsets, out_of_offsets
-from hutong.journal.log import PartitionLog
+from hutong.server.broker.coordinator_life import Apply, CoordinatorLife, NoState
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Settings
 from hutong.wire.kafka.error_codes import ErrorCode
-
-_loads: Final[set[Task[None]]] = set()  # under way: a loop refers to its tasks weakly
-_log = logging.getLogger("hutong.node")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,41 +73,10 @@ class ShareGroupState:
         self._state.append_all([(in_offsets(key), value) for key, value in records], then)
 
 
-class NoState:
-    """The state of coordinators that do not serve: it takes nothing."""
+class GroupLife(CoordinatorLife[GroupCoordinators]):
+    """The coordinators of groups on this node, with all offsets.
 
-    def append_all(self, _records: Sequence[StateRecord], then: Continuation[None]) -> None:
-        then(OwnerGone("this node does not coordinate"))
-
-
-def load_in_background(
-    environment: BrokerEnvironment, what: str, loading: Coroutine[Any, Any, None], failed: Callable[[], None]
-) -> None:
-    """Load coordinators while the node serves everything else; `unload` ends it early.
-
-    `failed` is called where another attempt may do better: the disk had no answer.
-    """
-
-    def ended(task: Task[None]) -> None:
-        _loads.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, HutongError):
-            _log.critical("this node leads the log of %s and cannot load them: %s", what, error)
-            if not isinstance(error, CorruptData):
-                failed()
-        # Anything else is our own fault, and passes to the loop's handler.
-        elif error is not None:
-            raise error
-
-    task = environment.loop.create_task(loading)
-    _loads.add(task)
-    task.add_done_callback(ended)
-
-
-class GroupLife:
-    """The coordinators of groups on this node, with all offsets: `load` makes them serve, `unload` ends that.
-
-    `parts` are those of this moment. Before and after they are closed ones, which answer COORDINATOR_NOT_AVAILABLE.
+    Closed ones answer COORDINATOR_NOT_AVAILABLE.
     """
 
     def __init__(
@@ -129,83 +87,52 @@ class GroupLife:
         deletion_ms: Callable[[], int],
         coordination: Coordination,
     ) -> None:
-        self.on_swap: list[Callable[[GroupCoordinators], None]] = []  # called with the new ones
         self.make_share: Callable[[StatePort, GroupDirectory], ShareCoordinator] | None = None
-        self._environment = environment
         self._topics = topics
         self._configs = configs
         self._deletion_ms = deletion_ms
         self._coordination = coordination
-        self._state: StateTopic | None = None  # of those that serve, or that are being loaded
-        self._coordination.groups = ErrorCode.NOT_COORDINATOR
-        self.parts = self._closed()
-
-    async def load(self, log: PartitionLog) -> None:
-        """Replay all groups, and serve them. Nothing happens where `unload` comes first.
-
-        Raises CorruptData, StorageError.
-        """
-        self.unload()
-        self._coordination.groups = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        self._state = state = self._environment.state_topic(OFFSETS_TOPIC, log)
-        groups = self._make(state)
-        try:
-            await state.replay(_by_kind(groups))
-        except HutongError:
-            # Its journal may be closed by now.
-            if self._state is state:
-                self.unload()
-                raise
-        if self._state is not state:
-            return
-        state.on_late = _late_by_kind(groups)
-        for topic in self._topics.all():
-            groups.consumer.topic_changed(_facts(topic), exists=True)
-        self._topics.on_change.append(self._topic_changed)
-        self._configs.on_change.append(self._settings_changed)
-        groups.consumer.start()
-        if groups.share is not None:
-            groups.share.start()
-        groups.classic.start()
-        groups.offsets.start()
-        self._swap(groups)
-        self._coordination.groups = ErrorCode.NONE
-
-    def load_soon(self, log: PartitionLog, failed: Callable[[], None]) -> None:
-        """`load` while other work goes on, for a node that leads the log from now on. A failure is logged."""
-        load_in_background(self._environment, "groups", self.load(log), failed)
-
-    def unload(self) -> None:
-        """Serve no more: everything that waits is answered, and what is on its way to the log is given up."""
-        state, self._state = self._state, None
-        if state is None:
-            return
-        was_loading = self._coordination.groups is not ErrorCode.NONE
-        self._coordination.groups = ErrorCode.NOT_COORDINATOR
-        if not was_loading:
-            self._topics.on_change.remove(self._topic_changed)
-            self._configs.on_change.remove(self._settings_changed)
-            before = self.parts
-            # First the new ones: an answer of the old ones may lead to a question to the coordinator.
-            self._swap(self._closed())
-            before.close()
-        state.close(OwnerGone("this node coordinates groups no more"))
+        super().__init__(environment, OFFSETS_TOPIC, "groups")
 
     def close(self) -> None:
         """Answer everything that waits, because the node stops. What is on its way to the log still gets there."""
         self.parts.close()
 
-    def _swap(self, groups: GroupCoordinators) -> None:
-        self.parts = groups
-        for swapped in self.on_swap:
-            swapped(groups)
+    def _set_code(self, code: ErrorCode) -> None:
+        super()._set_code(code)
+        self._coordination.groups = code
+
+    def _begin(self, parts: GroupCoordinators) -> None:
+        for topic in self._topics.all():
+            parts.consumer.topic_changed(_facts(topic), exists=True)
+        self._topics.on_change.append(self._topic_changed)
+        self._configs.on_change.append(self._settings_changed)
+        parts.consumer.start()
+        if parts.share is not None:
+            parts.share.start()
+        parts.classic.start()
+        parts.offsets.start()
+
+    def _end(self, parts: GroupCoordinators) -> None:
+        self._topics.on_change.remove(self._topic_changed)
+        self._configs.on_change.remove(self._settings_changed)
+        parts.close()
 
     def _closed(self) -> GroupCoordinators:
-        groups = self._make(NoState())
+        groups = self._made(NoState())
         groups.close()
         return groups
 
-    def _make(self, state: StatePort) -> GroupCoordinators:
+    def _replay_of(self, parts: GroupCoordinators) -> Apply:
+        return _by_kind(parts)
+
+    def _late_of(self, parts: GroupCoordinators) -> Apply:
+        return _late_by_kind(parts)
+
+    def _make(self, state: StatePort, _epoch: int) -> GroupCoordinators:
+        return self._made(state)
+
+    def _made(self, state: StatePort) -> GroupCoordinators:
         settings, clock, wheel = self._environment.settings, self._environment.clock, self._environment.wheel
         random_bytes, configs, topics = self._environment.ports.random_bytes, self._configs, self._topics
         group_settings = translate.group_settings(settings)

@@ -51,22 +51,24 @@ _TOPIC_GONE: Final = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic wa
 
 @dataclass(slots=True)
 class ShareGroupParts:
-    """Everything of share groups that the broker uses. `groups` and `kept` are those of this moment."""
+    """Everything of share groups that the broker uses. `groups` and `kept` are those of this moment, by shard."""
 
     logs: ShareLogs
     deliveries: Deliveries
     sessions: ShareSessions
     fetches: ShareFetches
     make_coordinator: Callable[[StatePort, GroupDirectory], ShareCoordinator]
-    groups: ShareCoordinator = field(init=False)
-    kept: KeptProgress = field(init=False)
+    groups: list[ShareCoordinator] = field(init=False)
+    kept: list[KeptProgress] = field(init=False)
 
     def topic_changed(self, topic: Topic, exists: bool) -> None:
         """A topic has come or gone, or has more partitions."""
         if not exists:
             self.deliveries.drop(lambda key: key.topic_id == topic.topic_id, _TOPIC_GONE)
-            self.kept.forget_topic(topic.topic_id)
-        self.groups.topics_changed(topic.name)
+            for kept in self.kept:
+                kept.forget_topic(topic.topic_id)
+        for groups in self.groups:
+            groups.topics_changed(topic.name)
 
     def stepped_down(self, group: str) -> None:
         """Another node leads a partition group from now on: it reads the progress there when somebody asks."""
@@ -80,7 +82,8 @@ class ShareGroupParts:
     def close(self, error: HutongError) -> None:
         """Answer waiting fetches without records."""
         self.fetches.waits.close(error)
-        self.groups.close()
+        for groups in self.groups:
+            groups.close()
         self.deliveries.close()
 
 
@@ -155,7 +158,7 @@ async def load_share_groups(
 ) -> None:
     """Replay groups and progress of a node alone from their one log. Raises CorruptData, StorageError."""
     groups = parts.make_coordinator(state, directory)
-    parts.groups, parts.kept = groups, kept
+    parts.groups, parts.kept = [groups], [kept]
 
     def replay(key: bytes, value: bytes | None) -> None:
         decoded = decode_key(key)

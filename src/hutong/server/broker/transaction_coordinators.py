@@ -9,103 +9,72 @@ from typing import TYPE_CHECKING
 
 from hutong.broker.broker import Broker
 from hutong.broker.handling.node_facts import Coordination
-from hutong.broker.state.state_topic import StateTopic
 from hutong.broker.topics.catalogue import TRANSACTIONS_TOPIC
-from hutong.foundation.errors import HutongError, OwnerGone
 from hutong.foundation.machine_host import StatePort
-from hutong.journal.log import PartitionLog
+from hutong.server.broker.coordinator_life import Apply, CoordinatorLife, NoState
 from hutong.server.broker.environment import BrokerEnvironment
-from hutong.server.broker.group_coordinators import GroupCoordinators, GroupLife, NoState, load_in_background
+from hutong.server.broker.group_coordinators import GroupCoordinators, GroupLife
 from hutong.server.configuration import translate
 from hutong.transactions.driver import COORDINATOR_EPOCH, TransactionCoordinator
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from hutong.transactions.ports import MarkerPort, ProducerIdPort
+    from hutong.broker.coordinators.broker_shard import BrokerShard
+    from hutong.broker.coordinators.transaction_markers import TransactionMarkers
+    from hutong.transactions.ports import ProducerIdPort
 
 
-class TransactionLife:
-    """The coordinator of transactions on this node: `load` makes it serve, `unload` ends that.
+class TransactionLife(CoordinatorLife[TransactionCoordinator]):
+    """The coordinator of transactions on this node. It completes those that are decided once it serves.
 
-    `coordinator` is that of this moment. Before and after it is a closed one, which answers COORDINATOR_NOT_AVAILABLE.
+    A closed one answers COORDINATOR_NOT_AVAILABLE. Partitions refuse markers of an earlier epoch.
     """
 
     def __init__(
         self,
         environment: BrokerEnvironment,
         producer_ids: "ProducerIdPort",
-        markers: "MarkerPort",
+        markers: "TransactionMarkers",
         deletion_ms: Callable[[], int],
         coordination: Coordination,
+        shard: int = 0,
     ) -> None:
-        self.on_swap: list[Callable[[TransactionCoordinator], None]] = []  # called with the new one
-        self._environment = environment
         self._producer_ids = producer_ids
         self._markers = markers
         self._deletion_ms = deletion_ms
         self._coordination = coordination
-        self._state: StateTopic | None = None  # of the one that serves, or that is being loaded
-        self._coordination.transactions = ErrorCode.NOT_COORDINATOR
-        self.coordinator = self._closed()
-
-    async def load(self, log: PartitionLog, epoch: int = COORDINATOR_EPOCH) -> None:
-        """Replay all transactions, serve them, and complete those that are decided.
-
-        `epoch` is the leader epoch of the log: partitions refuse markers of an earlier one. Nothing happens where
-        `unload` comes first. Raises CorruptData, StorageError.
-        """
-        self.unload()
-        self._coordination.transactions = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        self._state = state = self._environment.state_topic(TRANSACTIONS_TOPIC, log)
-        coordinator = self._make(state, epoch)
-        try:
-            await state.replay(coordinator.replay)
-        except HutongError:
-            # Its journal may be closed by now.
-            if self._state is state:
-                self.unload()
-                raise
-        if self._state is not state:
-            return
-        state.on_late = coordinator.apply_late
-        self._swap(coordinator)
-        self._coordination.transactions = ErrorCode.NONE
-        coordinator.start()
-
-    def load_soon(self, log: PartitionLog, epoch: int, failed: Callable[[], None]) -> None:
-        """`load` while other work goes on, for a node that leads the log from now on. A failure is logged."""
-        load_in_background(self._environment, "transactions", self.load(log, epoch), failed)
-
-    def unload(self) -> None:
-        """Serve no more: everything that waits is answered, and what is on its way to the log is given up."""
-        state, self._state = self._state, None
-        if state is None:
-            return
-        was_loading = self._coordination.transactions is not ErrorCode.NONE
-        self._coordination.transactions = ErrorCode.NOT_COORDINATOR
-        if not was_loading:
-            before = self.coordinator
-            # First the new one: an answer of the old one may lead to a question to the coordinator.
-            self._swap(self._closed())
-            before.close()
-        state.close(OwnerGone("this node coordinates transactions no more"))
+        self._shard = shard
+        super().__init__(environment, TRANSACTIONS_TOPIC, "transactions")
 
     def close(self) -> None:
         """Answer everything that waits, because the node stops. What is on its way to the log still gets there."""
-        self.coordinator.close()
+        self.parts.close()
 
-    def _swap(self, coordinator: TransactionCoordinator) -> None:
-        self.coordinator = coordinator
-        self._environment.sources.transactions = coordinator
-        for swapped in self.on_swap:
-            swapped(coordinator)
+    def _set_code(self, code: ErrorCode) -> None:
+        super()._set_code(code)
+        self._coordination.transactions = code
+
+    def _begin(self, parts: TransactionCoordinator) -> None:
+        parts.start()
+
+    def _end(self, parts: TransactionCoordinator) -> None:
+        parts.close()
 
     def _closed(self) -> TransactionCoordinator:
-        coordinator = self._make(NoState(), COORDINATOR_EPOCH)
+        coordinator = self._made(NoState(), COORDINATOR_EPOCH)
         coordinator.close()
         return coordinator
 
+    def _replay_of(self, parts: TransactionCoordinator) -> Apply:
+        return parts.replay
+
+    def _late_of(self, parts: TransactionCoordinator) -> Apply:
+        return parts.apply_late
+
     def _make(self, state: StatePort, epoch: int) -> TransactionCoordinator:
+        return self._made(state, self._markers.number_of(epoch, self._shard))
+
+    def _made(self, state: StatePort, epoch: int) -> TransactionCoordinator:
         return TransactionCoordinator(
             clock=self._environment.clock,
             timers=self._environment.wheel,
@@ -118,7 +87,7 @@ class TransactionLife:
         )
 
 
-def follow_coordinators(broker: Broker, groups: GroupLife, transactions: TransactionLife) -> None:
+def follow_coordinators(broker: "Broker | BrokerShard", groups: GroupLife, transactions: TransactionLife) -> None:
     """Let the broker have the coordinators of each moment."""
 
     def groups_swapped(parts: GroupCoordinators) -> None:

@@ -26,13 +26,10 @@ from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.handling.node_facts import NodeIdentity
 from hutong.broker.topics.catalogue import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
 from hutong.broker.topics.lifetimes import (
-    DATA_GROUPS,
     METADATA_GROUP,
     OFFSETS_GROUP,
     SHARE_GROUP,
-    STATE_GROUPS,
     TRANSACTIONS_GROUP,
-    group_of_slot,
 )
 from hutong.cluster.controller.commands import CommandReply, HandOverLeaders
 from hutong.cluster.controller.driver import ControllerDriver
@@ -44,27 +41,27 @@ from hutong.cluster.metadata_machine import MetadataElection
 from hutong.cluster.nodes import ClusterNode
 from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.network import PeerNetwork, PeerTls
-from hutong.cluster.records import CLUSTER_PREFIX, GROUP_PREFIX, FoundingSettings
+from hutong.cluster.records import CLUSTER_PREFIX, GROUP_PREFIX
 from hutong.foundation.errors import ExitCode, Expired, HutongError, OwnerGone, StorageShortage, UsageError
 from hutong.foundation.waiting.table import WaitTable
-from hutong.groups.directory import GroupDirectory
-from hutong.groups.share.delivery.progress import KeptProgress, ProgressVersions
+from hutong.groups.share.delivery.progress import ProgressVersions
 from hutong.journal.append.replicator import Replicator
 from hutong.journal.journal import Journal
 from hutong.replication.driver import GroupReplica
 from hutong.replication.settings import ReplicationSettings
-from hutong.server.broker.broker_verticle import BrokerVerticle, NodeCoordinators
-from hutong.server.broker.group_coordinators import GroupCoordinators, NoState
+from hutong.server.broker.broker_verticle import BrokerVerticle
 from hutong.server.cluster.assembly import cluster_secret, description_of, links_shown, peer_tls
 from hutong.server.cluster.control import AppliedDecisions, ClusterControl
 from hutong.server.cluster.copy_rate import copy_pace
 from hutong.server.cluster.disk_space import DiskReports
 from hutong.server.cluster.election_holds import ElectionHolds
+from hutong.server.cluster.founding import difference_from, founding_of, groups_of_cluster
 from hutong.server.cluster.kafka_questions import KafkaQuestions
 from hutong.server.cluster.leases import LeaseKeeper
 from hutong.server.cluster.reactions import ClusterReactions
 from hutong.server.cluster.replica_troubles import ReplicaTroubles
-from hutong.server.cluster.share_progress import RoutedProgress, ShareProgressLife
+from hutong.server.cluster.sharded_coordinators import ShardedCoordinators
+from hutong.server.cluster.share_progress import RoutedProgress
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import ClusterBrokerView
 from hutong.server.cluster.yielding import FOLLOWERS_MS_MAX, YieldingLeaders
@@ -75,12 +72,6 @@ NODES_MAX: Final = 15
 HAND_OVER_MS_MAX: Final = 2_000  # a node that stops does not wait longer for a controller
 NOWHERE: Final = ("", 0)
 _log: Final = logging.getLogger("hutong.cluster")
-
-
-def groups_of_cluster(slots: int) -> tuple[str, ...]:
-    """The names of all partition groups of a cluster."""
-    data = (group_of_slot(group, slot) for group in DATA_GROUPS for slot in range(slots))
-    return (*STATE_GROUPS, *data)
 
 
 class ClusterBrokerVerticle(BrokerVerticle):
@@ -101,7 +92,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         """Recover, join, follow, accept clients."""
         settings = self._settings.cluster
         secret, tls = cluster_secret(settings.secret_file), peer_tls(settings)
-        names = groups_of_cluster(settings.slots)
+        names = groups_of_cluster(settings)
         self._prepare(names)
         standings = ClusterStandings(names, self._settings.node.id, self._clock)
         self._image = ClusterImage()
@@ -248,11 +239,13 @@ class ClusterBrokerVerticle(BrokerVerticle):
         reactions.reconfigure = partial(self._work.configs_changed, self._admin.node_configs, self._journals)
         reactions.topics, reactions.metadata, reactions.control = topics, self._metadata, control
         clock, wheel = self._clock, self._environment.wheel
-        view = ClusterBrokerView(driver, control, standings.by_group, clock, wheel, lambda: self._questions)
+        shards = self._settings.cluster.coordinators
+        view = ClusterBrokerView(driver, control, standings.by_group, clock, wheel, lambda: self._questions, shards)
         producer_ids.reserve = control.reserve_producer_ids
         coordinators = self._idle_coordinators(topics, producer_ids)
-        reactions.coordinators = coordinators
-        reactions.broker = self._make_broker(view, topics, producer_ids, coordinators)
+        reactions.coordinators, reactions.lives = coordinators.made, coordinators.lives()
+        reactions.broker = self._make_broker(view, topics, producer_ids, coordinators.made)
+        coordinators.follow(reactions.broker)
         self._work.start(topics, self._admin.node_configs)
         inside = Listener("NODES", SecurityProtocol.PLAINTEXT, "", 0)
         self._requests = ForwardedRequests(reactions.broker, inside, self.context.loop.call_soon)
@@ -268,40 +261,23 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self._yielding = YieldingLeaders(driver, standings, reactions.broker.congestion, clock, wheel)
         self._yielding.register()
 
-    def _idle_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> NodeCoordinators:
+    def _idle_coordinators(self, topics: Topics, producer_ids: ProducerIds) -> ShardedCoordinators:
         """Make the coordinators, which are loaded when this node leads their logs."""
+        assert self._driver is not None
+        shards = self._settings.cluster.coordinators
         for name, group in (
             (OFFSETS_TOPIC, OFFSETS_GROUP),
             (TRANSACTIONS_TOPIC, TRANSACTIONS_GROUP),
             (SHARE_TOPIC, SHARE_GROUP),
         ):
-            self._internal_log(name, group, topics)
-        made = self._make_coordinators(topics, producer_ids)
-        self._make_progress(made, topics)
-        return made
-
-    def _make_progress(self, made: NodeCoordinators, topics: Topics) -> None:
-        """Make the share groups, whose progress is kept by another node most times."""
-        assert self._driver is not None
+            self._internal_logs(name, group, topics, shards)
+        made = self._make_coordinators(topics, producer_ids, shards)
         versions = ProgressVersions(self._ports.random_bytes)
-        life = self._reactions.share_progress = ShareProgressLife(self._environment, versions)
-        routed = self._progress = RoutedProgress(self._driver, life, SHARE_GROUP, self._clock, self._environment.wheel)
-        self._make_share_groups(made, topics, routed, versions)
-        share = made.share
-        share.kept = life.kept
-        made.groups.make_share = share.make_coordinator
-        share.groups = share.make_coordinator(NoState(), GroupDirectory())
-        share.groups.close()
-
-        def groups_swapped(parts: GroupCoordinators) -> None:
-            assert parts.share is not None, "it is made with the others from now on"
-            share.groups = parts.share
-
-        def progress_swapped(kept: KeptProgress) -> None:
-            share.kept = self._reactions.broker.share_progress = kept
-
-        made.groups.on_swap.append(groups_swapped)
-        life.on_swap.append(progress_swapped)
+        coordinators = ShardedCoordinators(self._environment, self._driver, made, versions)
+        self._progress = coordinators.progress
+        self._make_share_groups(made, topics, coordinators.progress, versions)
+        coordinators.begin()
+        return coordinators
 
     def _make_controller(self) -> ControllerDriver:
         settings = self._settings.cluster
@@ -309,9 +285,9 @@ class ClusterBrokerVerticle(BrokerVerticle):
         controller = ControllerDriver(
             self._clock, self._environment.wheel, decisions, self._control_failed, self._yielding.ask
         )
-        founding = FoundingSettings(slots=settings.slots, replicas=settings.replicas, min_in_sync=settings.min_in_sync)
-        names = [name for name in groups_of_cluster(settings.slots) if name != METADATA_GROUP]
-        controller.load(self._image.copy(), founding, names)
+        founding = founding_of(settings)
+        names = groups_of_cluster(self._image.settings or founding)
+        controller.load(self._image.copy(), founding, [name for name in names if name != METADATA_GROUP])
         return controller
 
     def _control_failed(self, error: HutongError) -> None:
@@ -337,14 +313,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self._joining = WaitTable("joining", self._environment.wheel, 1)
         self._reactions.on_news = self._look_for_join
         await self._join_step(self._is_in_sync, deadline_ms)
-        slots = self._settings.cluster.slots
-        founded_slots = self._image.settings.slots if self._image.settings is not None else slots
-        if founded_slots != slots:
-            raise UsageError(
-                f"The cluster was founded with {founded_slots} slots, and this node has {slots}; set "
-                f"cluster.slots={founded_slots}.",
-                ExitCode.CONFIG,
-            )
+        if (problem := difference_from(self._image.settings, self._settings.cluster)) is not None:
+            raise UsageError(problem, ExitCode.CONFIG)
         # What is here may be more than what is committed, as far as this node knows; then the leader has to say so.
         applied: list[HutongError | None] = []
         self._metadata.topic.when_applied(None, lambda error: self._is_applied(applied, error))
@@ -388,7 +358,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         assert self._driver is not None
         state = self._driver.groups.get(METADATA_GROUP)
         own = self._driver.own
-        if self._image.settings is not None and self._image.settings.slots != self._settings.cluster.slots:
+        if difference_from(self._image.settings, self._settings.cluster) is not None:
             return True  # it will not start
         if state is None or own.node not in state.in_sync or self._image.settings is None:
             return False

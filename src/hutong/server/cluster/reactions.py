@@ -11,12 +11,12 @@ Strategy: one place lists everything that happens to a group on this node. Decid
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from hutong.broker.broker import Broker
 from hutong.broker.state.log_storage import LogStorage
 from hutong.broker.topics.catalogue import Topics
-from hutong.broker.topics.lifetimes import METADATA_GROUP, OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
+from hutong.broker.topics.lifetimes import METADATA_GROUP
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.nodes import ClusterNode
 from hutong.foundation.errors import HutongError, Refused
@@ -24,11 +24,11 @@ from hutong.journal.journal import Journal
 from hutong.replication.group_state import PartitionGroupState
 from hutong.replication.leading.messages import ProposeSet
 from hutong.server.broker.broker_verticle import STATE_LOG_ID, NodeCoordinators
+from hutong.server.broker.coordinator_life import CoordinatorLife
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.broker.node_metadata import NodeMetadata, pace_of
 from hutong.server.cluster.control import ClusterControl
 from hutong.server.cluster.replica_troubles import ReplicaTroubles
-from hutong.server.cluster.share_progress import ShareProgressLife
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -48,7 +48,7 @@ class ClusterReactions:
     troubles: ReplicaTroubles
     broker: Broker
     coordinators: NodeCoordinators
-    share_progress: ShareProgressLife
+    lives: Mapping[str, CoordinatorLife[Any]]  # of coordinators, by the group that has their log
     reconfigure: Callable[[], None]  # gives journals the settings that were altered
 
     def __init__(self, environment: BrokerEnvironment, standings: ClusterStandings) -> None:
@@ -104,13 +104,10 @@ class ClusterReactions:
 
     def _load(self, group: str, epoch: int) -> None:
         """Load the coordinators that have their state in this group, if there are any."""
-        failed = partial(self._load_later, group, epoch)
-        if group == OFFSETS_GROUP:
-            self.coordinators.groups.load_soon(self._journals[group].log(STATE_LOG_ID), failed)
-        elif group == TRANSACTIONS_GROUP:
-            self.coordinators.transactions.load_soon(self._journals[group].log(STATE_LOG_ID), epoch, failed)
-        elif group == SHARE_GROUP:
-            self.share_progress.load_soon(self._journals[group].log(STATE_LOG_ID), failed)
+        life = self.lives.get(group)
+        if life is not None:
+            failed = partial(self._load_later, group, epoch)
+            life.load_soon(self._journals[group].log(STATE_LOG_ID), epoch, failed)
 
     def _load_later(self, group: str, epoch: int) -> None:
         """Load again: a read may fail once, and nobody else coordinates while this node leads."""
@@ -129,12 +126,9 @@ class ClusterReactions:
             self.control.end()
             self.metadata.topic.step_down(_NOT_CONTROLLER)
             return
-        if group == OFFSETS_GROUP:
-            self.coordinators.groups.unload()
-        elif group == TRANSACTIONS_GROUP:
-            self.coordinators.transactions.unload()
-        elif group == SHARE_GROUP:
-            self.share_progress.unload()
+        life = self.lives.get(group)
+        if life is not None:
+            life.unload()
         else:
             self.coordinators.share.stepped_down(group)
 

@@ -1,32 +1,32 @@
 """The progress of share groups in a cluster: kept by the leader of its log, asked for by all nodes.
 
-Strategy: `load` replays the log into a `KeptProgress` on a new leader, `unload` forgets it. `RoutedProgress` finds the
-leader of each moment, this node or another one, and asks again until it has an answer or the time is over: an
-election takes a second or two. Asking again is safe. A write names the version before it, and one that was stored
-already is accepted again.
+Strategy: the progress of a group is in the log of its shard, which a new leader replays into a `KeptProgress`.
+`RoutedProgress` finds the leader of each moment, this node or another one, and asks again until it has an answer or the
+time is over: an election takes a second or two. Asking again is safe. A write names the version before it, and one that
+was stored already is accepted again.
 
 Decides nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
 from hutong.broker.state.state_topic import StateTopic
 from hutong.broker.topics.catalogue import SHARE_TOPIC
+from hutong.broker.topics.lifetimes import SHARE_GROUP, group_of_slot, shard_of
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.peers.port import PeerMessage, Peers
 from hutong.cluster.questions import QuestionCode
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, OwnerGone, ProtocolError, Refused
+from hutong.foundation.errors import HutongError, ProtocolError, Refused
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.groups.share.delivery.progress import KeptProgress, ProgressVersions, ProgressWrite
 from hutong.groups.share.records import PartitionKey, ProgressSummary
-from hutong.journal.log import PartitionLog
 from hutong.replication.group_state import NO_LEADER
+from hutong.server.broker.coordinator_life import Apply, CoordinatorLife
 from hutong.server.broker.environment import BrokerEnvironment
-from hutong.server.broker.group_coordinators import load_in_background
 from hutong.server.broker.share_coordinators import progress_of
 from hutong.server.cluster import share_questions as questions
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -47,59 +47,30 @@ class NoProgressState:
         then(_NOT_KEPT)
 
 
-class ShareProgressLife:
-    """The progress that this node keeps: `load` makes it serve, `unload` ends that."""
+class ShareProgressLife(CoordinatorLife[KeptProgress]):
+    """The progress that this node keeps."""
 
     def __init__(self, environment: BrokerEnvironment, versions: ProgressVersions) -> None:
-        self.on_swap: list[Callable[[KeptProgress], None]] = []
-        self.is_serving = False
-        self._environment = environment
         self._versions = versions
-        self._state: StateTopic | None = None  # of what is kept, or is being loaded
-        self.kept = self._none()
+        super().__init__(environment, SHARE_TOPIC, "share groups' progress")
 
-    async def load(self, log: PartitionLog) -> None:
-        """Replay all progress, and serve it. Nothing happens where `unload` comes first.
+    def _make(self, state: StateTopic, _epoch: int) -> KeptProgress:
+        return KeptProgress(state, self._versions)
 
-        Raises CorruptData, StorageError.
-        """
-        self.unload()
-        self._state = state = self._environment.state_topic(SHARE_TOPIC, log)
-        kept = KeptProgress(state, self._versions)
-        apply = progress_of(kept)
-        try:
-            await state.replay(apply)
-        except HutongError:
-            # Its journal may be closed by now.
-            if self._state is state:
-                self.unload()
-                raise
-        if self._state is not state:
-            return
-        state.on_late = apply
-        self._swap(kept)
-        self.is_serving = True
-
-    def load_soon(self, log: PartitionLog, failed: Callable[[], None]) -> None:
-        """`load` while other work goes on. A failure is logged."""
-        load_in_background(self._environment, "share groups", self.load(log), failed)
-
-    def unload(self) -> None:
-        """Serve no more: what is on its way to the log is given up."""
-        state, self._state = self._state, None
-        if state is None:
-            return
-        self.is_serving = False
-        self._swap(self._none())
-        state.close(OwnerGone("this node keeps the progress of share groups no more"))
-
-    def _none(self) -> KeptProgress:
+    def _closed(self) -> KeptProgress:
         return KeptProgress(NoProgressState(), self._versions)
 
-    def _swap(self, kept: KeptProgress) -> None:
-        self.kept = kept
-        for swapped in self.on_swap:
-            swapped(kept)
+    def _replay_of(self, parts: KeptProgress) -> Apply:
+        return progress_of(parts)
+
+    def _late_of(self, parts: KeptProgress) -> Apply:
+        return progress_of(parts)
+
+    def _begin(self, _parts: KeptProgress) -> None:
+        """It does nothing by itself."""
+
+    def _end(self, _parts: KeptProgress) -> None:
+        """Nothing waits here: writes wait for the log."""
 
 
 class RoutedProgress:
@@ -108,11 +79,11 @@ class RoutedProgress:
     is_shared = True
 
     def __init__(
-        self, driver: ClusterDriver, life: ShareProgressLife, group: str, clock: Clock, timers: TimerWheel
+        self, driver: ClusterDriver, lives: Sequence[ShareProgressLife], clock: Clock, timers: TimerWheel
     ) -> None:
+        """`lives` has one for each shard of groups."""
         self._driver = driver
-        self._life = life
-        self._group = group  # whose leader keeps the progress
+        self._lives = lives
         self._clock = clock
         self._timers = timers
         self._is_closed = False
@@ -128,36 +99,40 @@ class RoutedProgress:
     # ---- the port
 
     def read(self, key: PartitionKey, then: Continuation[bytes | None]) -> None:
-        self._ask(questions.encode_read(key), _decoding(questions.decode_found, then))
+        self._ask(key.group_id, questions.encode_read(key), _decoding(questions.decode_found, then))
 
     def write(self, write: ProgressWrite, then: Continuation[None]) -> None:
-        self._ask(questions.encode_write(write), _decoding(_nothing, then))
+        self._ask(write.key.group_id, questions.encode_write(write), _decoding(_nothing, then))
 
     def summaries(self, group_id: str, then: Continuation[Mapping[PartitionKey, ProgressSummary]]) -> None:
-        self._ask(questions.encode_summaries_asked(group_id), _decoding(questions.decode_summaries, then))
+        self._ask(group_id, questions.encode_summaries_asked(group_id), _decoding(questions.decode_summaries, then))
 
     def replace(self, offsets: Mapping[PartitionKey, int | None], then: Continuation[None]) -> None:
-        if not offsets:
+        group_ids = {key.group_id for key in offsets}
+        if not group_ids:
             then(None)
-        else:
-            self._ask(questions.encode_replace(offsets), _decoding(_nothing, then))
+            return
+        (group_id,) = group_ids  # nobody replaces the progress of several groups at once
+        self._ask(group_id, questions.encode_replace(offsets), _decoding(_nothing, then))
 
     # ---- asking
 
-    def _ask(self, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
-        self._attempt(message, self._clock.monotonic_ms() + WAIT_MS_MAX, then)
+    def _ask(self, group_id: str, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
+        shard = shard_of(group_id, len(self._lives))
+        self._attempt(shard, message, self._clock.monotonic_ms() + WAIT_MS_MAX, then)
 
-    def _attempt(self, message: PeerMessage, until_ms: int, then: Continuation[PeerMessage]) -> None:
+    def _attempt(self, shard: int, message: PeerMessage, until_ms: int, then: Continuation[PeerMessage]) -> None:
         def answered(outcome: PeerMessage | HutongError) -> None:
             if not isinstance(outcome, HutongError) or _is_final(outcome):
                 then(outcome)
             elif self._is_closed or self._clock.monotonic_ms() >= until_ms:
                 then(Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"The group's progress could not be had: {outcome}"))
             else:
-                again = partial(self._attempt, message, until_ms, then)
+                again = partial(self._attempt, shard, message, until_ms, then)
                 self._timers.add(self._clock.monotonic_ms() + AGAIN_MS, again)
 
-        state, own, peers = self._driver.groups.get(self._group), self._driver.own.node, self._driver.peers
+        state = self._driver.groups.get(group_of_slot(SHARE_GROUP, shard))
+        own, peers = self._driver.own.node, self._driver.peers
         leader = NO_LEADER if state is None else state.leader
         if leader == own:
             self._answer(message, answered)
@@ -172,22 +147,31 @@ class RoutedProgress:
         self._answer(message, then)
 
     def _answer(self, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
-        kept = self._life.kept
-        if not self._life.is_serving:
-            then(_NOT_KEPT)
-            return
         match message.fields.get("asked"):
             case questions.READ:
-                kept.read(questions.decode_read(message), _encoding(questions.encode_found, then))
+                key = questions.decode_read(message)
+                self._kept(key.group_id, then, lambda kept: kept.read(key, _encoding(questions.encode_found, then)))
             case questions.WRITE:
-                kept.write(questions.decode_write(message), _encoding(_done, then))
+                write = questions.decode_write(message)
+                self._kept(write.key.group_id, then, lambda kept: kept.write(write, _encoding(_done, then)))
             case questions.SUMMARIES:
                 group_id = bytes(message.body).decode(errors="replace")
-                kept.summaries(group_id, _encoding(questions.encode_summaries, then))
+                found = _encoding(questions.encode_summaries, then)
+                self._kept(group_id, then, lambda kept: kept.summaries(group_id, found))
             case questions.REPLACE:
-                kept.replace(questions.decode_replace(message), _encoding(_done, then))
+                offsets = questions.decode_replace(message)
+                group_id = next((key.group_id for key in offsets), "")
+                self._kept(group_id, then, lambda kept: kept.replace(offsets, _encoding(_done, then)))
             case asked:
                 raise ProtocolError(f"a question about progress that is none: {asked!r}")
+
+    def _kept(self, group_id: str, then: Continuation[PeerMessage], use: Callable[[KeptProgress], None]) -> None:
+        """Use the progress of the group's shard, if this node keeps it."""
+        life = self._lives[shard_of(group_id, len(self._lives))]
+        if life.code is ErrorCode.NONE:
+            use(life.parts)
+        else:
+            then(_NOT_KEPT)
 
 
 def _is_final(error: HutongError) -> bool:

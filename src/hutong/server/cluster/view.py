@@ -13,7 +13,14 @@ from typing import Final
 from hutong.broker.handling.cluster_view import CoordinationKind, NodeAddress
 from hutong.broker.handling.listeners import Listener
 from hutong.broker.handling.session import ClientSession
-from hutong.broker.topics.lifetimes import METADATA_GROUP, OFFSETS_GROUP, SHARE_GROUP, TRANSACTIONS_GROUP
+from hutong.broker.topics.lifetimes import (
+    METADATA_GROUP,
+    OFFSETS_GROUP,
+    SHARE_GROUP,
+    TRANSACTIONS_GROUP,
+    group_of_slot,
+    shard_of,
+)
 from hutong.cluster.controller.commands import (
     CommandReply,
     ControllerCommand,
@@ -59,6 +66,7 @@ class ClusterBrokerView:
         clock: Clock,
         timers: TimerWheel,
         questions: Callable[[], KafkaQuestions],
+        shards: int = 1,
     ) -> None:
         self._driver = driver
         self._control = control
@@ -66,6 +74,7 @@ class ClusterBrokerView:
         self._clock = clock
         self._timers = timers
         self._questions = questions
+        self._shards = shards  # of coordinators
 
     @property
     def controller_id(self) -> int:
@@ -89,7 +98,7 @@ class ClusterBrokerView:
         return found
 
     def coordinator_of(self, kind: CoordinationKind, key: str) -> int:
-        group = _GROUPS[kind]
+        group = group_of_slot(_GROUPS[kind], shard_of(key, self._shards))
         state = self._driver.groups.get(group)
         if state is None or state.leader not in self._driver.live or state.leader in self._driver.doubted:
             return NO_LEADER

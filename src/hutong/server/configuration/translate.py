@@ -11,7 +11,7 @@ from hutong.broker.configs.node_configs import listener_prefix
 from hutong.broker.dispatch.request_times import RequestTimes
 from hutong.broker.handling.node_facts import BrokerSettings
 from hutong.broker.rights.authorization import Authorizer
-from hutong.broker.topics.lifetimes import STATE_GROUPS
+from hutong.broker.topics.lifetimes import is_state_group
 from hutong.broker.topics.topic_config import KEYS
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode, UsageError
@@ -84,7 +84,7 @@ def journal_settings(
     """Bounds of one partition group's journal."""
     log = settings.log
     filling_flush_bytes_max = _FILLING_FLUSH_BYTES_MAX if log.fill_segments else 0
-    if group in STATE_GROUPS:
+    if is_state_group(group):
         return dataclasses.replace(
             _STATE_JOURNAL, segments_open_max=segments_open_max, filling_flush_bytes_max=filling_flush_bytes_max
         )

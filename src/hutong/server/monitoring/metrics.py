@@ -96,4 +96,5 @@ def _empty_survey(sources: Sources, broker: Broker) -> Survey:
 def _fill_survey(survey: Survey, broker: Broker, limits: SurveyLimits) -> Iterator[None]:
     yield from survey_partitions(broker.topics, limits, survey)
     yield from survey_groups(broker, limits, survey)
-    yield from survey_transactions(broker.transactions, broker.clock.wall_ms(), survey)
+    for shard in broker.shards:
+        yield from survey_transactions(shard.transactions, broker.clock.wall_ms(), survey)

@@ -85,7 +85,7 @@ class Sources:
     disk_reads: DiskReads | None = None
     executors: dict[str, Callable[[], Sequence[FairExecutor]]] = field(default_factory=dict)  # by their work
     fetch_sessions: FetchSessions | None = None
-    transactions: TransactionCoordinator | None = None
+    transactions: Callable[[], Sequence[TransactionCoordinator]] = tuple  # one for each shard
     blocked: BlockedThreads | None = None
     broker: "Broker | None" = None
     sasl: SaslFigures | None = None

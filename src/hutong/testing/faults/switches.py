@@ -24,7 +24,7 @@ Part = Literal["everything", "records", "offsets", "topics"]
 _GROUPS: Final[dict[str, Iterable[str]]] = {
     "everything": ("*",),
     "records": tuple(name for group in DATA_GROUPS for name in (group, f"{group}-*")),  # in a cluster with slots
-    "offsets": (OFFSETS_GROUP,),
+    "offsets": (OFFSETS_GROUP, f"{OFFSETS_GROUP}-*"),  # in a cluster with several coordinators
     "topics": (METADATA_GROUP,),
 }
 

@@ -34,5 +34,7 @@ def _machines_of(sources: Sources) -> Iterator[Checkable]:
     broker = sources.broker
     # It is made once the journals are open.
     if broker is not None:
-        yield from chain(broker.groups, broker.consumer_groups, broker.share_groups, broker.share_deliveries)
-        yield from (machine for _, machine in broker.transactions)
+        yield from broker.share_deliveries
+        for shard in broker.shards:
+            yield from chain(shard.groups, shard.consumer_groups, shard.share_groups)
+            yield from (machine for _, machine in shard.transactions)

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import combinations
 from typing import Final
 
-from hutong.broker.topics.lifetimes import COMPACTED_GROUP, STATE_GROUPS
+from hutong.broker.topics.lifetimes import COMPACTED_GROUP, is_state_group, lifetime_of
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.waiting.pending import settle_future
 from hutong.journal.log import PartitionLog
@@ -101,7 +101,7 @@ def _difference(key: LogKey, one: LogContent | None, other: LogContent | None) -
 
 
 def _is_compacted(group: str) -> bool:
-    return group in STATE_GROUPS or group.split("-")[0] == COMPACTED_GROUP
+    return is_state_group(group) or lifetime_of(group) == COMPACTED_GROUP
 
 
 async def _content(log: PartitionLog) -> LogContent:

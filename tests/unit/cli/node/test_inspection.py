@@ -84,6 +84,15 @@ def test_records_come_back_out_of_the_journal(folder: Path, hutong: Hutong) -> N
         assert {row["log"] for row in rows} == {f"{topic}/0"}
 
 
+def test_logs_of_a_node_itself_have_names_also_where_there_are_several_of_a_kind() -> None:
+    groups: dict[str, Any] = dict.fromkeys(("offsets", "transactions-2", "share-11", "days-1"))
+    assert inspection._names(groups) == {
+        ("offsets", 0): "__consumer_offsets/0",
+        ("transactions-2", 0): "__transaction_state/2",
+        ("share-11", 0): "__share_group_state/11",
+    }
+
+
 def test_runs_are_listed_with_the_names_of_their_logs(folder: Path, hutong: Hutong) -> None:
     _, out, _ = hutong("dump", folder, "--json", "--runs", "--group", "days")
     rows = [json.loads(line) for line in out.splitlines()]

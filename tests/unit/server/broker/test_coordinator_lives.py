@@ -164,7 +164,7 @@ async def test_a_load_beside_other_work_ends_by_itself(tmp_path: Path, monkeypat
         assert await scene.commit(7) == ErrorCode.NONE
         scene.unload()
         failures: list[str] = []
-        scene.groups.load_soon(scene.log(OFFSETS), lambda: failures.append(OFFSETS))
+        scene.groups.load_soon(scene.log(OFFSETS), 3, lambda: failures.append(OFFSETS))
         scene.transactions.load_soon(scene.log(TRANSACTIONS), 3, lambda: failures.append(TRANSACTIONS))
         for _ in range(1_000):
             await asyncio.sleep(0)
@@ -181,7 +181,7 @@ async def test_a_load_that_the_disk_fails_may_be_repeated(tmp_path: Path, monkey
         failed = asyncio.Event()
         with monkeypatch.context() as patch:
             patch.setattr(StateTopic, "replay", _fail_to_read)
-            scene.groups.load_soon(scene.log(OFFSETS), failed.set)
+            scene.groups.load_soon(scene.log(OFFSETS), 0, failed.set)
             await asyncio.wait_for(failed.wait(), 10)
         await scene.load()
         assert await scene.committed() == (ErrorCode.NONE, 7)
@@ -238,6 +238,22 @@ async def test_a_load_that_is_given_up_leaves_nothing_behind(tmp_path: Path, mon
         assert (await scene.committed())[0] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
+async def test_a_load_that_is_given_up_before_it_has_begun_serves_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene_in(tmp_path, monkeypatch) as scene:
+        assert await scene.commit(7) == ErrorCode.NONE
+        scene.unload()
+        failures: list[str] = []
+        scene.groups.load_soon(scene.log(OFFSETS), 1, lambda: failures.append(OFFSETS))
+        assert scene.serving == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        scene.unload()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert scene.serving == ErrorCode.NOT_COORDINATOR
+        assert failures == []
+
+
 async def test_a_thousand_swaps_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with scene_in(tmp_path, monkeypatch) as scene:
         assert await scene.commit(7) == ErrorCode.NONE
@@ -245,13 +261,13 @@ async def test_a_thousand_swaps_leave_nothing_behind(tmp_path: Path, monkeypatch
         before = held(scene)
         old: list[weakref.ref[Any]] = [
             weakref.ref(scene.groups.parts.classic),
-            weakref.ref(scene.transactions.coordinator),
+            weakref.ref(scene.transactions.parts),
         ]
         for number in range(1_000):
             scene.unload()
             await scene.load()
             if number % 100 == 0:
-                old += [weakref.ref(scene.groups.parts.consumer), weakref.ref(scene.transactions.coordinator)]
+                old += [weakref.ref(scene.groups.parts.consumer), weakref.ref(scene.transactions.parts)]
                 assert await scene.committed() == (ErrorCode.NONE, 7)
                 await scene.produce_id()
         assert held(scene) == before

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from hutong.broker.topics.lifetimes import DATA_GROUPS, STATE_GROUPS
+from hutong.broker.topics.lifetimes import DATA_GROUPS, STATE_GROUPS, is_state_group
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import CorruptData, DiskFull, HutongError, StorageError, StorageShortage
 from hutong.journal.append.replicator import Replicator
@@ -63,7 +63,7 @@ class NodeJournals:
             if isinstance(journal, CorruptData):
                 error = CorruptData(f"{journal}; `hutong doctor {data_dir.path}` says what can be done")
                 # Without topics, offsets or transactions a node would give wrong answers; without records, none.
-                if group in STATE_GROUPS:
+                if is_state_group(group):
                     raise error from journal
                 self._journals[group] = self._offline_journal(group, error, data_dir)
             elif isinstance(journal, BaseException):

@@ -9,7 +9,7 @@ from typing import Final
 from hutong.broker.configs.cleaner_configs import altered_journal_settings, cleaner_backoff_ms
 from hutong.broker.configs.node_configs import NodeConfigs
 from hutong.broker.topics.catalogue import Topics
-from hutong.broker.topics.lifetimes import STATE_GROUPS
+from hutong.broker.topics.lifetimes import is_state_group
 from hutong.broker.topics.retention import Compaction, Retention
 from hutong.broker.topics.segment_roller import SegmentRoller
 from hutong.foundation.deletion_clock import DeletionClock
@@ -54,7 +54,7 @@ class Upkeep:
     def configs_changed(self, configs: NodeConfigs, journals: NodeJournals) -> None:
         """Apply altered settings of journals and of cleaning."""
         for group, journal in self._environment.sources.journals.items():
-            if group not in STATE_GROUPS:
+            if not is_state_group(group):
                 journal.alter_settings(altered_journal_settings(journals.settings_of(group), configs))
         backoff_ms = cleaner_backoff_ms(configs)
         # A check that waits for an hour must not finish its hour after the interval was lowered to a second.

@@ -41,6 +41,10 @@ class NodeClusterSettings:
         3, "Partition groups of each lifetime, over which partitions are dealt; fixed at the founding.",
         minimum=1, maximum=64,
     )  # fmt: skip
+    coordinators: int = setting(
+        3, "Coordinators of each kind, over which groups and transactions are dealt; fixed at the founding.",
+        minimum=1, maximum=64,
+    )  # fmt: skip
     min_in_sync: int = setting(
         0, "Replicas that must have a record on disk; 0: the majority.", "min.insync.replicas", minimum=0, maximum=15
     )

@@ -52,8 +52,9 @@ def _in_state(state: str) -> Callable[[Survey], LabelsReady]:
 
 def _rebalances(sources: Sources) -> Labelled:
     if sources.broker is not None:
-        yield (GroupKind.CLASSIC.value,), sources.broker.groups.rebalances_total
-        yield (GroupKind.CONSUMER.value,), sources.broker.consumer_groups.rebalances_total
+        shards = sources.broker.shards
+        yield (GroupKind.CLASSIC.value,), sum(shard.groups.rebalances_total for shard in shards)
+        yield (GroupKind.CONSUMER.value,), sum(shard.consumer_groups.rebalances_total for shard in shards)
 
 
 METRICS: Final[tuple[Metric, ...]] = (

@@ -14,13 +14,17 @@ from hutong.transactions.driver import TransactionCoordinator
 
 
 def _ended_transactions(sources: Sources) -> Labelled:
-    if sources.transactions is not None:
-        yield ("commit",), sources.transactions.committed_total
-        yield ("abort",), sources.transactions.aborted_total
+    if coordinators := sources.transactions():
+        yield ("commit",), sum(each.committed_total for each in coordinators)
+        yield ("abort",), sum(each.aborted_total for each in coordinators)
 
 
 def _from_transactions(read: Callable[[TransactionCoordinator], int]) -> Read:
-    return lambda sources: [((), read(sources.transactions))] if sources.transactions is not None else []
+    def total(sources: Sources) -> Labelled:
+        if coordinators := sources.transactions():
+            yield (), sum(map(read, coordinators))
+
+    return total
 
 
 def _states(survey: Survey) -> Iterator[tuple[str, int]]:

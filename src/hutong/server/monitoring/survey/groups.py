@@ -8,7 +8,7 @@ Knows nothing of requests, and decides nothing about groups.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hutong.broker.broker import Broker
 from hutong.broker.topics.partition import Partition
@@ -26,6 +26,10 @@ from hutong.server.monitoring.survey.result import (
     SurveyLimits,
 )
 
+if TYPE_CHECKING:
+    from hutong.broker.coordinators.broker_shard import BrokerShard
+
+Shard: TypeAlias = "Broker | BrokerShard"
 _SHARE_WORK: Final = 20  # its progress may have to be decoded
 _Place = tuple[Partition, int, int]  # a partition, how far the group has read it, and its lag
 
@@ -91,11 +95,12 @@ def survey_groups(broker: Broker, limits: SurveyLimits, survey: Survey) -> Itera
     """Fill in the groups of `survey`, a step at a time."""
     consumers = _Rows(limits, survey, is_share=False)
     sharers = _Rows(limits, survey, is_share=True)
-    beyond: list[str] = []  # come last, so that their sums become one
+    beyond: list[tuple[Shard, str]] = []  # come last, so that their sums become one
     pace = StepBudget()
-    for group_id in broker.groups.directory.newest_last():
-        kind = broker.groups.directory.kind(group_id)
-        found = _state_and_members(broker, group_id, kind)
+    names = ((shard, group_id) for shard in broker.shards for group_id in shard.groups.directory.newest_last())
+    for shard, group_id in names:
+        kind = shard.groups.directory.kind(group_id)
+        found = _state_and_members(shard, group_id, kind)
         # Other work runs between two steps, so a group may have been deleted since its name was read.
         if kind is None or found is None:
             continue
@@ -103,21 +108,21 @@ def survey_groups(broker: Broker, limits: SurveyLimits, survey: Survey) -> Itera
         survey.states[kind.value, state] += 1
         rows = sharers if kind is GroupKind.SHARE else consumers
         if rows.add_group(group_id, members):
-            yield from _survey_offsets(broker, group_id, rows, pace, is_single=True)
+            yield from _survey_offsets(shard, group_id, rows, pace, is_single=True)
         else:
-            beyond.append(group_id)
+            beyond.append((shard, group_id))
         # Counting members takes time, too: large groups end a step earlier.
         if pace.is_over(1 + members // 10):
             yield
     # A name may belong to another kind of group by now; the sum takes it either way.
-    for group_id in beyond:
-        rows = sharers if broker.groups.directory.kind(group_id) is GroupKind.SHARE else consumers
-        yield from _survey_offsets(broker, group_id, rows, pace, is_single=False)
+    for shard, group_id in beyond:
+        rows = sharers if shard.groups.directory.kind(group_id) is GroupKind.SHARE else consumers
+        yield from _survey_offsets(shard, group_id, rows, pace, is_single=False)
     consumers.end()
     sharers.end()
 
 
-def _state_and_members(broker: Broker, group_id: str, kind: GroupKind | None) -> tuple[str, int] | None:
+def _state_and_members(broker: Shard, group_id: str, kind: GroupKind | None) -> tuple[str, int] | None:
     """State and members, None for a group that has gone meanwhile."""
     if kind is GroupKind.CLASSIC:
         classic = broker.groups.get(group_id)
@@ -129,7 +134,7 @@ def _state_and_members(broker: Broker, group_id: str, kind: GroupKind | None) ->
     return None if shared is None else (state_of(shared), len(shared))
 
 
-def _survey_offsets(broker: Broker, group_id: str, rows: _Rows, pace: StepBudget, *, is_single: bool) -> Iterator[None]:
+def _survey_offsets(broker: Shard, group_id: str, rows: _Rows, pace: StepBudget, *, is_single: bool) -> Iterator[None]:
     now_ms = broker.clock.wall_ms()
     places = _shared_places(broker, group_id) if rows.is_share else _places(broker, group_id)
     for of_topic in places:
@@ -146,7 +151,7 @@ def _survey_offsets(broker: Broker, group_id: str, rows: _Rows, pace: StepBudget
         rows.end_group(group_id)
 
 
-def _places(broker: Broker, group_id: str) -> Iterator[list[_Place]]:
+def _places(broker: Shard, group_id: str) -> Iterator[list[_Place]]:
     """The group's committed offsets, topic by topic."""
     for name in list(broker.groups.offsets.table.of_group(group_id)):
         topic = broker.topics.get(name)
@@ -163,7 +168,7 @@ def _places(broker: Broker, group_id: str) -> Iterator[list[_Place]]:
         yield found
 
 
-def _shared_places(broker: Broker, group_id: str) -> Iterator[list[_Place]]:
+def _shared_places(broker: Shard, group_id: str) -> Iterator[list[_Place]]:
     """A share group's offsets. Records acknowledged after the offset are no lag (KIP-1226)."""
     progress = broker.share_progress
     for key in progress.keys_of(group_id):
