@@ -355,6 +355,18 @@ def test_leaders_of_a_drained_node_yield_first() -> None:
     assert 1 not in scene.leaders().values()
 
 
+def test_a_leader_that_leaves_with_a_move_yields_first() -> None:
+    scene = founded()
+    scene.nodes(n1=10, n2=20, n3=30, n4=40)
+    scene.do_yield = False
+    scene.ask(MoveGroup("days", (4, 2, 3)))
+    scene.propose("days", [2, 3, 4])
+    (question,) = scene.asked
+    assert members(scene) == (1, {1, 2, 3, 4}, set())
+    scene.feed(Yielded("days", question.epoch, scene.now_ms))
+    assert members(scene) == (4, {2, 3, 4}, set())
+
+
 # ---- preferred leaders
 
 
