@@ -64,6 +64,23 @@ def undrain(node: Node, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsDoc
 
 
 @app.command()
+def add(node: Node, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, wait: Wait = True, as_json: AsDocument = False) -> None:
+    """Give a node that has come, or was drained, its share of leaders and replicas."""
+    from hutong.cli.cluster.operations import added
+
+    _show_changed(added(bootstrap, node, wait=wait), as_json=as_json)
+
+
+@app.command()
+def remove(node: Node, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsDocument = False) -> None:
+    """Drain a node, wait until you have stopped it, and take it out of the cluster for good."""
+    from hutong.cli.cluster.operations import removed
+
+    removed(bootstrap, node)
+    _say(f"Node {node} is removed.", as_json=as_json)
+
+
+@app.command()
 def balance(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,

@@ -16,9 +16,12 @@ from hutong.cluster.controller.commands import (
     BalanceGroups,
     ControllerStatus,
     DrainNode,
+    ForgetNode,
     GroupProgress,
+    MemberStatus,
     MoveGroup,
     ShowStatus,
+    UndrainNode,
 )
 from hutong.foundation.errors import ExitCode, UsageError
 
@@ -60,6 +63,32 @@ def balanced(bootstrap: str, *, is_dry_run: bool, wait: bool) -> Changed:
     if wait and not is_dry_run:
         _watch_moves(operator, plan)
     return plan
+
+
+def added(bootstrap: str, node: int, *, wait: bool) -> Changed:
+    """Give a node its share; returns the groups that move, with their new replicas."""
+    operator = Operator(bootstrap)
+    member = _member(operator, node)
+    if not member.is_live:
+        raise UsageError(f"Node {node} is not alive: start it first.", ExitCode.UNAVAILABLE)
+    if member.is_drained:
+        operator.ask(UndrainNode(node))
+    return balanced(bootstrap, is_dry_run=False, wait=wait)
+
+
+def removed(bootstrap: str, node: int) -> None:
+    """Drain a node, wait until it is stopped, and forget it."""
+    kept = drained(bootstrap, node, wait=True)
+    if kept:
+        names = ", ".join(sorted(kept))
+        raise UsageError(
+            f"No other node can take its replicas of {names}; `hutong cluster forget` gives them up.", ExitCode.TEMPFAIL
+        )
+    operator, said = Operator(bootstrap), Said()
+    while _member(operator, node).is_live:
+        said.say(f"Node {node} has nothing any more: stop it now.")
+        time.sleep(LOOK_SECONDS)
+    operator.ask(ForgetNode(node))
 
 
 def moved(bootstrap: str, group: str, replicas: Replicas, *, wait: bool) -> Changed:
@@ -146,6 +175,13 @@ def _watch_moves(operator: Operator, plan: Mapping[str, Replicas]) -> None:
 def _way(group: GroupProgress) -> str:
     copied = copied_bytes(group)
     return group.name if copied is None else f"{group.name} ({copied:,} of {group.stream_bytes:,} bytes)"
+
+
+def _member(operator: Operator, node: int) -> MemberStatus:
+    member = next((each for each in _status(operator).nodes if each.node == node), None)
+    if member is None:
+        raise UsageError(f"No node {node} has ever been here.", ExitCode.NOINPUT)
+    return member
 
 
 def _status(operator: Operator) -> ControllerStatus:

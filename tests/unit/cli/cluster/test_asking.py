@@ -13,11 +13,16 @@ from hutong.cli import main
 from hutong.cli.cluster import operations
 from hutong.cli.cluster.asking import security_of
 from hutong.cluster.controller.commands import (
+    BalanceGroups,
     CommandReply,
     ControllerCommand,
     ControllerStatus,
+    DrainNode,
+    ForgetNode,
     GroupProgress,
     MemberStatus,
+    ShowStatus,
+    UndrainNode,
 )
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.security import SaslLogin, Security, Tls
@@ -114,6 +119,51 @@ class Script:
 def status(led: int, *targets: tuple[int, ...] | None) -> ControllerStatus:
     groups = [GroupProgress(f"g{n}", 1, 1, 1, (1, 2), (1, 2), (), 2, target) for n, target in enumerate(targets)]
     return ControllerStatus((MemberStatus(1, True, None, True, led, 0, 2, 0, 0, 0),), tuple(groups))
+
+
+def member(*, is_live: bool = True, is_drained: bool = False) -> CommandReply:
+    """A status with one node."""
+    return CommandReply(status=ControllerStatus((MemberStatus(1, is_live, None, is_drained, 0, 0, 0, 0, 0, 0),), ()))
+
+
+@pytest.mark.parametrize("is_drained", [True, False])
+def test_a_node_that_is_added_is_drained_no_more_and_gets_its_share(
+    is_drained: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undrained = [CommandReply()] if is_drained else []
+    script = Script([member(is_drained=is_drained), *undrained, CommandReply(groups={"g": (1, 2)}), member()])
+    monkeypatch.setattr(operations, "Operator", script)
+    assert operations.added("x", 1, wait=True) == {"g": (1, 2)}
+    undrain: list[ControllerCommand] = [UndrainNode(1)] if is_drained else []
+    assert script.asked == [ShowStatus(), *undrain, BalanceGroups(False), ShowStatus()]
+
+
+def test_a_node_that_is_down_or_unknown_is_not_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "Operator", Script([member(is_live=False)]))
+    with pytest.raises(UsageError, match="start it first"):
+        operations.added("x", 1, wait=True)
+    with pytest.raises(UsageError, match="No node 7"):
+        operations.added("x", 7, wait=True)
+
+
+def test_a_node_is_removed_once_it_has_nothing_and_is_stopped(
+    slept: list[float], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = Script([member(is_drained=True), member(), member(), member(is_live=False), CommandReply()])
+    monkeypatch.setattr(operations, "Operator", script)
+    operations.removed("x", 1)
+    assert script.asked == [DrainNode(1), *[ShowStatus()] * 3, ForgetNode(1)]
+    assert len(slept) == 2
+    assert capsys.readouterr().err == "Node 1 has nothing any more: stop it now.\n"
+
+
+def test_a_node_whose_replicas_nobody_can_take_is_not_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    reply = msgspec.structs.replace(member(), groups={"g": (1, 2)})
+    script = Script([reply])
+    monkeypatch.setattr(operations, "Operator", script)
+    with pytest.raises(UsageError, match="No other node can take its replicas of g"):
+        operations.removed("x", 1)
+    assert script.asked == [DrainNode(1)]
 
 
 def test_a_new_replica_has_what_it_stored_or_copied_as_whole_files() -> None:
