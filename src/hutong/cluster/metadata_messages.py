@@ -52,7 +52,7 @@ class RegisterUnknown:
 
 @dataclass(frozen=True, slots=True)
 class MetadataShort:
-    """One life of a node is short of space, files or memory for `metadata`, or is so no more."""
+    """One life of a node lacks space for `metadata`, or lacks it no more."""
 
     node: int
     incarnation: int

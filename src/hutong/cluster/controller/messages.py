@@ -45,7 +45,7 @@ class ReplicaFailed:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaShort:
-    """The journal of a group on one life of a node is short of space, files or memory, or is so no more."""
+    """The journal of a group on one life of a node lacks space, or lacks it no more."""
 
     node: int
     incarnation: int

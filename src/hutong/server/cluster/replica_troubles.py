@@ -22,7 +22,7 @@ from hutong.broker.topics.lifetimes import METADATA_GROUP
 from hutong.cluster.peers.port import PeerMessage
 from hutong.cluster.questions import QuestionCode, decode_short, encode_short
 from hutong.cluster.records import decode_groups, encode_groups
-from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.errors import DiskFull, HutongError, Refused
 from hutong.replication.group_state import NO_LEADER
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -83,9 +83,12 @@ class ReplicaTroubles:
             self._tell_short(group)
 
     def _shortage_changed(self, group: str, shortage: StorageShortage | None) -> None:
-        is_news = group not in self._short_until_ms
+        is_known = group in self._short_until_ms
+        # A shortage of files, memory or threads is over soon, and as likely at the other nodes.
+        if not is_known and not isinstance(shortage, DiskFull):
+            return
         self._short_until_ms[group] = self._clock.monotonic_ms() + SPACE_MS
-        if is_news and shortage is not None:
+        if not is_known:
             self._look_later(group)
             self._tell_short(group)
 

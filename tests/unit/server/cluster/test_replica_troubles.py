@@ -85,6 +85,15 @@ def test_a_new_controller_hears_of_shortages_and_one_that_did_not_hear_is_told_a
     assert node.heard == [("days", True)] * 2
 
 
+def test_a_shortage_of_something_else_is_not_told() -> None:
+    node = Node()
+    node.changed(StorageShortage("no file is left"))
+    node.changed(None)
+    node.on_controller()
+    node.wait(2 * SPACE_MS)
+    assert node.heard == []
+
+
 def test_a_replica_that_cannot_be_opened_again_has_no_space() -> None:
     node = Node()
     node.set_full(is_full=True)
