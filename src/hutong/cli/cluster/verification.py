@@ -44,11 +44,12 @@ class Replicas:
 
 @dataclass(slots=True)
 class Finding:
-    """The outcome for one partition. `offsets` is how many were compared."""
+    """The outcome for one partition. `offsets` is how many were compared, all of them before `next_offset`."""
 
     replicas: Replicas
     group: str = ""
     offsets: int = 0
+    next_offset: int = 0
     difference: Difference | None = None
 
 
@@ -131,21 +132,21 @@ class Verifier:
             # Most differences between two answers are a log's start that moved, a cleaning, or a cut after an election.
             if look:
                 self._pause(LOOK_AGAIN_SECONDS)
-            found = self._compare(finding, 0 if found is None else found.offset)
+            found = self._compare(finding)
             if found is None:
                 return finding
         finding.difference = found
         return finding
 
-    def _compare(self, finding: Finding, offset: int) -> Difference | None:
-        """Compare from `offset` on."""
+    def _compare(self, finding: Finding) -> Difference | None:
+        """Go on where the last look has stopped."""
         replicas = finding.replicas
         leader = replicas.nodes[0]
         try:
             known = {node: self._offsets(replicas, node) for node in replicas.nodes}
             finding.group = known[leader].group
             # What one replica has trimmed the others trim a moment later.
-            offset = max(offset, *(each.start_offset for each in known.values()))
+            offset = max(finding.next_offset, *(each.start_offset for each in known.values()))
             end = min(each.high_watermark for each in known.values())
             while offset < end:
                 cleaned = {node: each.cleaned_offset for node, each in known.items()}
@@ -160,7 +161,7 @@ class Verifier:
                 if difference is not None:
                     return difference
                 finding.offsets += read.next_offset - offset
-                offset = read.next_offset
+                offset = finding.next_offset = read.next_offset
         except _Failed as failed:
             return failed.difference
         return None

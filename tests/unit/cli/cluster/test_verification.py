@@ -110,6 +110,20 @@ def test_a_node_that_cannot_read_is_told_with_its_reason() -> None:
     assert nodes.verify().difference == (0, (FOLLOWER,), "cannot be read: its disk is gone")
 
 
+def test_a_read_that_failed_in_the_middle_of_a_part_is_made_up_for_from_its_beginning() -> None:
+    nodes = Nodes(Replica(20), Replica(20, part=3))
+    nodes.replicas[FOLLOWER].values[11] = b"another!"
+    failures = [ErrorCode.KAFKA_STORAGE_ERROR]
+
+    def fail_once(request: ReplicaDigestsRequest) -> None:
+        is_middle = request.node_id == FOLLOWER and request.offset == 16
+        nodes.replicas[FOLLOWER].error = failures.pop() if is_middle and failures else ErrorCode.NONE
+
+    nodes.before = fail_once
+    assert nodes.verify().difference == (11, (FOLLOWER,), "is not the same")
+    assert not failures
+
+
 def test_a_node_that_does_not_get_on_ends_the_comparison() -> None:
     nodes = Nodes(Replica(10), Replica(10, part=0))
     assert nodes.verify().difference == (0, (FOLLOWER,), "is not readable")
