@@ -268,6 +268,13 @@ def test_topics_are_known_to_all_nodes_at_once(cluster: EmbeddedCluster) -> None
 
 
 def test_a_fault_of_one_node_is_met_there(cluster: EmbeddedCluster) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+
+    def is_as_preferred() -> bool:
+        partition = admin.list_topics("orders", TIMEOUT_S).topics["orders"].partitions[0]
+        return partition.leader == partition.replicas[0]
+
+    until(is_as_preferred, what="leaders that are spread")  # a producer would leave the node with its leader
     leader = cluster.leader_of("orders")
     fault = cluster.node(leader).faults.refuse_requests("Produce", "NOT_LEADER_OR_FOLLOWER", times=2)
     producer = producer_of(cluster)
