@@ -4,6 +4,7 @@ Strategy: a program says a line for each record that it sends and for what becam
 a thread reads them. It stops when its standard input ends. A transaction of which nothing is said is unknown.
 """
 
+import signal
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from tests.support.load import AcknowledgedLoad
 from tests.support.maven import java_program
 
 STOP_S_MAX: Final = 60.0
+STACKS_S: Final = 2.0  # for the stacks of all threads, which both programs write to standard error at SIGQUIT
 _JAVA: Final = Path(__file__).parents[1] / "compat" / "java_kafka" / "KafkaLoad.java"
 _CLIENTS: Final = "org.apache.kafka:kafka-clients:4.3.0"
 
@@ -46,7 +48,7 @@ class ForeignLoad(AcknowledgedLoad, Transactions):
     ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        giving_up = threading.Timer(STOP_S_MAX, self._process.kill)
+        giving_up = threading.Timer(STOP_S_MAX, self._give_up)
         giving_up.start()
         try:
             super().__exit__(kind, error, trace)
@@ -54,11 +56,21 @@ class ForeignLoad(AcknowledgedLoad, Transactions):
             giving_up.cancel()
             self._entered.close()
 
+    def _give_up(self) -> None:
+        """End it, and have it say first where its threads are."""
+        self._process.send_signal(signal.SIGQUIT)
+        threading.Event().wait(STACKS_S)
+        self._process.kill()
+
     def run(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._note(*line.rstrip(b"\n").split(b" ", 3))
-        assert self._process.wait() == 0, self._log.read_text()[-2000:]
+        sent = {value for sent in self.history.invoked.values() for each in sent.values() for value in each}
+        missing = sent.difference(*self.history.acknowledged.values())
+        assert self._process.wait() == 0, (
+            f"{self.label} lacks {sorted(missing)[:9]}; its end:\n{self._log.read_text()[-9000:]}"
+        )
 
     def _note(self, verb: bytes, *words: bytes) -> None:
         if verb == b"sent":

@@ -107,6 +107,8 @@ class ClusterDriver:
         self._recheck: Timer | None = None
         self._knows_members = False  # until then nobody may be taken for dead
         self._lacks_metadata = False
+        self._is_unproven = False  # its disk is empty, and it is not known whether that was so before
+        self.has_lost_disk = False
         self._is_started = False
         self._is_closed = False
 
@@ -127,7 +129,11 @@ class ClusterDriver:
         return dict(sorted({**{node: each for node, (each, _) in self._departed.items()}, **self.live}.items()))
 
     async def start(self, cluster_id: str, election: MetadataElection, *, may_join: bool) -> str:
-        """Register this node; returns the cluster's id. News come from now on. Raises UsageError."""
+        """Register this node; returns the cluster's id. News come from now on. Raises UsageError.
+
+        The journal of the metadata is open. With nothing in it this node is dead for others until the register says
+        that it is not in the set: an empty disk in the place of a lost one must not lead what others have.
+        """
         self._election = MetadataElectionDriver(
             election,
             self._coordinator,
@@ -136,6 +142,8 @@ class ClusterDriver:
             apply=self.group_changed,
             refuse=self._metadata_refused,
         )
+        self._is_unproven = self.replicas[METADATA_NAME].journal.epochs.last < 1
+        self._describe_own(self.own.description)
         registration = NodeRegistration(self.own.node, self.own.incarnation, encode_description(self.own.description))
         found = await self._coordinator.start(registration, cluster_id, self, may_join=may_join)
         self._is_started = True
@@ -143,12 +151,15 @@ class ClusterDriver:
 
     def describe(self, description: NodeDescription) -> None:
         """Let the others have another description of this node."""
-        whole = msgspec.structs.replace(description, lacks_metadata=self._lacks_metadata)
+        self._describe_own(description)
+        if self._is_started and not self._is_closed:
+            self._coordinator.describe(encode_description(self.own.description))
+        self._settle()
+
+    def _describe_own(self, description: NodeDescription) -> None:
+        whole = msgspec.structs.replace(description, lacks_metadata=self._lacks_metadata or self._is_unproven)
         self.own = ClusterNode(self.own.node, self.own.incarnation, whole)
         self._liveness.describe_own(self.own)
-        if self._is_started and not self._is_closed:
-            self._coordinator.describe(encode_description(whole))
-        self._settle()
 
     async def close(self) -> None:
         """Leave: the others take this node for gone. Replicas are closed by their owner."""
@@ -165,6 +176,8 @@ class ClusterDriver:
         if known is not None and (state.epoch, state.version) <= (known.epoch, known.version):
             return
         self.groups[state.name] = state
+        if state.name == METADATA_NAME and self._is_unproven:
+            self._prove(state)
         replica = self.replicas.get(state.name)
         if replica is not None:
             replica.apply(state)
@@ -197,7 +210,20 @@ class ClusterDriver:
 
     def register_changed(self, register: CoordinatorRegister) -> None:
         if self._election is not None and not self._is_closed:
+            if not register.version and self._is_unproven:
+                self._prove(None)
             self._election.register_read(register)
+
+    def _prove(self, state: PartitionGroupState | None) -> None:
+        """Find out whether this empty disk is one that has nothing to have: the set of the metadata says so."""
+        # A founder that died before it stored anything is alone.
+        node = self.own.node
+        if state is None or node not in state.in_sync | state.eligible or state.replicas == (node,):
+            self._is_unproven = False
+            # Not within this call, which the election makes.
+            self._timers.add(self._clock.monotonic_ms(), lambda: self.describe(self.own.description))
+        else:
+            self.has_lost_disk = True
 
     def session_changed(self, state: SessionState) -> None:
         self.session = state

@@ -31,7 +31,8 @@ class DiskSpace(msgspec.Struct, frozen=True):
 class NodeDescription(msgspec.Struct, frozen=True):
     """`peer` is for other nodes, `listeners` are those for Kafka clients, by their names.
 
-    A node that `lacks_metadata`, as its journal has failed, can do nothing in the cluster until it is started again.
+    A node that `lacks_metadata` can do nothing in the cluster until it is started again: its journal has failed, or its
+    disk is empty although it is in the metadata's set. So it begins where the disk is empty and the set is not known.
     """
 
     peer: HostPort

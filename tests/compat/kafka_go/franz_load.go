@@ -51,7 +51,7 @@ func (t *teller) line(format string, values ...any) {
 func loadClient(bootstrap string, options ...kgo.Opt) *kgo.Client {
 	options = append(options, kgo.SeedBrokers(strings.Split(bootstrap, ",")...), manually)
 	options = append(options, kgo.MetadataMinAge(100*time.Millisecond), kgo.MetadataMaxAge(time.Second))
-	options = append(options, kgo.RequestTimeoutOverhead(patience), kgo.DialTimeout(patience))
+	options = append(options, kgo.RequestTimeoutOverhead(patience), kgo.DialTimeout(patience), kgo.ProduceRequestTimeout(patience))
 	return got(kgo.NewClient(options...))
 }
 

@@ -351,6 +351,12 @@ class ClusterBrokerVerticle(BrokerVerticle):
     def _metadata_failure(self) -> HutongError | None:
         """The reason for which this node cannot store the metadata. A shortage may be over later."""
         assert self._driver is not None
+        if self._driver.has_lost_disk:
+            return UsageError(
+                f"{self._folder.path} has no records, and node {self._driver.own.node} has records of this cluster: is "
+                "its disk mounted? If the disk is lost, start the other nodes first, and then this one.",
+                ExitCode.NOINPUT,
+            )
         failure = self._driver.replicas[METADATA_GROUP].failure
         return None if isinstance(failure, StorageShortage) else failure
 

@@ -10,6 +10,7 @@ All coroutines run on the cluster's loop. Knows nothing of tests.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from time import sleep
 from typing import TYPE_CHECKING, Final
 
@@ -58,6 +59,7 @@ class ClusterMember:
         self._place = place
         # A slow fault sleeps on the thread that uses the disk, which a slow disk would block as well.
         plan = FaultPlan(sleep=sleep)
+        self._plan = plan
         self._disk = FaultyDisk(MemoryDisk(), plan)
         self._network = NetworkFaults(place.thread.loop)
         self.faults = FaultSwitches(lambda work: place.thread.call(lambda: work(self._network)), plan)
@@ -65,6 +67,7 @@ class ClusterMember:
         self._kafka_port = ReservedPort()
         self._peer_port = ReservedPort()
         self._paths = SwitchedPaths((), are_open=True)
+        self._folder = place.folder / f"node-{number}"
         self._coordinator: MemoryCoordinator | None = None
         self._life: Life | None = None
         self._was_killed = False
@@ -99,7 +102,7 @@ class ClusterMember:
             "cluster.listen": f"{HOST}:{self._peer_port.number}",
             "node.id": str(self.number),
         }
-        settings = embedded_settings(flags, self._kafka_port.number, self._place.folder / f"node-{self.number}")
+        settings = embedded_settings(flags, self._kafka_port.number, self._folder)
         life = Life(settings, self._disk, self._network, ports=ports)
         await life.start()
         # Only now: helpers ask nodes that can answer.
@@ -135,6 +138,13 @@ class ClusterMember:
         self.is_cut = False
         self._paths.open()
         self._place.ensemble.resume(self.number)
+
+    def lose_disk(self) -> None:
+        """Forget all that this node has stored: its next life begins with an empty disk. It does not run."""
+        if self.is_running:
+            raise RuntimeError("a node that runs keeps its disk: kill it first")
+        self._disk = FaultyDisk(MemoryDisk(), self._plan)
+        rmtree(self._folder, ignore_errors=True)
 
     def put_away(self) -> None:
         """Give its ports back. It runs no more."""
