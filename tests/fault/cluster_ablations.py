@@ -17,6 +17,8 @@ from hutong.cluster.controller.live_nodes import LiveNodes
 from hutong.cluster.controller.machine import ControllerMachine
 from hutong.cluster.controller.messages import ProposalReply, SetProposed
 from hutong.cluster.lease import FOR_EVER_MS, LeaderLease
+from hutong.foundation.waiting.pending import Continuation
+from hutong.groups.share.delivery.progress import KeptProgress, ProgressWrite
 from hutong.replication.driver import GroupReplica
 from hutong.replication.following.driver import FollowingReplica
 from hutong.replication.following.machine import FollowerReplication
@@ -134,6 +136,13 @@ def takes_members_of_any_incarnation(patch: pytest.MonkeyPatch) -> None:
     _replace_everywhere(patch, "with_proposal", trusting)
 
 
+def takes_share_progress_of_any_version(patch: pytest.MonkeyPatch) -> None:
+    def careless(self: KeptProgress, write: ProgressWrite, then: Continuation[None]) -> None:
+        self._append({write.key: write.value}, then)
+
+    patch.setattr(KeptProgress, "write", careless)
+
+
 def _replace_everywhere(patch: pytest.MonkeyPatch, name: str, function: Callable[..., object]) -> None:
     """Replace a rule of sets also where it was imported by its name."""
     original = getattr(set_rules, name)
@@ -170,4 +179,5 @@ RULES: Final = (
     ClusterRule("messages of an older leader change nothing", takes_messages_of_any_epoch, "late_leader"),
     ClusterRule("a leader is a member of the set", lets_any_replica_lead, "lose_leader"),
     ClusterRule("a new member is registered in this life", takes_members_of_any_incarnation, "late_proposal"),
+    ClusterRule("a write of share progress follows the one before", takes_share_progress_of_any_version, "late_leader"),
 )

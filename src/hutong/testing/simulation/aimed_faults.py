@@ -13,7 +13,7 @@ A sequence whose next event does not come in time ends there.
 """
 
 import errno
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -35,6 +35,7 @@ _SESSION_US: Final = 1_000_000  # of these plans: then another one leads
 _BEHIND_US: Final = 700_000  # of a flush: longer than a member may be late
 _JOINING_US: Final = (0, 50_000, 100_000, 150_000)  # of a flush, of one that joins
 _LATE_FACTORS: Final = (30, 100, 300)
+_LATE_US_MAX: Final = 200_000  # of a message by the greatest of these
 _NEAR_FACTORS: Final = (150, 250)  # about 100 ms late: less than what keeps a follower from joining
 Begin = Callable[[PlannedFault, Random, SimNode], None]
 
@@ -191,17 +192,27 @@ class AimedFaults:
         if scene is None or controller is None or controller is scene.leader:
             return
 
+        way = [(scene.leader, controller)]
+
         def joins() -> None:
-            # Before it is proposed, so that the proposal is late.
-            self._slow_down(fault, scene.leader, [controller], random.choice(_LATE_FACTORS))
+            # Before it is proposed: the proposal stays on its way until another life of the node is known.
+            self._cut(fault, way)
             self._await(lambda: scene.is_proposed, proposed, _SOON_US_MAX)
 
-        def dies() -> None:
-            self._lose_leader(scene, 20_000, is_alone=True)
-
         def proposed() -> None:
+            former = self._ensemble.members.get(scene.other.number)
             self._empty(scene, 1_000)
-            self._await(lambda: self._is_decided(scene), dies, _SOON_US_MAX)
+            scene.other.flush_delay_us = _BEHIND_US  # else it soon has everything, member or not
+            self._await(
+                lambda: self._ensemble.members.get(scene.other.number) not in (None, former), known, _WAIT_US_MAX
+            )
+
+        def known() -> None:
+            self._mend(way)
+            # At once: the leader proposes it away again as soon as it hears of it.
+            self._await(
+                lambda: self._is_decided(scene), lambda: self._lose_leader(scene, 0, is_alone=True), _WAIT_US_MAX
+            )
 
         self._let_leave(scene, lambda: self._await(lambda: scene.is_joining, joins, _WAIT_US_MAX))
 
@@ -219,8 +230,7 @@ class AimedFaults:
         leader, is_heard = scene.leader, random.random() < 0.5
         others = [each for each in self._nodes if each is not leader]
         self._cut(fault, [*((each, leader) for each in others), *((leader, each) for each in others if not is_heard)])
-        self._ensemble.suspend(leader.number)
-        self._world.after(fault.lasts_us, lambda: self._ensemble.resume(leader.number))
+        self._silence(fault, leader)
         self._world.after(_SESSION_US + random.randint(0, _SESSION_US // 2), lambda: self._reset(random, leader))
 
     def _reset(self, random: Random, node: SimNode) -> None:
@@ -231,15 +241,33 @@ class AimedFaults:
                     each.lose(ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"))
 
     def _late_leader(self, fault: PlannedFault, random: Random, _node: SimNode) -> None:
+        """The coordinator does not hear it either, so another one leads before this one knows; its links stay."""
         scene = self._scene(fault, random)
         if scene is not None:
             others = [each for each in self._nodes if each is not scene.leader]
             self._slow_down(fault, scene.leader, others, random.choice(_LATE_FACTORS))
-            self._world.after(random.randint(0, 200_000), lambda: self._expire(scene.leader))
+            self._silence(fault, scene.leader)
+            if random.random() < 0.5:
+                self._await(
+                    lambda: self._next_leader(others) is not None, lambda: self._lose_next(scene, others), _WAIT_US_MAX
+                )
 
-    def _expire(self, node: SimNode) -> None:
-        if not self._is_over:
-            self._ensemble.expire(node.number)
+    def _next_leader(self, others: Iterable[SimNode]) -> SimNode | None:
+        return next((each for each in others if _leads(each, _GROUP)), None)
+
+    def _lose_next(self, scene: _Scene, others: Sequence[SimNode]) -> None:
+        """Kill the next leader, too, when late words of the former one may have arrived: a third one goes on."""
+
+        def lose() -> None:
+            leader = self._next_leader(others)
+            if leader is not None:
+                self._kill([leader], scene.fault.lasts_us)
+
+        self._world.after(scene.random.randint(0, _LATE_US_MAX), lose)
+
+    def _silence(self, fault: PlannedFault, node: SimNode) -> None:
+        self._ensemble.suspend(node.number)
+        self._world.after(fault.lasts_us, lambda: self._ensemble.resume(node.number))
 
     # -- inside
 
@@ -275,21 +303,21 @@ class AimedFaults:
             self._world.after(_LOOK_US, lambda: self._await(is_so, then, wait_us - _LOOK_US))
 
     def _cut(self, fault: PlannedFault, links: Iterable[tuple[SimNode, SimNode]]) -> None:
-        names = [(source.host.name, target.host.name) for source, target in links]
-        for source, target in names:
-            self._network.cut(source, target)
-        self._world.after(fault.lasts_us, lambda: self._mend(names))
+        cut = list(links)
+        for source, target in cut:
+            self._network.cut(source.host.name, target.host.name)
+        self._world.after(fault.lasts_us, lambda: self._mend(cut))
 
     def _slow_down(self, fault: PlannedFault, node: SimNode, others: Iterable[SimNode], factor: int) -> None:
         """Let all that the node says to these others arrive late."""
-        names = [(node.host.name, each.host.name) for each in others]
-        for source, target in names:
-            self._network.slow_down(source, target, factor)
-        self._world.after(fault.lasts_us, lambda: self._mend(names))
+        slow = [(node, each) for each in others]
+        for source, target in slow:
+            self._network.slow_down(source.host.name, target.host.name, factor)
+        self._world.after(fault.lasts_us, lambda: self._mend(slow))
 
-    def _mend(self, names: Iterable[tuple[str, str]]) -> None:
-        for source, target in names:
-            self._network.mend(source, target)
+    def _mend(self, links: Iterable[tuple[SimNode, SimNode]]) -> None:
+        for source, target in links:
+            self._network.mend(source.host.name, target.host.name)
 
 
 def _leads(node: SimNode, group: str) -> bool:

@@ -9,17 +9,20 @@ import dataclasses
 from random import Random
 from typing import Final
 
-from hutong.testing.simulation.plan.clients import PlannedProducer, PlannedReader
+from hutong.testing.simulation.plan.clients import PlannedProducer, PlannedReader, PlannedShareMember
 from hutong.testing.simulation.plan.faults import AIMED_FAULTS, PlannedFault
-from hutong.testing.simulation.plan.plan import PlannedMachine, SimulationPlan
+from hutong.testing.simulation.plan.plan import PlannedMachine, PlannedShareGroup, SimulationPlan
 
 _SHARE: Final = 0.3
 _FLUSH_US: Final = (0, 0, 5_000, 20_000)
+_QUICK: Final = ("lose_joined",)  # a decision must be quicker there than a slow link
 _PRODUCERS: Final = 4
 _READERS: Final = 4
+_SHARING: Final = ("late_leader",)  # two nodes that keep the progress of one share group
+_MEMBERS: Final = 4
 _FIRST_US: Final = 500_000  # all are in sync by then
 _BETWEEN_US: Final = 3_000_000
-_LASTS_US: Final = {"deaf_leader": 5_000_000}  # several sessions
+_LASTS_US: Final = {"deaf_leader": 5_000_000, "late_proposal": 2_500_000}  # longer than a session
 _USUALLY_US: Final = 1_500_000
 _DIRTY_BYTES_MAX: Final = 16 << 20  # as usual: with less, one that lacks much of the stream takes it a little at a time
 _SETTINGS: Final = {"cluster.lag_ms_max": "500", "cluster.session_timeout_ms": "1000", "cluster.slots": "1"}
@@ -46,6 +49,15 @@ def with_aim(random: Random, plan: SimulationPlan, kinds: tuple[str, ...]) -> Si
         PlannedReader(name=f"reader-{number}", topic=topic.name, partition=0, pause_ms=0, is_committed=False)
         for number in range(_READERS)
     ]
+    flush_us = (0,) if kind in _QUICK else _FLUSH_US
+    groups: list[PlannedShareGroup] = []
+    members: list[PlannedShareMember] = []
+    if kind in _SHARING and random.random() < 0.5:
+        groups = [PlannedShareGroup("tasks-0", topic.name, lock_ms=15_000, delivery_limit=10)]
+        members = [
+            PlannedShareMember(name=f"worker-{number}", topic=topic.name, pause_ms=10, group=groups[0].name)
+            for number in range(_MEMBERS)
+        ]
     lasts_us = _LASTS_US.get(kind, _USUALLY_US)
     faults = [
         PlannedFault(at_us, kind, lasts_us, random.getrandbits(32))
@@ -59,11 +71,11 @@ def with_aim(random: Random, plan: SimulationPlan, kinds: tuple[str, ...]) -> Si
             plan.node,
             settings=tuple(settings.items()),
             journal=tuple(journal.items()),
-            flush_us=random.choice(_FLUSH_US),
+            flush_us=random.choice(flush_us),
         ),
         topics=plan.topics[:1],
-        clients=(*producers, *readers),
+        clients=(*producers, *readers, *members),
         faults=tuple(faults),
-        share_groups=(),
-        others=tuple(PlannedMachine(each.drift_ppm, random.choice(_FLUSH_US)) for each in plan.others),
+        share_groups=tuple(groups),
+        others=tuple(PlannedMachine(each.drift_ppm, random.choice(flush_us)) for each in plan.others),
     )
