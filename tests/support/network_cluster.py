@@ -40,7 +40,8 @@ class NetworkCluster(Cluster):
         secret = folder / "secret"
         secret.write_text("not a secret: the network is this machine's own")
         secret.chmod(0o600)
-        super().__init__(folder, NODES, {"cluster.secret_file": secret})
+        # Disks of this size are short of space to begin with, and would get no replicas.
+        super().__init__(folder, NODES, {"cluster.secret_file": secret, "cluster.free_bytes_min": 0})
 
     def make_zookeeper(self, folder: Path) -> DevelopmentZooKeeper:
         return make_zookeeper(folder, self.network.address(ZOOKEEPER), self.network.prefix(ZOOKEEPER))

@@ -19,7 +19,7 @@ from typing import Final
 
 from hutong.cluster.controller.decisions import ClusterDecisions
 from hutong.cluster.controller.live_nodes import LiveNodes
-from hutong.cluster.placement import PlacementNode
+from hutong.cluster.placement import Placement, PlacementNode
 from hutong.cluster.records import KnownNode, PlannedMove
 from hutong.cluster.set_rules import (
     candidates,
@@ -167,20 +167,30 @@ def _finish(decisions: ClusterDecisions, state: PartitionGroupState, move: Plann
 def fill_replicas(decisions: ClusterDecisions, live: LiveNodes) -> Collection[str]:
     """Add replicas where there are too few. Returns the groups that have new ones, whose leaders are dealt anew."""
     count = decisions.settings.replicas
-    few = [state.name for state in decisions.states() if len(decisions.wanted_replicas(state.name)) < count]
+    few = [
+        state.name for state in decisions.states() if state.name not in decisions.moves and len(state.replicas) < count
+    ]
     nodes = usable_nodes(decisions, live)
     if not few or not nodes:
         return ()
     placement = decisions.placement(nodes)
-    filled = [name for name in few if name not in decisions.moves and placement.fill(name, count) is not None]
-    for name in filled:
-        while placement.fill(name, count) is not None:
-            pass
+    before = dict(placement.groups)
+    _fill(placement, few, count)
+    # With less than a majority acknowledgements rest on too few disks, so for that little space is enough.
+    placement = Placement(placement.groups, [replace(each, takes_new=True) for each in nodes])
+    _fill(placement, few, needed_in_sync(count, decisions.settings.min_in_sync))
+    filled = [name for name in few if placement.groups[name] != before[name]]
     placement.deal(filled)
     for name in filled:
         replicas = placement.groups[name]
         decisions.put_group(with_replicas(decisions.groups[name], replicas, decisions.needed(name, replicas)))
     return filled
+
+
+def _fill(placement: Placement, names: Iterable[str], count: int) -> None:
+    for name in names:
+        while placement.fill(name, count) is not None:
+            pass
 
 
 def without_forgotten(move: PlannedMove, node: int) -> PlannedMove | None:

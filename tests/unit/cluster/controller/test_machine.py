@@ -486,6 +486,18 @@ def test_a_node_short_of_space_gets_no_replica_until_that_is_over() -> None:
     assert all(set(state.replicas) == {1, 2, 3} for state in scene.image.groups.values()), "it keeps what it has"
 
 
+def test_a_majority_of_replicas_needs_no_space() -> None:
+    """A founder that is alone would acknowledge what no other disk has, for as long as the others are short."""
+    short = DiskSpace(1_000, 1, is_short=True)
+    scene = Scene(NAMES)
+    scene.set_live({1: LiveNode(10, disk=short)})
+    scene.set_live({node: LiveNode(10 * node, disk=short) for node in (1, 2, 3)})
+    scene.catch_up()
+    assert all(len(state.replicas) == state.min_in_sync == 2 for state in scene.image.groups.values())
+    scene.set_live({node: LiveNode(10 * node, disk=DiskSpace(1_000, 500)) for node in (1, 2, 3)})
+    assert all(len(state.replicas) == 3 for state in scene.image.groups.values())
+
+
 def test_a_cluster_is_founded_where_all_disks_are_short() -> None:
     scene = Scene(NAMES)
     scene.set_live({1: LiveNode(10, disk=DiskSpace(1_000, 1, is_short=True))})
