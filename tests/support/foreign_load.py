@@ -33,6 +33,7 @@ class ForeignLoad(AcknowledgedLoad, Transactions):
         Transactions.__init__(self, label)
         self._words = [*words, bootstrap, TOPIC, TRANSACTED, str(PARTITIONS), label, str(per_second)]
         self._log = log
+        self._stacks: list[str] = []
         self._entered = ExitStack()
 
     def __enter__(self) -> Self:
@@ -68,8 +69,8 @@ class ForeignLoad(AcknowledgedLoad, Transactions):
             self._note(*line.rstrip(b"\n").split(b" ", 3))
         sent = {value for sent in self.history.invoked.values() for each in sent.values() for value in each}
         missing = sent.difference(*self.history.acknowledged.values())
-        assert self._process.wait() == 0, (
-            f"{self.label} lacks {sorted(missing)[:9]}; its end:\n{self._log.read_text()[-9000:]}"
+        assert self._process.wait() == 0, "\n".join(
+            (f"{self.label} lacks {sorted(missing)[:9]}", *self._stacks, self._log.read_text()[-9000:])
         )
 
     def _note(self, verb: bytes, *words: bytes) -> None:
@@ -79,9 +80,11 @@ class ForeignLoad(AcknowledgedLoad, Transactions):
             self.note_acknowledged((TOPIC, int(words[0])), words[1], int(words[2]))
         elif verb == b"failed":
             self.errors.append(b" ".join(words).decode())
+        elif verb in (b"committed", b"aborted", b"unknown"):
+            values = {b"%s-%d" % (words[0], part) for part in range(TRANSACTION_RECORDS)}
+            {b"committed": self.committed, b"aborted": self.aborted}.get(verb, self.unknown).update(values)
         else:
-            sets = {b"committed": self.committed, b"aborted": self.aborted, b"unknown": self.unknown}
-            sets[verb].update(b"%s-%d" % (words[0], part) for part in range(TRANSACTION_RECORDS))
+            self._stacks.append(b" ".join((verb, *words)).decode(errors="replace"))  # Java's go to standard output
 
 
 class NetworkLoad(ClusterLoad):
