@@ -99,8 +99,7 @@ class Writer(JournalPart):
         self._must_seal = False  # at the end of this loop iteration
         self._iteration_wall_ms: int | None = None
         self._begun_us = 0  # when the first of the noted batches came
-        self._refused_bytes = 2 * settings.dirty_bytes_max
-        self._overfull = LimitExceeded("dirty_bytes_max", self._refused_bytes)
+        self._overfull = LimitExceeded("dirty_bytes_max", 2 * settings.dirty_bytes_max)
         self._cached_logs: deque[LogTail] = deque()
 
     @property
@@ -236,7 +235,8 @@ class Writer(JournalPart):
     def replica_refusal(self) -> HutongError | None:
         """The reason that the leader's chunks cannot be taken just now: a shortage, a failure, congestion."""
         # What is on disk and not committed may wait for this replica alone, which has to take the rest of it then.
-        if self.refusal is self._overfull and self.position - self._progress.flushed_position < self._refused_bytes:
+        unflushed_bytes = self.position - self._progress.flushed_position
+        if self.refusal is self._overfull and unflushed_bytes < 2 * self._settings.dirty_bytes_max:
             return None
         return None if self.refusal is self._standing_refusal else self.refusal
 
@@ -465,7 +465,7 @@ class Writer(JournalPart):
             return
         if dirty_bytes >= self._settings.dirty_bytes_max and not self.is_congested:
             self._set_congested(True)
-        if dirty_bytes >= self._refused_bytes:
+        if dirty_bytes >= 2 * self._settings.dirty_bytes_max:
             self.refusal = self._overfull
 
     def _set_congested(self, is_congested: bool) -> None:
