@@ -257,6 +257,7 @@ SAMPLES: Final[Mapping[int, Sequence[tuple[int, dict[str, Any]]]]] = {
     ],
     92: [(0, {"group_id": EMPTY_SHARERS, "topics": [{"topic_name": TOPIC}]})],
     10_000: [(0, {"command": b'{"type":"ShowStatus"}'}), (0, {"command": b'{"type":"UndrainNode","node":77}'})],
+    10_001: [(0, {"node_id": 1, "topic": TOPIC, "partition": 0, "offset": 0, "max_bytes": 1_000})],
 }
 """By API key: (version, fields). A topic's id is written as its name."""
 

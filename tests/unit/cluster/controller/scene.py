@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from hutong.cluster.controller.commands import CommandReply, ControllerCommand
+from hutong.cluster.controller.handovers import YIELD_MS_MAX
 from hutong.cluster.controller.machine import ControllerMachine
 from hutong.cluster.controller.messages import (
     AskToYield,
@@ -88,6 +89,8 @@ class Scene:
     def ask(self, command: ControllerCommand) -> CommandReply:
         ticket = next(self._tickets)
         self.feed(CommandAsked(ticket, command, self.now_ms))
+        if ticket not in self.replies:  # leaders that do not yield are waited for
+            self.wait(YIELD_MS_MAX)
         reply = self.replies[ticket]
         assert isinstance(reply, CommandReply)
         return reply
