@@ -71,7 +71,7 @@ def test_tools_reassign_whole_groups(cluster: DevCluster, tools: Tools, tmp_path
     every = shell.file("all", _assignment(topic, wanted))
     asked = ("--reassignment-json-file", every)
     throttled = shell("reassign-partitions", *asked, "--execute", "--throttle", "10000000")
-    assert "leader.replication.throttled.rate cannot be changed" in throttled
+    assert "follower.replication.throttled.rate cannot be changed" in throttled
     assert _replicas_of(shell, topic) == before
     started = shell("reassign-partitions", *asked, "--execute")
     assert "Successfully started partition reassignments" in started
