@@ -120,13 +120,27 @@ class ClusterDriver:
             return NO_LEADER
         return state.leader
 
+    @property
+    def is_cut_off(self) -> bool:
+        """True while this node hears neither of the coordinator nor of another node, and others were alive before."""
+        if self.session is SessionState.CONNECTED or self.peers is None:
+            return False
+        others = self.live.keys() - {self.own.node}
+        return bool(others) and not any(self.peers.is_open(node) for node in others)
+
     def listed(self) -> Mapping[int, ClusterNode]:
-        """The nodes that clients should know: those that are alive, and those that were a moment ago."""
+        """The nodes that clients should know: those that are alive, and those that were a moment ago.
+
+        A node that is cut off leaves itself out: a client that came to it would stay, and wait for what it cannot do.
+        """
         now_ms = self._clock.monotonic_ms()
         self._departed = {node: each for node, each in self._departed.items() if now_ms < each[1]}
-        if not self._departed:
+        if not self._departed and not self.is_cut_off:
             return self.live
-        return dict(sorted({**{node: each for node, (each, _) in self._departed.items()}, **self.live}.items()))
+        listed = {**{node: each for node, (each, _) in self._departed.items()}, **self.live}
+        if self.is_cut_off:
+            del listed[self.own.node]
+        return dict(sorted(listed.items()))
 
     async def start(self, cluster_id: str, election: MetadataElection, *, may_join: bool) -> str:
         """Register this node; returns the cluster's id. News come from now on. Raises UsageError.

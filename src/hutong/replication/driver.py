@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, Refused, StorageError, StorageShortage
+from hutong.foundation.errors import HutongError, OwnerGone, Refused, StorageError, StorageShortage
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.qos import Qos
@@ -189,6 +189,11 @@ class GroupReplica:
         """Call `then` once all that was taken here so far is on the disks of all that are in sync, or with an error."""
         self.journal.writer.seal_chunk()
         self.journal.writer.when_safe(Qos.ALL, then, timeout_ms)
+
+    def refuse_waits(self) -> None:
+        """Refuse those who wait for other replicas, until something is replicated again: this node hears of nobody."""
+        if isinstance(self._role, LeadingReplica):
+            self._tie.progress.replication_failed(OwnerGone("this node hears of no other node"))
 
     def resign(self) -> None:
         """Lead no more in the present epoch."""

@@ -48,6 +48,25 @@ def test_with_too_few_in_sync_an_append_is_refused_and_stays() -> None:
     play(history)
 
 
+def test_a_leader_that_hears_of_nobody_lets_no_producer_wait_and_goes_on_after_it() -> None:
+    async def history(network: Network) -> None:
+        leader = network.nodes[1]
+        await network.heal()
+        append = leader.produce(b"alone")
+        leader.journal.writer.seal_chunk()
+        assert append.is_open
+        leader.replica.refuse_waits()
+        assert isinstance(append.outcome, Refused)
+        assert append.outcome.code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        await network.heal()
+        assert [value for _, value in network.nodes[3].read_all()] == [b"alone"]
+        later = leader.produce(b"later")
+        await network.until(lambda: not later.is_open)
+        assert isinstance(later.outcome, Appended)
+
+    play(history)
+
+
 def test_a_leader_whose_disk_fails_steps_aside_and_another_one_has_everything() -> None:
     async def history(network: Network) -> None:
         leader, other = network.nodes[1], network.nodes[2]

@@ -173,7 +173,10 @@ class ClusterBrokerVerticle(BrokerVerticle):
         session_ms = self._settings.cluster.session_timeout_ms
         lease = LeaderLease(driver.own.node, session_ms, self._clock.monotonic_ms())
         wheel = self._environment.wheel
-        return LeaseKeeper(lease, standings, lambda: driver.session, network, self._clock, wheel)
+        keeper = LeaseKeeper(lease, standings, lambda: driver.session, network, self._clock, wheel)
+        # Else a client would wait for as long as the node is cut off, and librdkafka asks nobody else meanwhile.
+        keeper.on_lapse = lambda group: driver.replicas[group].refuse_waits()
+        return keeper
 
     def _make_election(self, driver: ClusterDriver) -> MetadataElection:
         """The election, in which a node that was in a cluster founds no other one: a register may be lost."""

@@ -139,6 +139,10 @@ class ClusterControl:
     def reserve_producer_ids(self, then: Continuation[tuple[int, int]]) -> None:
         """Have the controller give this node a block of producer ids: the first, and the end of the block."""
 
+        # Cut off, a controller could not store the block, and a client would wait here instead of asking another node.
+        if self._driver.is_cut_off:
+            then(_NO_CONTROLLER)
+            return
         if self._controller is not None and self.producer_ids is not None:
             self.producer_ids.allocate_block(then)
             return

@@ -40,6 +40,7 @@ class LeaseKeeper:
         timers: TimerWheel,
     ) -> None:
         self.lapsed_total = 0
+        self.on_lapse: Callable[[str], None] = lambda _group: None  # called with the group whose lease has ended
         self._lease = lease
         self._node = lease.node
         self._standings = standings
@@ -88,6 +89,7 @@ class LeaseKeeper:
             _log.info("this node serves %s again: it hears of the cluster.", group)
         else:
             self.lapsed_total += 1
+            self.on_lapse(group)
             _log.warning(
                 "this node leads %s, and serves it no more: it hears neither of the coordinator nor of a majority of "
                 "the replicas that are in sync.",

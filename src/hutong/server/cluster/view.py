@@ -86,7 +86,8 @@ class ClusterBrokerView:
 
     @property
     def is_controller(self) -> bool:
-        return self._control.is_controlling
+        # One whose lease is over may have a successor that it does not hear of: it could store no decision.
+        return self._control.is_controlling and self._standings[METADATA_GROUP].is_led_here
 
     def nodes(self, listener: Listener) -> Sequence[NodeAddress]:
         found = []
@@ -136,7 +137,8 @@ class ClusterBrokerView:
         # This node has been elected meanwhile: it was none when the request came.
         elif self.is_controller:
             self._questions().handle_forwarded(question, answered)
-        elif now_ms < until_ms:
+        # A node that is cut off does not hear of an election.
+        elif now_ms < until_ms and not self._driver.is_cut_off:
             self._forward_later(question, until_ms, then)
         else:
             then(Refused(ErrorCode.NOT_CONTROLLER, "The cluster has no controller at this moment."))

@@ -62,14 +62,18 @@ def test_a_leader_serves_as_long_as_it_has_a_session() -> None:
 
 def test_a_leader_that_hears_nobody_stops_to_serve_after_a_session_and_says_so() -> None:
     node = Node()
+    lapsed: list[str] = []
+    node.keeper.on_lapse = lapsed.append
     node.session = SessionState.SUSPENDED
     node.pass_time(3_000)
 
     assert node.serves
+    assert lapsed == []
 
     node.pass_time(1_500)
 
     assert not node.serves
+    assert lapsed == ["days"]
     assert node.changed == ["days"]
     assert node.keeper.lapsed_total == 1
     with pytest.raises(Refused):

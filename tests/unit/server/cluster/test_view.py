@@ -26,7 +26,7 @@ class Node:
 
     def __init__(self) -> None:
         self.node = 1
-        self.own, self.live, self.doubted = self, {1, 2}, frozenset[int]()
+        self.own, self.live, self.doubted, self.is_cut_off = self, {1, 2}, frozenset[int](), False
         self.clock = ManualClock()
         self.standings = ClusterStandings([METADATA_GROUP, OFFSETS_GROUP, TRANSACTIONS_GROUP], 1, self.clock)
         self.groups = {
@@ -92,6 +92,10 @@ def test_a_request_that_waits_for_a_controller_is_handled_here_when_this_node_be
     assert answers == [], "it leads the metadata, and has not applied all of it"
     node.is_controlling = True
     wait(node, 200)
+    assert answers == [], "its lease has not begun"
+    node.standings.by_group[METADATA_GROUP].is_leading = True
+    node.standings.by_group[METADATA_GROUP].served_until_ms = node.clock.monotonic_ms() + LEASE_MS
+    wait(node, 200)
     assert answers == [b"create"]
 
 
@@ -102,3 +106,20 @@ def test_a_request_without_any_controller_is_refused_in_the_end() -> None:
     (refusal,) = answers
     assert isinstance(refusal, Refused)
     assert refusal.code == ErrorCode.NOT_CONTROLLER
+
+
+def test_a_node_that_is_cut_off_refuses_at_once_what_is_for_the_controller() -> None:
+    node = Node()
+    node.is_cut_off = True
+    (refusal,) = forwarded(node)
+    assert isinstance(refusal, Refused)
+    assert refusal.code == ErrorCode.NOT_CONTROLLER
+
+
+def test_a_controller_whose_lease_is_over_is_none() -> None:
+    node = Node()
+    standing = node.standings.by_group[METADATA_GROUP]
+    node.is_controlling, standing.is_leading, standing.served_until_ms = True, True, LEASE_MS
+    assert node.view.is_controller
+    node.clock.advance(LEASE_MS)
+    assert not node.view.is_controller
