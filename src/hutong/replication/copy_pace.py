@@ -10,7 +10,7 @@ from math import ceil
 
 
 class CopyPace:
-    """At most so many bytes in a second, in parts of any size."""
+    """Bounds the bytes of a second, in parts of any size."""
 
     def __init__(self, bytes_per_second: int) -> None:
         self._bytes_per_second = bytes_per_second

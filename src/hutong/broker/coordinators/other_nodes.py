@@ -101,7 +101,7 @@ class RemoteMarkers:
 
 
 class RoutedGateway:
-    """The question before a transaction's first batch in a partition, to its coordinator on whatever node it is.
+    """The question before a transaction's first batch in a partition, to its coordinator on any node.
 
     Implements `TransactionGateway`.
     """

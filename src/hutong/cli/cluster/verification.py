@@ -93,7 +93,7 @@ class Verification:
 
 
 class Throttle:
-    """Pauses so that no more than so many bytes a second are read by all nodes together; 0: as fast as it goes."""
+    """Pauses that hold the reads of all nodes together to a number of bytes a second; 0: no pauses."""
 
     def __init__(
         self,

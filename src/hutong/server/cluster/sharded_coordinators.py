@@ -29,7 +29,7 @@ from hutong.server.cluster.share_progress import RoutedProgress, ShareProgressLi
 
 
 class ShardedCoordinators:
-    """`made` are the coordinators, `progress` finds that of share groups on whatever node it is."""
+    """`made` are the coordinators, `progress` finds that of share groups on any node."""
 
     def __init__(
         self, environment: BrokerEnvironment, driver: ClusterDriver, made: NodeCoordinators, versions: ProgressVersions
