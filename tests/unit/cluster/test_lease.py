@@ -14,7 +14,7 @@ def nobody(_node: int) -> int | None:
 
 def looked_until(lease: LeaderLease, session: SessionState, start_ms: int, end_ms: int) -> None:
     for now_ms in range(start_ms, end_ms + 1, lease.look_ms):
-        lease.look(session, now_ms)
+        lease.look(session, now_ms, now_ms)
 
 
 def lease_of(now_ms: int) -> LeaderLease:
@@ -39,8 +39,8 @@ def test_the_coordinator_counts_until_it_is_suspended() -> None:
 
     assert lease.served_until_ms(THREE, nobody) == 10_000 + SESSION_MS
 
-    lease.look(LOST, 60_500)
-    lease.look(CONNECTED, 61_000)
+    lease.look(LOST, 60_500, 60_500)
+    lease.look(CONNECTED, 61_000, 61_000)
 
     assert lease.served_until_ms(THREE, nobody) == 61_000 + SESSION_MS
 
@@ -68,7 +68,7 @@ def test_after_a_pause_a_session_that_seems_to_be_there_counts_only_once_it_has_
     """The process was stopped: the news that its session has ended has not been read yet."""
     lease = lease_of(10_000)
     woken_ms = 30_000
-    lease.look(CONNECTED, woken_ms)
+    lease.look(CONNECTED, woken_ms, woken_ms)
 
     assert lease.served_until_ms(THREE, nobody) == 10_000 + SESSION_MS
 
@@ -79,7 +79,22 @@ def test_after_a_pause_a_session_that_seems_to_be_there_counts_only_once_it_has_
 
 def test_after_a_pause_a_session_that_is_there_anew_counts_at_once() -> None:
     lease = lease_of(10_000)
-    lease.look(LOST, 30_000)
-    lease.look(CONNECTED, 30_100)
+    lease.look(LOST, 30_000, 30_000)
+    lease.look(CONNECTED, 30_100, 30_100)
 
     assert lease.served_until_ms(THREE, nobody) == 30_100 + SESSION_MS
+
+
+def test_the_coordinator_counts_no_longer_than_the_controller() -> None:
+    lease = lease_of(10_000)
+    for now_ms in range(10_500, 60_000, lease.look_ms):
+        lease.look(CONNECTED, 10_200, now_ms)
+
+    assert lease.served_until_ms(THREE, nobody) == 10_200 + SESSION_MS
+
+
+def test_a_controller_that_is_not_known_proves_nothing() -> None:
+    lease = LeaderLease(1, SESSION_MS, 0)
+    lease.look(CONNECTED, None, 500)
+
+    assert lease.served_until_ms(THREE, nobody) == 0

@@ -173,7 +173,9 @@ class ClusterBrokerVerticle(BrokerVerticle):
         session_ms = self._settings.cluster.session_timeout_ms
         lease = LeaderLease(driver.own.node, session_ms, self._clock.monotonic_ms())
         wheel = self._environment.wheel
-        keeper = LeaseKeeper(lease, standings, lambda: driver.session, network, self._clock, wheel)
+        keeper = LeaseKeeper(
+            lease, standings, lambda: driver.session, lambda: driver.controller, network, self._clock, wheel
+        )
         # Else a client would wait for as long as the node is cut off, and librdkafka asks nobody else meanwhile.
         keeper.on_lapse = lambda group: driver.replicas[group].refuse_waits()
         return keeper

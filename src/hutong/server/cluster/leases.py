@@ -35,6 +35,7 @@ class LeaseKeeper:
         lease: LeaderLease,
         standings: ClusterStandings,
         session: Callable[[], SessionState],
+        controller: Callable[[], int],
         peers: AnsweringPeers,
         clock: Clock,
         timers: TimerWheel,
@@ -45,6 +46,7 @@ class LeaseKeeper:
         self._node = lease.node
         self._standings = standings
         self._session = session
+        self._controller = controller
         self._peers = peers
         self._clock = clock
         self._timers = timers
@@ -76,7 +78,9 @@ class LeaseKeeper:
 
     def _look(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        self._lease.look(self._session(), now_ms)
+        controller = self._controller()
+        controller_ms = now_ms if controller == self._node else self._peers.answered_ms(controller)
+        self._lease.look(self._session(), controller_ms, now_ms)
         for group, standing in self._standings.by_group.items():
             self.renew(group)
             if standing.is_leading and standing.is_led_here != standing.was_served:

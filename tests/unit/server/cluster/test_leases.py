@@ -24,11 +24,18 @@ class Node:
         self.clock = ManualClock()
         self.wheel = TimerWheel(0)
         self.session = SessionState.CONNECTED
+        self.controller = 1
         self.answers: dict[int, int] = {}
         self.changed: list[str] = []
         self.standings = ClusterStandings(["days", "metadata"], 1, self.clock)
         self.keeper = LeaseKeeper(
-            LeaderLease(1, SESSION_MS, 0), self.standings, lambda: self.session, self, self.clock, self.wheel
+            LeaderLease(1, SESSION_MS, 0),
+            self.standings,
+            lambda: self.session,
+            lambda: self.controller,
+            self,
+            self.clock,
+            self.wheel,
         )
         self.standings.group_changed(PartitionGroupState("days", 1, 1, 1, 7, (1, 2, 3), in_sync, frozenset(), 2), THREE)
         self.standings.set_led_here("days", is_led_here=True)
@@ -78,6 +85,20 @@ def test_a_leader_that_hears_nobody_stops_to_serve_after_a_session_and_says_so()
     assert node.keeper.lapsed_total == 1
     with pytest.raises(Refused):
         node.standings.by_group["days"].check_led_here()
+
+
+def test_a_session_does_not_help_where_the_controller_hears_nothing_of_it() -> None:
+    """The controller lets others lead what it does not reach."""
+    node = Node()
+    node.controller = 3
+    node.pass_time(1_000, answering=(3,))
+    node.pass_time(SESSION_MS - 500)
+
+    assert node.serves
+
+    node.pass_time(1_000)
+
+    assert not node.serves
 
 
 def test_it_serves_again_once_it_hears_a_majority() -> None:
