@@ -22,7 +22,7 @@ class GreetingOwner(Protocol):
     """The receiver of how handshakes end."""
 
     def check_partner(self, greeting: "Greeting") -> None:
-        """Raises HandshakeRefused where there is no link for the one that has proven itself."""
+        """Raises HandshakeRefused where the one that has proven itself gets no link, OwnerGone where it is cut off."""
         ...
 
     def greeted(self, greeting: "Greeting") -> None:
@@ -79,6 +79,10 @@ class Greeting:
                 self._around.owner.check_partner(self)
         except HandshakeRefused as error:
             self._refuse(error)
+            return True
+        except OwnerGone as error:
+            self.peer.close()
+            self._fail(error)
             return True
         except ProtocolError as error:
             self._fail(error)

@@ -241,6 +241,10 @@ class PeerNetwork:
     def check_partner(self, greeting: Greeting) -> None:
         """See `GreetingOwner`. Of two processes with one number, the one that is registered keeps its link."""
         partner = greeting.partner
+        # Before the last word: else the other side has a link for a moment, again and again, and takes this node for
+        # one that it reaches.
+        if not self._is_path_open(partner.node):
+            raise OwnerGone(f"the way to node {partner.node} is cut")
         known = self._known.get(partner.node)
         if known is None or known.link is None or known.address is None:
             return

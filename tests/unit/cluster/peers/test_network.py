@@ -1,6 +1,7 @@
 """Networks of two and three nodes on loopback: links, messages, questions, and their ends."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -13,6 +14,22 @@ from hutong.replication.replica_messages import ChunksShipped, CommitTold
 from hutong.wire.kafka.error_codes import ErrorCode
 
 QUESTION = 7
+
+
+class ClosedPaths:
+    """Implements `PeerPaths`: none is open. `was_asked` is set once links were refused several times."""
+
+    def __init__(self) -> None:
+        self.was_asked = asyncio.Event()
+        self._questions_left = 8
+
+    def is_open(self, _node: int) -> bool:
+        self._questions_left -= 1
+        if not self._questions_left:
+            self.was_asked.set()
+        return False
+
+    def watch(self, _cut: Callable[[int], None]) -> None: ...
 
 
 def has_heard(node: PeerNode, count: int) -> bool:
@@ -109,3 +126,13 @@ async def test_a_process_that_is_gone(number: int) -> None:
         again = await scene.start(number, 500, port=gone.address[1])
         scene.introduce(again, left)
         await left.listener.heard(("opened", number, 500))
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+async def test_one_that_is_cut_off_is_linked_with_nobody_not_even_for_a_moment(cut: int) -> None:
+    async with peer_scene() as scene:
+        paths = ClosedPaths()
+        nodes = [await scene.start(number, paths=paths if number == cut else None) for number in (1, 2)]
+        scene.introduce(*nodes)
+        await paths.was_asked.wait()
+        assert [node.listener.news for node in nodes] == [[], []]
