@@ -13,7 +13,7 @@ producer only the header is read and the CRC checked; the records stay opaque un
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import ProtocolError, Refused
@@ -37,7 +37,7 @@ TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-_new: Callable[[type], object] = object.__new__
+_new: Callable[[type], Any] = object.__new__
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class BatchHeader:
 def parse_batch_header(view: Buffer, offset: int = 0) -> BatchHeader:
     """The header at `offset`. Raises ProtocolError when fewer than 61 bytes are left; checks nothing else."""
     # Without `__init__`, whose call would make the checks of a produced batch 8 % slower (690 instead of 640 ns).
-    header = cast(BatchHeader, _new(BatchHeader))
+    header: BatchHeader = _new(BatchHeader)
     try:
         (
             header.base_offset,
