@@ -154,7 +154,8 @@ class Connection:
                     # A wait for the disk: nothing to send yet, and nothing that stops reading, so the driver need not
                     # ask. With 100 connections that ask each, a request costs a tenth less.
                     is_settled = not channel.unsent_bytes and not channel.parked_bytes and self._is_reading
-                    return [] if is_settled and self._may_begin() and not figures.queue.is_full else None
+                    may_begin = channel.in_flight < self._limits.requests_in_flight_max
+                    return [] if is_settled and may_begin and not figures.queue.is_full else None
                 data = data[taken:]
         try:
             frames = self._framing.receive_data(data)
