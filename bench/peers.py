@@ -98,7 +98,7 @@ async def _ship(one: _Side, size: int) -> float:
     begun = time.perf_counter()
     while one.acknowledged < total:
         while shipped < total and shipped - one.acknowledged < WINDOW_BYTES:
-            one.network.send(2, ChunksShipped("days", 1, shipped, content))
+            one.network.send(2, ChunksShipped("days", 1, shipped, 0, content))
             shipped += size
         before = one.acknowledged
         await one.until(lambda before=before: one.acknowledged > before)  # type: ignore[misc]

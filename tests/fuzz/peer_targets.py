@@ -29,7 +29,7 @@ def read_link_frame(data: bytes) -> object:
 def link_frames() -> Iterator[bytes]:
     commands = [
         codec.encode_message(AskedToJoin("days-1", 3, 1 << 62, 4_096, -1)),
-        codec.encode_message(ChunksShipped("days", 3, 4_096, b"content")),
+        codec.encode_message(ChunksShipped("days", 3, 4_096, 0, b"content")),
         codec.encode_message(CommitTold("metadata", 1, 0)),
         question_command(PeerMessage(7, {"name": "value"}, b"body")),
         answer_command(PeerMessage(0, {"name": "value"})),

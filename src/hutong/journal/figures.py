@@ -36,7 +36,7 @@ class JournalFigures:
         self.queue_us = Histogram()  # of a chunk: from there until a worker begins the flush that carries it
         self.write_us = Histogram()  # of a flush: handing the bytes to the system
         self.fsync_us = Histogram()  # of a flush: waiting for the disk to have them
-        self.replicate_us = Histogram()  # of a chunk: from its sealing until all in-sync replicas hold it
+        self.replicate_us = Histogram()  # of a chunk: from its sealing until all in-sync replicas say they hold it
         self.release_us = Histogram()  # of a flush: from the disk's answer until every acknowledgement has been given
         self.safe_us = Histogram()  # of a chunk: from its first batch's arrival until it is committed
         self.bytes_per_chunk = Histogram()

@@ -237,6 +237,11 @@ class Journal:
         return isinstance(self.flusher.shortage, DiskFull)
 
     @property
+    def is_flushing(self) -> bool:
+        """True while a flush is under way: unless it fails, `on_flushed` is heard of soon."""
+        return self.flusher.is_flushing
+
+    @property
     def is_congested(self) -> bool:
         """True while too much is unflushed: producers should be held."""
         return self.writer.is_congested

@@ -10,15 +10,17 @@
     follower ── FilePartAsked ──▶ leader    ◀── FilePartShipped, for each part of each file
 
 Every message has the group and the epoch of the leader. One with another epoch than the receiver's changes nothing.
+
+Structs, as the events of both machines are, and not dataclasses: a round of replication makes some thirty of them, of
+which each costs 0.1 us instead of 0.8.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hutong.wire.buffer import Buffer
 
 
-@dataclass(frozen=True, slots=True)
-class AskedToJoin:
+class AskedToJoin(Struct, frozen=True, gc=False):
     """The sender's stream ends at `end_position`, with a chunk of `last_epoch` (-1: none)."""
 
     group: str
@@ -28,8 +30,7 @@ class AskedToJoin:
     last_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class JoinAnswered:
+class JoinAnswered(Struct, frozen=True, gc=False):
     """The sender's stream has all of the receiver's; before the position all is committed."""
 
     group: str
@@ -37,8 +38,7 @@ class JoinAnswered:
     committed_position: int
 
 
-@dataclass(frozen=True, slots=True)
-class DivergenceTold:
+class DivergenceTold(Struct, frozen=True, gc=False):
     """The sender has chunks of `last_epoch` up to the position, and none of the later ones it was asked about."""
 
     group: str
@@ -47,18 +47,17 @@ class DivergenceTold:
     end_position: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChunksShipped:
-    """Whole chunks from a position on."""
+class ChunksShipped(Struct, frozen=True, gc=False):
+    """Whole chunks from a position on. Everything before `committed_position` is committed."""
 
     group: str
     epoch: int
     start_position: int
+    committed_position: int
     content: Buffer
 
 
-@dataclass(frozen=True, slots=True)
-class CommitTold:
+class CommitTold(Struct, frozen=True, gc=False):
     """Everything before the position is committed."""
 
     group: str
@@ -66,8 +65,7 @@ class CommitTold:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChunksAcknowledged:
+class ChunksAcknowledged(Struct, frozen=True, gc=False):
     """The sender holds everything before the first position in memory, and has all before the second on disk."""
 
     group: str
@@ -76,16 +74,14 @@ class ChunksAcknowledged:
     stored_position: int
 
 
-@dataclass(frozen=True, slots=True)
-class EpochRefused:
+class EpochRefused(Struct, frozen=True, gc=False):
     """The sender knows of a leader of this epoch, which is higher than that of the message."""
 
     group: str
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class FilesOffered:
+class FilesOffered(Struct, frozen=True, gc=False):
     """The sender's stream has no chunks any more that begin at the position: removed, or cleaned."""
 
     group: str
@@ -93,16 +89,14 @@ class FilesOffered:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class FilesAsked:
+class FilesAsked(Struct, frozen=True, gc=False):
     """The sender wants to put the receiver's files in the place of its own."""
 
     group: str
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class FilesListed:
+class FilesListed(Struct, frozen=True, gc=False):
     """The files that hold the stream before the position: of each a line with its name and size; none in trouble.
 
     `listing` is a number of its own: parts are asked for by it, since the next list has another checkpoint.
@@ -115,8 +109,7 @@ class FilesListed:
     lines: Buffer
 
 
-@dataclass(frozen=True, slots=True)
-class FilePartAsked:
+class FilePartAsked(Struct, frozen=True, gc=False):
     """The sender wants the bytes of a listed file from `start` on."""
 
     group: str
@@ -126,8 +119,7 @@ class FilePartAsked:
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class FilePartShipped:
+class FilePartShipped(Struct, frozen=True, gc=False):
     """A part of a listed file, with its CRC-32C; nothing where the file is gone: ask for the files again."""
 
     group: str

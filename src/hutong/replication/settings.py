@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 MEBIBYTE: Final = 1024 * 1024
+COMMIT_TOLD_MS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class ReplicationSettings:
     )  # sent to it, and not on its disk yet: less than at what its journal refuses
     ask_again_ms: int = 300  # a follower that gets no answer: its leader may not know yet that it leads
     ship_again_ms: int = 1_000  # after a read that has failed
+    commit_told_ms: int = COMMIT_TOLD_MS  # for followers to hear of a commit that no chunk tells them of; 0: at once
     propose_again_ms: int = 100  # after a proposal that was refused
     copied_bytes_per_second_max: int = (
         128 * MEBIBYTE

@@ -161,7 +161,8 @@ class GroupNode:
         if self.leader is not None:
             self.tell(leading.StreamGrew(journal.position, journal.flushed_position))
         elif self.follower is not None:
-            event = following.ReplicaGrew(journal.position, journal.flushed_position, self.group.now_ms)
+            is_flushing = journal.is_flushing
+            event = following.ReplicaGrew(journal.position, journal.flushed_position, self.group.now_ms, is_flushing)
             self.tell_follower(event)
 
     def tell(self, event: leading.LeaderEvent) -> None:

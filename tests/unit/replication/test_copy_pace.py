@@ -54,6 +54,7 @@ class Leader:
             lambda node, _start, end: self.shipments.ship(node, end),
             CopyPace(RATE),
             lambda node: node != IN_SYNC,
+            lambda: 0,
         )
 
     def cached(self, start: int, bytes_max: int) -> bytes | None:

@@ -7,11 +7,18 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from hutong.foundation.machine import Tick
 from hutong.journal.append.leader_epochs import EpochStart, LeaderEpochs
-from hutong.replication.following.machine import HEARTBEATS, FollowerReplication
-from hutong.replication.following.messages import AcknowledgeChunks, AskToJoin, JoinAccepted, LeaderConnected
+from hutong.replication.following.machine import HEARTBEATS, UNSAID_BYTES_MAX, FollowerReplication
+from hutong.replication.following.messages import (
+    AcknowledgeChunks,
+    AskToJoin,
+    JoinAccepted,
+    LeaderConnected,
+    ReplicaGrew,
+)
 from hutong.replication.leading.machine import GONE_MS_MAX, JOIN_LAG_MS_MAX, LAG_MS_MAX, LeaderReplication
 from hutong.replication.leading.messages import (
     Acknowledged,
@@ -302,7 +309,7 @@ class Cluster:
         if self.answers:
             event = self.answers.popleft()
             assert isinstance(event, SetCommitted | ProposalRefused)
-            self.handle(replace(event, now_ms=self.now_ms))
+            self.handle(structs.replace(event, now_ms=self.now_ms))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 3))
@@ -332,6 +339,40 @@ def test_a_follower_is_heard_several_times_before_it_is_late() -> None:
     assert follower.next_tick_ms() == 1_025
     follower.handle(Tick(1_025))
     assert follower.next_tick_ms() == 1_050
+
+
+def following(interval_ms: int = 100, now_ms: int = 0) -> FollowerReplication:
+    """A follower without a chunk that has joined."""
+    epochs = LeaderEpochs()
+    follower = FollowerReplication(lambda: epochs, 0, 0, interval_ms)
+    follower.handle(LeaderConnected(1, now_ms))
+    follower.handle(JoinAccepted(0, now_ms))
+    return follower
+
+
+def test_followers_that_joined_at_different_times_are_heard_at_the_same_moments() -> None:
+    assert {following(25, now_ms).next_tick_ms() for now_ms in (1_000, 1_001, 1_024)} == {1_025}
+
+
+def test_a_follower_acknowledges_a_flush_once() -> None:
+    follower = following()
+    assert follower.handle(ReplicaGrew(100, 0, 1, is_flushing=True)) == []
+    assert follower.handle(ReplicaGrew(150, 0, 2, is_flushing=True)) == []
+    # The next flush has begun already.
+    assert follower.handle(ReplicaGrew(150, 100, 3, is_flushing=True)) == [AcknowledgeChunks(150, 100)]
+    assert follower.handle(ReplicaGrew(150, 150, 4)) == [AcknowledgeChunks(150, 150)]
+    # What nobody flushes yet is acknowledged as it comes.
+    assert follower.handle(ReplicaGrew(200, 150, 5)) == [AcknowledgeChunks(200, 150)]
+
+
+def test_a_follower_acknowledges_much_that_it_holds_before_the_flush_ends() -> None:
+    follower = following()
+    assert follower.handle(ReplicaGrew(UNSAID_BYTES_MAX - 1, 0, 1, is_flushing=True)) == []
+    held = UNSAID_BYTES_MAX
+    assert follower.handle(ReplicaGrew(held, 0, 2, is_flushing=True)) == [AcknowledgeChunks(held, 0)]
+    assert follower.handle(ReplicaGrew(held + 1, 0, 3, is_flushing=True)) == []
+    # Its heartbeat does not wait for a slow disk.
+    assert follower.handle(Tick(100)) == [AcknowledgeChunks(held + 1, 0)]
 
 
 def test_a_follower_without_a_chunk_names_no_epoch_in_spite_of_its_list() -> None:

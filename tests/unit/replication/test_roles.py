@@ -13,6 +13,7 @@ from hutong.replication.replica_messages import (
     AskedToJoin,
     ChunksAcknowledged,
     ChunksShipped,
+    CommitTold,
     EpochRefused,
     ReplicaMessage,
 )
@@ -173,7 +174,7 @@ def test_a_lower_epoch_is_answered_with_the_one_that_is_known() -> None:
             sent.append(message)
 
         follower.send = send  # type: ignore[method-assign]
-        follower.replica.told(3, ChunksShipped(GROUP, network.register.epoch - 1, 0, b""))
+        follower.replica.told(3, ChunksShipped(GROUP, network.register.epoch - 1, 0, 0, b""))
         assert sent == [EpochRefused(GROUP, network.register.epoch)]
         follower.replica.told(3, EpochRefused(GROUP, network.register.epoch - 1))
         assert len(sent) == 1
@@ -219,6 +220,32 @@ def test_what_is_on_its_way_to_one_follower_is_bounded() -> None:
             await network.step(is_calm=True)
             assert sent < TIGHT.shipped_bytes_max + TIGHT.ship_bytes_max
         assert sent >= TIGHT.shipped_bytes_max
+
+    play(history)
+
+
+def test_followers_hear_of_a_commit_with_the_next_chunks_or_a_moment_later() -> None:
+    async def history(network: Network) -> None:
+        leader, told = network.nodes[1], 0
+        await network.heal()
+        send, pass_time = leader.send, network.pass_time
+
+        def counted(node: int, message: ReplicaMessage) -> None:
+            nonlocal told
+            told += isinstance(message, CommitTold)
+            send(node, message)
+
+        leader.send = counted  # type: ignore[method-assign]
+        network.pass_time = lambda: None  # type: ignore[method-assign]
+        for value in (b"first", b"second"):
+            append = leader.produce(value)
+            await network.until(lambda append=append: not append.is_open)  # type: ignore[misc]
+        assert [value for _, value in network.nodes[2].read_all()] == [b"first"]
+        assert told == 0
+        network.pass_time = pass_time  # type: ignore[method-assign]
+        await network.heal()
+        assert [value for _, value in network.nodes[2].read_all()] == [b"first", b"second"]
+        assert told == 2
 
     play(history)
 

@@ -2,7 +2,7 @@
 
 Strategy: one binary header as the ext block: all integers (64 bits), then each text behind its length in one byte. The
 content of chunks is the body: it is sent as it is, and received as a view of its frame. The form of a message follows
-from its dataclass, whose fields are `int`, `str` or `Buffer` (one at most). So a new message is one row of `_MESSAGES`.
+from its fields, which are `int`, `str` or `Buffer` (one at most). So a new message is one row of `_MESSAGES`.
 ProtocolError is the only error that leaves a decoder.
 
 Knows nothing of connections.
@@ -11,10 +11,11 @@ Knows nothing of connections.
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import fields
 from functools import lru_cache
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, get_args, get_type_hints
+
+from msgspec import Struct
 
 from hutong.foundation.errors import ProtocolError
 from hutong.replication import replica_messages as messages
@@ -31,7 +32,7 @@ TEXT_BYTES_MAX: Final = 255
 TEXTS_KEPT: Final = 1_024  # encoded and decoded names of groups
 COPIED_BYTES_MAX: Final = 4 * 1024  # of a body for which one copy costs less than a second buffer
 
-_MESSAGES: Final[Mapping[int, type]] = {
+_MESSAGES: Final[Mapping[int, type[Struct]]] = {
     # The code of a message is never given to another one.
     0x5001: messages.AskedToJoin,
     0x5002: messages.JoinAnswered,
@@ -79,22 +80,23 @@ def frame_message(message: ReplicaMessage, frame_bytes_max: int) -> list[Buffer]
 
 
 class _MessageForm:
-    """The binary form of one dataclass."""
+    """The binary form of one kind of message."""
 
-    def __init__(self, code: int, kind: type) -> None:
+    def __init__(self, code: int, kind: type[Struct]) -> None:
         hints = get_type_hints(kind)
-        names = [field.name for field in fields(kind)]
+        names = list(kind.__struct_fields__)
         integers = [name for name in names if hints[name] is int]
         self._texts = [name for name in names if hints[name] is str]
         bodies = [name for name in names if set(get_args(hints[name])) == set(get_args(Buffer))]
         if len(integers) + len(self._texts) + len(bodies) != len(names) or len(bodies) > 1:
             raise TypeError(f"the fields of {kind.__name__} are int, str or Buffer, and one Buffer at most")
         self.code = code
-        self._kind = kind
-        self._integers = integers
+        self._kind: Any = kind
         self._body = bodies[0] if bodies else None
         self._numbers = struct.Struct(f">{len(integers)}q")
         self._numbers_of = _values_of(integers)
+        sent = [*integers, *self._texts, *bodies]
+        self._arguments = itemgetter(*map(sent.index, names))  # of the constructor, out of the values as they are sent
 
     def header(self, message: object) -> bytes:
         numbers = self._numbers_of(message)
@@ -114,17 +116,18 @@ class _MessageForm:
         at = self._numbers.size
         if len(header) < at:
             raise ProtocolError(f"a header of {len(header)} bytes for {self._kind.__name__}; it has {at} at least")
-        values: dict[str, Any] = dict(zip(self._integers, self._numbers.unpack_from(header), strict=True))
-        if min(values.values(), default=0) < INTEGER_MIN:
+        values: list[Any] = [*self._numbers.unpack_from(header)]
+        if min(values, default=0) < INTEGER_MIN:
             raise ProtocolError(f"a number below {INTEGER_MIN} in {self._kind.__name__}")
         for name in self._texts:
-            values[name], at = _decode_text(header, at, name)
+            text, at = _decode_text(header, at, name)
+            values.append(text)
         # Bytes left over would mean that the sender has another form.
         if at != len(header) or (body and self._body is None):
             raise ProtocolError(f"bytes behind the end of {self._kind.__name__}")
         if self._body is not None:
-            values[self._body] = body
-        message: ReplicaMessage = self._kind(**values)
+            values.append(body)
+        message: ReplicaMessage = self._kind(*self._arguments(values))
         return message
 
 

@@ -240,6 +240,11 @@ class Flusher(JournalPart):
         self._retry = self._lazy = None
 
     @property
+    def is_flushing(self) -> bool:
+        """True while a flush is under way; its end is an event, also that of one that fails."""
+        return self._is_flushing
+
+    @property
     def _cannot_flush(self) -> bool:
         # After the end of a journal its files are another one's, or nobody's.
         return self.failure is not None or self.shortage is not None or self._is_stopped

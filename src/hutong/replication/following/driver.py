@@ -114,7 +114,8 @@ class FollowingReplica(Role[FollowerReplication, FollowerEvent, FollowerInstruct
 
     def grew(self) -> None:
         """Note that the journal has grown, or has flushed."""
-        self.feed(ReplicaGrew(self._journal.position, self._journal.flushed_position, self.now_ms))
+        journal = self._journal
+        self.feed(ReplicaGrew(journal.position, journal.flushed_position, self.now_ms, journal.is_flushing))
 
     def end(self) -> None:
         super().end()
@@ -160,8 +161,11 @@ class FollowingReplica(Role[FollowerReplication, FollowerEvent, FollowerInstruct
         if node != self._leader or not self._is_connected:
             return
         match message:
-            case ChunksShipped(_, epoch, start_position, content):
+            case ChunksShipped(_, epoch, start_position, committed_position, content):
                 self.feed(ChunksArrived(epoch, start_position, content))
+                # The leader may know no more than before.
+                if committed_position > self.machine.committed_position:
+                    self.feed(CommitArrived(epoch, committed_position))
             case CommitTold(_, epoch, position):
                 self.feed(CommitArrived(epoch, position))
             case JoinAnswered(_, _, committed_position):

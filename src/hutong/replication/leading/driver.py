@@ -7,6 +7,7 @@ Knows nothing of connections, nor of how the cluster agrees.
 """
 
 from hutong.foundation.errors import OwnerGone
+from hutong.foundation.timers import Timer
 from hutong.journal.journal import Journal
 from hutong.replication.group_state import PartitionGroupState
 from hutong.replication.journal_tie import JournalTie
@@ -35,7 +36,6 @@ from hutong.replication.leading.shipments import Shipments
 from hutong.replication.replica_messages import (
     AskedToJoin,
     ChunksAcknowledged,
-    CommitTold,
     DivergenceTold,
     FilePartAsked,
     FilesAsked,
@@ -59,6 +59,7 @@ class LeadingReplica(Role[LeaderReplication, LeaderEvent, LeaderInstruction]):
         self._tie = tie
         self._ports = ports
         self._asked: set[int] = set()  # the machine knows these followers
+        self._telling: Timer | None = None  # while followers may not have heard of a commit
         tie.on_sealed = lambda: None  # there is no machine before the epoch's first chunk
         journal.lead(state.epoch, origin)
         self._own_end = journal.position
@@ -77,6 +78,7 @@ class LeadingReplica(Role[LeaderReplication, LeaderEvent, LeaderInstruction]):
             lambda shipped_to, start, end: self.feed(Shipped(shipped_to, start, end)),
             ports.pace,
             lambda receiver: receiver not in self._state.in_sync,
+            lambda: self.machine.committed_position,
         )
         self._files = FileService(state.name, state.epoch, journal.segment_files, ports.links, ports.settings)
         tie.on_sealed = self.grew
@@ -133,6 +135,8 @@ class LeadingReplica(Role[LeaderReplication, LeaderEvent, LeaderInstruction]):
     def end(self) -> None:
         super().end()
         self._shipments.end()
+        if self._telling is not None:
+            self._telling.cancel()
 
     def obey(self, instruction: LeaderInstruction) -> None:
         group, epoch = self._state.name, self.epoch
@@ -154,14 +158,29 @@ class LeadingReplica(Role[LeaderReplication, LeaderEvent, LeaderInstruction]):
 
     def _committed(self, position: int) -> None:
         group = self._state.name
-        for node in self._state.replicas:
-            if node in self._asked:
-                self._ports.links.send(node, CommitTold(group, self.epoch, position))
+        # Mostly the next chunks tell of it, and a busy leader sends no message for commits alone.
+        if not self._ports.settings.commit_told_ms:
+            self._shipments.tell_committed()
+        elif self._telling is None:
+            self._tell_later(position)
         self._ports.events.committed(group, position)
         # Everything before the epoch's first chunk is committed with it (Raft, 5.4.2), and can be read.
         if not self.is_leading and position >= self._own_end and not self.has_ended:
             self.is_leading = True
             self._ports.events.led(group, self.epoch)
+
+    def _tell_later(self, position: int) -> None:
+        at_ms = self.now_ms + self._ports.settings.commit_told_ms
+        self._telling = self._ports.timers.add(at_ms, lambda: self._tell_committed(position))
+
+    def _tell_committed(self, position: int) -> None:
+        """Tell of this commit, unless chunks have; of newer ones a little later, as chunks may yet."""
+        self._telling = None
+        committed_position = self.machine.committed_position
+        if not self._shipments.is_told(position):
+            self._shipments.tell_committed()
+        elif not self._shipments.is_told(committed_position):
+            self._tell_later(committed_position)
 
 
 def _set_of(state: PartitionGroupState) -> ReplicaSet:

@@ -71,6 +71,7 @@ class LeaderReplication:
         self._followers: dict[int, FollowerStanding] = {
             member: FollowerStanding(now_ms, is_member=True) for member in sorted(replicas.in_sync - {node})
         }
+        self._members = list(self._followers.values())  # of the known set, without the leader
         self._proposed: frozenset[int] | None = None
         self._joining: set[int] = set()
         self._told: Replicated = Replicated(0, 0)
@@ -130,12 +131,13 @@ class LeaderReplication:
         due_ms = [self._followers[node].caught_up_ms + JOIN_LAG_MS_MAX + 1 for node in self._joining]
         # While a change is on its way, nothing can be done about a late member.
         if self._proposed is None:
-            due_ms += [self._late_ms(self._followers[node]) for node in self._replicas.in_sync if node != self._node]
+            due_ms += map(self._late_ms, self._members)
         return min(due_ms, default=None)
 
     def check_invariants(self) -> None:
         assert self.committed_position <= self._flushed_position <= self._end_position
         assert self._node in self._replicas.in_sync
+        assert len(self._members) == len(self._replicas.in_sync) - 1
         for node in self.maximal_set - {self._node}:
             assert node in self._followers
         for each in self._followers.values():
@@ -183,9 +185,13 @@ class LeaderReplication:
     def _advance(self) -> Iterator[LeaderInstruction]:
         if len(self._replicas.in_sync) < self._replicas.min_in_sync:
             return
-        members = [self._followers[node] for node in self.maximal_set if node != self._node]
-        stored_position = min((each.stored_position for each in members), default=self._end_position)
-        held_position = min((each.held_position for each in members), default=self._end_position)
+        members = self._members
+        if self._proposed is not None or self._joining:
+            members = [self._followers[node] for node in self.maximal_set if node != self._node]
+        stored_position = held_position = self._end_position
+        for member in members:
+            stored_position = min(stored_position, member.stored_position)
+            held_position = min(held_position, member.held_position)
         if stored_position <= self._own_position:
             return
         told = self._told
@@ -207,6 +213,7 @@ class LeaderReplication:
         self._replicas, self._proposed = replicas, None
         for node in replicas.in_sync - {self._node}:
             self._followers.setdefault(node, FollowerStanding(now_ms, is_member=True))
+        self._members = [self._followers[node] for node in sorted(replicas.in_sync - {self._node})]
         if len(replicas.in_sync) < replicas.min_in_sync:
             return [ReplicasMissing(len(replicas.in_sync), replicas.min_in_sync), *self._settle(now_ms)]
         return self._settle(now_ms)
@@ -222,6 +229,11 @@ class LeaderReplication:
         return [*self._advance(), *proposal]
 
     def _propose(self, now_ms: int) -> list[LeaderInstruction]:
+        # The usual state, at each acknowledgement: nobody is outside, and nobody is late.
+        is_settled = self._proposed is None and len(self._members) == len(self._followers)
+        if is_settled and now_ms < min(map(self._late_ms, self._members), default=now_ms + 1):
+            self._joining = set()
+            return []
         in_sync = self._replicas.in_sync
         on_time = {node for node in in_sync if node != self._node and now_ms < self._late_ms(self._followers[node])}
         outside = self._followers.keys() - in_sync

@@ -5,6 +5,8 @@ Positions are those of the group's journal, nodes their numbers. An incarnation 
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from hutong.foundation.machine import Tick
 
 
@@ -18,8 +20,7 @@ class ReplicaSet:
     min_in_sync: int
 
 
-@dataclass(frozen=True, slots=True)
-class FollowerJoined:
+class FollowerJoined(Struct, frozen=True, gc=False):
     """A follower has the stream up to `end_position`, the last chunk of which is of `last_epoch` (-1: none)."""
 
     node: int
@@ -29,16 +30,14 @@ class FollowerJoined:
     now_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class FollowerLeft:
+class FollowerLeft(Struct, frozen=True, gc=False):
     """The connection to a follower has ended."""
 
     node: int
     now_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
+class Acknowledged(Struct, frozen=True, gc=False):
     """A follower holds everything before the first position in memory, and has all before the second on disk.
 
     It says so with each change, and several times in `LAG_MS_MAX` without one.
@@ -50,16 +49,14 @@ class Acknowledged:
     now_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class StreamGrew:
+class StreamGrew(Struct, frozen=True, gc=False):
     """The leader's own stream reaches to `end_position`, and is on its disk up to `flushed_position`."""
 
     end_position: int
     flushed_position: int
 
 
-@dataclass(frozen=True, slots=True)
-class Shipped:
+class Shipped(Struct, frozen=True, gc=False):
     """The chunks that a `Ship` from this position on asked for are on their way. The follower may get more."""
 
     node: int
@@ -67,24 +64,21 @@ class Shipped:
     end_position: int
 
 
-@dataclass(frozen=True, slots=True)
-class SetCommitted:
+class SetCommitted(Struct, frozen=True, gc=False):
     """The cluster has a new set: the one that was proposed, or another."""
 
     replicas: ReplicaSet
     now_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalRefused:
+class ProposalRefused(Struct, frozen=True, gc=False):
     """The cluster will never take the proposal that was made for this version."""
 
     version: int
     now_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class TellDivergence:
+class TellDivergence(Struct, frozen=True, gc=False):
     """Let a follower cut its stream: of this epoch, or one before it, the leader has the chunks up to the position."""
 
     node: int
@@ -92,24 +86,21 @@ class TellDivergence:
     end_position: int
 
 
-@dataclass(frozen=True, slots=True)
-class TellJoined:
+class TellJoined(Struct, frozen=True, gc=False):
     """Let a follower know that its stream is a part of the leader's: chunks and commits follow."""
 
     node: int
     committed_position: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ship:
+class Ship(Struct, frozen=True, gc=False):
     """Send chunks from this position on, as many as are useful, and say so with `Shipped`."""
 
     node: int
     start_position: int
 
 
-@dataclass(frozen=True, slots=True)
-class Replicated:
+class Replicated(Struct, frozen=True, gc=False):
     """The other replicas that count hold everything before the first position, and have all before the second on disk.
 
     Neither decreases.
@@ -119,23 +110,20 @@ class Replicated:
     stored_position: int
 
 
-@dataclass(frozen=True, slots=True)
-class TellCommitted:
+class TellCommitted(Struct, frozen=True, gc=False):
     """Let all followers know that everything before the position is committed."""
 
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProposeSet:
+class ProposeSet(Struct, frozen=True, gc=False):
     """Ask for this set of (node, incarnation) instead of the one of `version`; the leader is not among them."""
 
     version: int
     followers: frozenset[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicasMissing:
+class ReplicasMissing(Struct, frozen=True, gc=False):
     """Fewer are in sync than must be: nothing is committed any more."""
 
     in_sync: int

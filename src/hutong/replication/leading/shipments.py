@@ -3,7 +3,8 @@
 Strategy: one message at a time is made for each follower, from the cache or by a worker. As many messages are sent as
 a bound of bytes allows that the follower does not hold yet, and a further bound of those it has not stored yet: a
 follower whose disk is slow would refuse more than that. An acknowledgement lets the next one go. What one that is not
-in sync gets from the disk goes at the pace of copies; the newest chunks are in the cache, and go at once.
+in sync gets from the disk goes at the pace of copies; the newest chunks are in the cache, and go at once. Each message
+says what is committed as well, so that only a commit that no chunk follows needs a message of its own.
 """
 
 from collections.abc import Callable
@@ -14,21 +15,25 @@ from hutong.foundation.timers import TimerWheel
 from hutong.journal.replicate.stream_reads import StreamGone, StreamReads
 from hutong.replication.copy_pace import CopyPace
 from hutong.replication.links import ReplicaLinks
-from hutong.replication.replica_messages import ChunksShipped, FilesOffered
+from hutong.replication.replica_messages import ChunksShipped, CommitTold, FilesOffered
 from hutong.replication.settings import ReplicationSettings
 from hutong.wire.buffer import Buffer
 
 
 class _Receiver:
-    """One follower in one connection. `next_position` is what it is to get next, None while it has everything."""
+    """One follower in one connection. `next_position` is what it is to get next, None while it has everything.
 
-    __slots__ = ("held_position", "is_reading", "next_position", "node", "stored_position")
+    The newest message to it says that everything before `told_position` is committed.
+    """
+
+    __slots__ = ("held_position", "is_reading", "next_position", "node", "stored_position", "told_position")
 
     def __init__(self, node: int, position: int) -> None:
         self.node = node
         self.next_position: int | None = None
         self.held_position = position
         self.stored_position = position
+        self.told_position = 0
         self.is_reading = False
 
 
@@ -47,6 +52,7 @@ class Shipments:
         on_shipped: Callable[[int, int, int], None],
         pace: CopyPace,
         is_paced: Callable[[int], bool],
+        committed_position: Callable[[], int],
     ) -> None:
         self._group = group
         self._epoch = epoch
@@ -58,6 +64,7 @@ class Shipments:
         self._on_shipped = on_shipped
         self._pace = pace
         self._is_paced = is_paced
+        self._committed_position = committed_position
         self._receivers: dict[int, _Receiver] = {}
         self._shared: tuple[int, bytes] = (0, b"")  # the newest message from the cache: others get the same
 
@@ -86,6 +93,18 @@ class Shipments:
             receiver.held_position = max(receiver.held_position, held_position)
             receiver.stored_position = max(receiver.stored_position, stored_position)
             self._continue(receiver)
+
+    def is_told(self, position: int) -> bool:
+        """True if all that are connected know that everything before the position is committed."""
+        return all(receiver.told_position >= position for receiver in self._receivers.values())
+
+    def tell_committed(self) -> None:
+        """Tell those who do not know it how far everything is committed."""
+        position = self._committed_position()
+        for receiver in self._receivers.values():
+            if receiver.told_position < position:
+                receiver.told_position = position
+                self._links.send(receiver.node, CommitTold(self._group, self._epoch, position))
 
     def _continue(self, receiver: _Receiver) -> None:
         start, settings = receiver.next_position, self._settings
@@ -141,5 +160,6 @@ class Shipments:
 
     def _send(self, receiver: _Receiver, start: int, content: Buffer) -> None:
         receiver.next_position = None
-        self._links.send(receiver.node, ChunksShipped(self._group, self._epoch, start, content))
+        receiver.told_position = committed_position = self._committed_position()
+        self._links.send(receiver.node, ChunksShipped(self._group, self._epoch, start, committed_position, content))
         self._on_shipped(receiver.node, start, start + len(content))

@@ -37,7 +37,7 @@ from hutong.cluster.coordinator.port import SessionState
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.image import ClusterImage
 from hutong.cluster.lease import LeaderLease
-from hutong.cluster.metadata_machine import MetadataElection
+from hutong.cluster.metadata_machine import METADATA_NAME, MetadataElection
 from hutong.cluster.nodes import ClusterNode
 from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.network import PeerNetwork, PeerTls
@@ -48,7 +48,7 @@ from hutong.groups.share.delivery.progress import ProgressVersions
 from hutong.journal.append.replicator import Replicator
 from hutong.journal.journal import Journal
 from hutong.replication.driver import GroupReplica
-from hutong.replication.settings import ReplicationSettings
+from hutong.replication.settings import COMMIT_TOLD_MS, ReplicationSettings
 from hutong.server.broker.broker_verticle import BrokerVerticle
 from hutong.server.cluster.assembly import cluster_secret, description_of, links_shown, peer_tls
 from hutong.server.cluster.control import AppliedDecisions, ClusterControl
@@ -221,7 +221,11 @@ class ClusterBrokerVerticle(BrokerVerticle):
                 disk=self._ports.disk,
                 origin=self._folder.origin,
                 pace=pace,
-                settings=ReplicationSettings(lag_ms_max=self._settings.cluster.lag_ms_max),
+                settings=ReplicationSettings(
+                    lag_ms_max=self._settings.cluster.lag_ms_max,
+                    # Clients wait until nodes know of what they have changed.
+                    commit_told_ms=0 if name == METADATA_NAME else COMMIT_TOLD_MS,
+                ),
             )
         await asyncio.gather(*(replica.open() for replica in driver.replicas.values()))
 

@@ -40,7 +40,7 @@ async def test_a_peer_that_does_not_read() -> None:
         peer = await RawPeer.linked(two.address, OWN, SECRET, 2)
         await two.listener.heard(("opened", 1, OWN.incarnation))
         peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        message = ChunksShipped("days", 1, 0, bytes(MEBIBYTE))
+        message = ChunksShipped("days", 1, 0, 0, bytes(MEBIBYTE))
         sent = 0
         while two.network.is_open(1):
             two.network.send(1, message)
@@ -60,7 +60,7 @@ async def test_a_peer_that_does_not_read() -> None:
 async def test_a_single_message_may_be_larger_than_the_bound_of_what_is_unsent() -> None:
     async with peer_scene(unsent_bytes_max=MEBIBYTE) as scene:
         one, two = await scene.linked(1, 2)
-        message = ChunksShipped("days", 1, 0, bytes(3 * MEBIBYTE))
+        message = ChunksShipped("days", 1, 0, 0, bytes(3 * MEBIBYTE))
         one.network.send(2, message)
         await two.listener.until(lambda: len(two.listener.messages) == 1)
         assert two.listener.messages == [(1, message)]
@@ -69,7 +69,7 @@ async def test_a_single_message_may_be_larger_than_the_bound_of_what_is_unsent()
 async def test_a_message_that_cannot_be_sent_ends_the_link() -> None:
     async with peer_scene(frame_bytes_max=MEBIBYTE) as scene:
         one, two = await scene.linked(1, 2)
-        one.network.send(2, ChunksShipped("days", 1, 0, bytes(2 * MEBIBYTE)))
+        one.network.send(2, ChunksShipped("days", 1, 0, 0, bytes(2 * MEBIBYTE)))
         await one.listener.heard(("closed", 2, False))
         await two.listener.heard(("closed", 1, False))
         assert two.listener.messages == []
@@ -250,7 +250,7 @@ async def test_a_link_that_ends_fails_what_was_asked_and_a_code_is_checked() -> 
 async def test_ten_thousand_messages_arrive_in_order() -> None:
     async with peer_scene() as scene:
         one, two = await scene.linked(1, 2)
-        sent: list[ReplicaMessage] = [ChunksShipped("days-2", 4, at, b"%105d" % at) for at in range(10_000)]
+        sent: list[ReplicaMessage] = [ChunksShipped("days-2", 4, at, 0, b"%105d" % at) for at in range(10_000)]
         for at, message in enumerate(sent):
             one.network.send(2, message)
             two.network.send(1, CommitTold("days-2", 4, at))
@@ -273,7 +273,7 @@ async def test_a_stream_of_chunks_with_back_pressure() -> None:
         def ship() -> None:
             nonlocal shipped
             while shipped < total and shipped - held < WINDOW_BYTES:
-                one.network.send(2, ChunksShipped("days", 1, shipped, memoryview(content)[:size]))
+                one.network.send(2, ChunksShipped("days", 1, shipped, 0, memoryview(content)[:size]))
                 shipped += size
 
         def taken(node: int, message: ReplicaMessage) -> None:

@@ -55,7 +55,9 @@ async def test_three_nodes_link_and_tell_each_other_in_order() -> None:
 async def test_content_of_any_size_arrives_as_it_is() -> None:
     async with peer_scene() as scene:
         one, two = await scene.linked(1, 2)
-        sent = [ChunksShipped("hours", 1, size, bytes([size % 251]) * size) for size in (0, 1, 4_096, 4_097, 20 << 20)]
+        sent = [
+            ChunksShipped("hours", 1, size, 0, bytes([size % 251]) * size) for size in (0, 1, 4_096, 4_097, 20 << 20)
+        ]
         for message in sent:
             two.network.send(1, message)
         await one.listener.until(lambda: len(one.listener.messages) == len(sent))

@@ -91,7 +91,7 @@ def test_nodes_link_and_tell_each_other() -> None:
     scene = SimPeers(3)
     one, two, three = scene.nodes
     assert sorted(one.news) == [("opened", 2, 201), ("opened", 3, 301)]
-    sent: list[ReplicaMessage] = [ChunksShipped("days", 1, at, bytes(at)) for at in range(0, 200_000, 9_973)]
+    sent: list[ReplicaMessage] = [ChunksShipped("days", 1, at, 0, bytes(at)) for at in range(0, 200_000, 9_973)]
     for message in sent:
         one.process.loop.call_soon(one.peers.send, 3, message)
         three.process.loop.call_soon(three.peers.send, 2, message)
