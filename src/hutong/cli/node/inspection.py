@@ -299,9 +299,10 @@ def _names(groups: "dict[str, Inspector]") -> Names:
 
 def _records(found: _FoundRun, damage: _Damage | None) -> "Iterator[Record]":
     """Raises ProtocolError, LimitExceeded for records that cannot be read, unless `damage` is there to report them."""
+    from hutong.journal.format.chunk import BATCHES
     from hutong.wire.kafka.batch.records import iterate_batches, iterate_records
 
-    if not found.run.batches:  # a statement, or a run that was given up
+    if found.run.run.kind != BATCHES:  # a statement, or a run that was given up
         return
     for header, batch in iterate_batches(memoryview(found.data)):
         try:

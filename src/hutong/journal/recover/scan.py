@@ -10,26 +10,33 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+from hutong.foundation.checksum import crc32c
 from hutong.foundation.errors import CorruptData, UnknownFormat
 from hutong.journal.format import chunk
 from hutong.journal.read.walk import SegmentWindow
 from hutong.wire.kafka.batch.control_records import Marker, parse_marker
 from hutong.wire.kafka.batch.records import (
     CONTROL,
+    CRC_START,
     HEADER_BYTES,
     LENGTH_END,
     MAGIC,
     BatchHeader,
-    is_intact,
     parse_batch_header,
 )
 
+# Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, (two timestamps), producer id.
+_CHECKED = struct.Struct(">qiibIhi16xq")
+
 
 class ScannedRun(NamedTuple):
-    """A run and the headers of its batches, all of them sound, with the markers among them by their offsets."""
+    """A run, all of it sound, with the headers of its idempotent batches, and the markers among them by their offsets.
+
+    Nobody learns anything from other batches (`learning`).
+    """
 
     run: chunk.LogRun
-    batches: list[BatchHeader]
+    idempotent: list[BatchHeader]
     markers: dict[int, Marker]
 
 
@@ -71,22 +78,21 @@ def scan_chunks(window: ChunkWindow, position: int, end_position: int) -> Iterat
             raise CorruptData(f"the chunk at position {position} is cut off")
         whole = window.view(position, header.end - position)
         window.count_used(len(whole))
-        scanned = ScannedChunk(header, [_scan_run(header, run, whole) for run in header.runs()])
-        _check_digest(scanned)
-        yield scanned
+        crcs: list[int] = []
+        runs = [_scan_run(header, run, whole, crcs) for run in header.runs()]
+        _check_digest(header, runs, crcs)
+        yield ScannedChunk(header, runs)
         position = header.end
 
 
-def _check_digest(scanned: ScannedChunk) -> None:
+def _check_digest(header: chunk.Chunk, runs: list[ScannedRun], crcs: list[int]) -> None:
     """Raise CorruptData where sound batches are not those that were written with this header.
 
     A torn write into a recycled file can leave stale ones behind a new header (see `chunk`).
     """
-    header, runs = scanned
     # The batches of a lost run are gone, so the digest of all of them cannot be made any more.
     if header.digest is None or any(scanned_run.run.kind == chunk.LOST for scanned_run in runs):
         return
-    crcs = [batch.crc for scanned_run in runs for batch in scanned_run.batches]
     if chunk.digest_of([struct.pack(f">{len(crcs)}I", *crcs)]) != header.digest:
         raise CorruptData(f"the batches of the chunk at position {header.position} were not written with its header")
 
@@ -97,7 +103,7 @@ def damaged_runs(window: SegmentWindow, header: chunk.Chunk) -> list[int]:
     damaged = []
     for number, run in enumerate(header.runs()):
         try:
-            _scan_run(header, run, whole)
+            _scan_run(header, run, whole, [])
         except CorruptData:
             damaged.append(number)
     return damaged
@@ -114,37 +120,44 @@ def _check_version(window: ChunkWindow, position: int, end_position: int) -> Non
         )
 
 
-def _scan_run(header: chunk.Chunk, run: chunk.LogRun, whole: memoryview) -> ScannedRun:
+def _scan_run(header: chunk.Chunk, run: chunk.LogRun, whole: memoryview, crcs: list[int]) -> ScannedRun:
+    """Check every batch of the run, and add their CRCs."""
+    idempotent: list[BatchHeader] = []
+    markers: dict[int, Marker] = {}
     if run.kind == chunk.LOST:
-        return ScannedRun(run, [], {})
+        return ScannedRun(run, idempotent, markers)
     at = run.position - header.position
     end = at + run.bytes
     where = f"partition {run.partition_id} in the chunk at position {header.position}"
-    batches: list[BatchHeader] = []
-    markers: dict[int, Marker] = {}
-    next_offset, leader_epoch = run.base_offset, header.leader_epoch
-    # Numbers in place of the header's properties, and no generator: followers scan all that the leader is sent, and a
-    # small batch costs 1.4 us instead of 1.9.
+    next_offset, count = run.base_offset, 0
+    # Numbers rather than a header for each batch: followers scan all that they get, and so a small batch costs 1.0 us
+    # instead of 1.9.
     while end - at >= HEADER_BYTES:
-        found = parse_batch_header(whole, at)
-        size = found.batch_length + LENGTH_END
-        if found.magic != MAGIC or size < HEADER_BYTES:
-            raise CorruptData(f"a batch of {where} is damaged: magic {found.magic}, {size} bytes")
-        if size > end - at:
+        base_offset, length, leader_epoch, magic, crc, attributes, last_delta, producer_id = _CHECKED.unpack_from(
+            whole, at
+        )
+        stop = at + LENGTH_END + length
+        if magic != MAGIC or stop < at + HEADER_BYTES:
+            raise CorruptData(f"a batch of {where} is damaged: magic {magic}, {LENGTH_END + length} bytes")
+        if stop > end:
             break
-        batch = whole[at : at + size]
-        if not is_intact(batch, found):
+        if not _has_crc(whole[at + CRC_START : stop], crc):
             raise CorruptData(f"a batch of {where} fails its CRC")
-        base_offset = found.base_offset
-        if base_offset < next_offset or found.leader_epoch != leader_epoch:
+        if base_offset < next_offset or leader_epoch != header.leader_epoch:
             raise CorruptData(f"a batch of {where} does not belong there")
-        batches.append(found)
-        if found.attributes & CONTROL:
-            marker = parse_marker(batch)
+        crcs.append(crc)
+        count += 1
+        if producer_id >= 0:
+            idempotent.append(parse_batch_header(whole, at))
+            marker = parse_marker(whole[at:stop]) if attributes & CONTROL else None
             if marker is not None:
                 markers[base_offset] = marker
-        next_offset = base_offset + found.last_offset_delta + 1
-        at += size
-    if at != end or len(batches) != run.batch_count or (batches and next_offset > run.end_offset):
+        next_offset = base_offset + last_delta + 1
+        at = stop
+    if at != end or count != run.batch_count or (count and next_offset > run.end_offset):
         raise CorruptData(f"the batches of {where} are not those its header names")
-    return ScannedRun(run, batches, markers)
+    return ScannedRun(run, idempotent, markers)
+
+
+def _has_crc(checked: memoryview, crc: int) -> bool:
+    return crc32c(checked) == crc

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
 from hutong.journal.files.segment import parse_segment_name
+from hutong.journal.format import chunk
 from hutong.journal.recover.inspect import JournalProblem, Lost, Remedy
 from hutong.wire.kafka.batch.record_contents import examine_batch, unpack_in_place
 from hutong.wire.kafka.batch.record_walk import examine_sparse
@@ -56,8 +57,8 @@ def _examine_chunk(inspector: Inspector, segment: SegmentFile, scanned: ScannedC
     name = parse_segment_name(segment.path.name)
     is_cleaned = name is not None and name.range_end is not None
     with closing(inspector.disk.open(segment.path)) as file:
-        for run, headers, _ in scanned.runs:
-            if not headers:  # a statement, or a run that was given up
+        for run, _, _ in scanned.runs:
+            if run.kind != chunk.BATCHES:  # a statement, or a run that was given up
                 continue
             content = file.read(run.bytes, run.position - segment.base_position)
             position = run.position

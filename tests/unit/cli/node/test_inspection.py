@@ -228,7 +228,9 @@ def test_an_unknown_group(folder: Path, hutong: Hutong) -> None:
 def test_a_batch_whose_records_cannot_be_read_is_told_and_the_next_follows(capsys: pytest.CaptureFixture[str]) -> None:
     good = build_batch([Record(timestamp_ms=1, value=b"good")], base_offset=3)
     lying = batch(b"\xff" * 50, 1, now_ms=1)
-    found: Any = SimpleNamespace(log="t/0", run=SimpleNamespace(batches=[0]), data=good + lying + good)
+    found: Any = SimpleNamespace(
+        log="t/0", run=SimpleNamespace(run=SimpleNamespace(kind=chunk.BATCHES)), data=good + lying + good
+    )
     damage = inspection._Damage()
     assert [row["value"] for row in inspection._record_rows(found, damage)] == ["good", "good"]
     assert damage.places == {"the batch of t/0 at offset 0"}

@@ -30,18 +30,23 @@ def snapshot(stage: Stage) -> dict[str, bytes]:
     return {name: bytes(read_file(stage.disk, DIRECTORY / name) or b"") for name in stage.disk.list(DIRECTORY)}
 
 
-def test_every_chunk_and_batch_is_shown_with_its_place() -> None:
+def test_every_chunk_and_run_is_shown_with_its_place() -> None:
     _, inspector, held = closed()
     segments = inspector.segments()
     assert len(segments) > 2
-    position, offsets = 0, []
+    position = batches = 0
+    offsets: list[int] = []
     for segment, scanned in inspector.contents():
         assert isinstance(scanned, ScannedChunk)
         assert scanned.header.position == position >= segment.base_position
         position = scanned.header.end
-        offsets += [batch.base_offset for run, batches, _ in scanned.runs if run.partition_id == 1 for batch in batches]
+        for run, _, _ in scanned.runs:
+            if run.partition_id == 1:
+                offsets += range(run.base_offset, run.end_offset)
+                batches += run.batch_count
     assert position == segments[-1].end_position
     assert offsets == [offset for offset, _ in held]
+    assert batches == len(held)
 
 
 def test_a_sound_or_empty_directory_has_no_problems() -> None:
