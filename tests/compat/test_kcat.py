@@ -15,7 +15,9 @@ DEADLINE_S = 30.0
 
 
 def version() -> str:
-    told = subprocess.run([str(KCAT), "-V"], capture_output=True, text=True, check=False).stdout
+    if KCAT is None:
+        return ""
+    told = subprocess.run([KCAT, "-V"], capture_output=True, text=True, check=False).stdout
     found = re.search(r"Version (\S+) .*librdkafka ([0-9.]+)", told)
     return f"{found[1]} (librdkafka {found[2]})" if found else ""
 
