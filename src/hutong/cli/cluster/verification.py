@@ -2,8 +2,9 @@
 
 Strategy: each node reads its own disk, a bounded part for each question, and answers with digests. The leader says how
 far a part goes, and the others are asked for the same offsets. What is compared ends at the least high watermark that
-the replicas know at the beginning, so producers may go on. A difference counts once it is found again: a log may have
-been trimmed, cleaned or cut between two answers.
+the replicas know at the beginning, so producers may go on. Each answer says how far cleaning has been by then: a part
+that it has overtaken is compared once more, record by record. A difference counts once it is found again at the same
+place, as a log may have been trimmed or cut between two answers.
 
 Knows nothing of the command line.
 """
@@ -127,15 +128,17 @@ class Verifier:
     def verify(self, replicas: Replicas) -> Finding:
         """Compare one partition, up to its first difference."""
         finding = Finding(replicas)
-        found: Difference | None = None
-        for look in range(LOOKS_MAX):
-            # Most differences between two answers are a log's start that moved, a cleaning, or a cut after an election.
-            if look:
-                self._pause(LOOK_AGAIN_SECONDS)
-            found = self._compare(finding)
-            if found is None:
+        looks = 0
+        while (found := self._compare(finding)) is not None:
+            # A look that came further has met something else.
+            is_new = finding.difference is None or found.offset > finding.difference.offset
+            looks = 1 if is_new else looks + 1
+            finding.difference = found
+            if looks == LOOKS_MAX:
                 return finding
-        finding.difference = found
+            # Most differences between two answers are a log's start that moved, or a cut after an election.
+            self._pause(LOOK_AGAIN_SECONDS)
+        finding.difference = None
         return finding
 
     def _compare(self, finding: Finding) -> Difference | None:
@@ -148,15 +151,18 @@ class Verifier:
             # What one replica has trimmed the others trim a moment later.
             offset = max(finding.next_offset, *(each.start_offset for each in known.values()))
             end = min(each.high_watermark for each in known.values())
+            cleaned = {node: each.cleaned_offset for node, each in known.items()}
             while offset < end:
-                cleaned = {node: each.cleaned_offset for node, each in known.items()}
                 # Where cleaning has been, batches differ though their records do not.
                 by_record = offset < max(cleaned.values())
                 limit = min(end, max(cleaned.values())) if by_record else end
-                read = self._part(replicas, leader, offset, limit, by_record=by_record)
+                read = self._part(replicas, leader, offset, limit, cleaned, by_record=by_record)
                 entries = {leader: read.entries}
                 for node in replicas.nodes[1:]:
-                    entries[node] = self._all_of(replicas, node, offset, read.next_offset, by_record=by_record)
+                    entries[node] = self._all_of(replicas, node, offset, read.next_offset, cleaned, by_record=by_record)
+                # Cleaning has come here between two answers.
+                if not by_record and offset < max(cleaned.values()):
+                    continue
                 difference = first_difference(leader, entries, cleaned if by_record else {})
                 if difference is not None:
                     return difference
@@ -166,17 +172,20 @@ class Verifier:
             return failed.difference
         return None
 
-    def _all_of(self, replicas: Replicas, node: int, offset: int, limit: int, *, by_record: bool) -> bytes:
+    def _all_of(
+        self, replicas: Replicas, node: int, offset: int, limit: int, cleaned: dict[int, int], *, by_record: bool
+    ) -> bytes:
         entries = b""
         while offset < limit:
-            read = self._part(replicas, node, offset, limit, by_record=by_record)
+            read = self._part(replicas, node, offset, limit, cleaned, by_record=by_record)
             entries += read.entries
             offset = read.next_offset
         return entries
 
     def _part(
-        self, replicas: Replicas, node: int, offset: int, limit: int, *, by_record: bool
+        self, replicas: Replicas, node: int, offset: int, limit: int, cleaned: dict[int, int], *, by_record: bool
     ) -> ReplicaDigestsResponse:
+        """Read a part, and note how far cleaning had been when it was read."""
         request = ReplicaDigestsRequest(
             node, replicas.topic, replicas.partition, offset, limit, PART_BYTES_MAX, by_record
         )
@@ -184,6 +193,7 @@ class Verifier:
         # Else the same question would be asked for ever.
         if response.next_offset <= offset:
             raise _Failed(Difference(offset, (node,), "is not readable"))
+        cleaned[node] = max(cleaned[node], response.cleaned_offset)
         self.read_bytes += response.read_bytes
         self._throttle.count(response.read_bytes)
         return response

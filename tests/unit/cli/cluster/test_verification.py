@@ -104,6 +104,37 @@ def test_where_cleaning_has_been_records_are_compared_and_may_be_missing_there_a
     assert nodes.verify().difference == (40, (LEADER,), "is missing")
 
 
+def test_cleaning_that_overtakes_the_comparison_is_no_difference() -> None:
+    """It goes on at full speed: before each part it has been a little further than at the last look."""
+    nodes = Nodes(Replica(100), Replica(100))
+    follower = nodes.replicas[FOLLOWER]
+
+    def clean(request: ReplicaDigestsRequest) -> None:
+        if request.node_id == FOLLOWER and request.limit_offset >= 0:
+            follower.cleaned = min(100, request.offset + 5)
+            follower.values = {at: value for at, value in follower.values.items() if at >= follower.cleaned or at % 2}
+
+    nodes.before = clean
+    found = nodes.verify()
+    assert (found.difference, found.offsets) == (None, 100)
+    assert not nodes.paused
+
+
+def test_differences_that_are_gone_at_the_next_look_are_none_however_many() -> None:
+    """Each time the log's beginning has moved on."""
+    nodes = Nodes(Replica(100), Replica(100))
+    follower = nodes.replicas[FOLLOWER]
+
+    def trim(request: ReplicaDigestsRequest) -> None:
+        if request.limit_offset >= 0 and request.node_id == FOLLOWER and follower.start == request.offset < 90:
+            follower.start += 5
+            follower.values = {at: value for at, value in follower.values.items() if at >= follower.start}
+
+    nodes.before = trim
+    assert nodes.verify().difference is None
+    assert len(nodes.paused) > LOOKS_MAX
+
+
 def test_a_node_that_cannot_read_is_told_with_its_reason() -> None:
     nodes = Nodes(Replica(10), Replica(10))
     nodes.replicas[FOLLOWER].error = ErrorCode.KAFKA_STORAGE_ERROR
