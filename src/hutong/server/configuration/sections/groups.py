@@ -31,7 +31,9 @@ class NodeGroupSettings:
         maximum=HOUR_MS,
     )
     max_members: int = setting(1000, "Members of one group.", "group.max.size", minimum=1, maximum=100_000)
-    max_groups: int = setting(10_000, "Groups of this node.", minimum=1, maximum=1_000_000)
+    max_groups: int = setting(
+        10_000, "Groups of this node; in a cluster, of each shard that it coordinates.", minimum=1, maximum=1_000_000
+    )
     consumer_session_timeout_ms: int = setting(
         45 * SECOND_MS,
         "Silence after which a member is removed from a group whose partitions the broker assigns.",
@@ -139,5 +141,7 @@ class NodeTransactionSettings:
         minimum=1,
         maximum=INT32_MAX,
     )
-    max_ids: int = setting(100_000, "Transactional ids of this node.", minimum=1, maximum=10_000_000)
+    max_ids: int = setting(
+        100_000, "Transactional ids of this node; in a cluster, of each shard.", minimum=1, maximum=10_000_000
+    )
     max_partitions: int = setting(10_000, "Partitions that one transaction may write to.", minimum=1, maximum=100_000)
