@@ -160,7 +160,7 @@ class DevCluster:
     async def _start_zookeeper(self, folder: Path, exit_stack: AsyncExitStack) -> str:
         from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
 
-        server = DevelopmentZooKeeper(folder / "zookeeper", os.environ)
+        server = DevelopmentZooKeeper(folder / "zookeeper", os.environ, reserved_port(exit_stack))
         exit_stack.push_async_callback(asyncio.to_thread, server.stop)  # also of a start that fails half way
         await asyncio.to_thread(server.start)
         return server.address

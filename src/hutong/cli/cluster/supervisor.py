@@ -35,7 +35,7 @@ def die_with_parent() -> None:
 
 
 def reserved_port(exit_stack: AsyncExitStack) -> int:
-    """A port for a node: the system gives it to nobody else before the stack ends, also between two of its lives."""
+    """A port for a server: the system gives it to nobody else before the stack ends, also between two of its lives."""
     port = ReservedPort()
     exit_stack.callback(port.close)
     return port.number

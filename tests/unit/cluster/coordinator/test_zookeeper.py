@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from hutong.cluster.coordinator.zookeeper.probe import serves
 from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings, ZooKeeperTls
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import CoordinatorUnavailable, UsageError
+from hutong.reactor.accept.reserved_port import ReservedPort
 
 pytestmark = pytest.mark.fault
 kazoo_client = pytest.importorskip("kazoo.client")
@@ -302,3 +304,18 @@ def test_a_development_server_dies_with_its_parent(tmp_path: Path) -> None:
         assert serves(server)
         parent.kill()
     until(lambda: not serves(server), what="the end of the server", between_s=0.1)
+
+
+def test_a_port_that_is_held_for_it_stays_its_own_between_two_lives(tmp_path: Path) -> None:
+    held = ReservedPort()
+    server = DevelopmentZooKeeper(tmp_path / "zookeeper", os.environ, held.number)
+    try:
+        for _ in range(2):
+            server.start()
+            assert serves(ZooKeeperServer("127.0.0.1", held.number))
+            server.stop()
+            with socket.socket() as other, pytest.raises(OSError, match="in use"):
+                other.bind(("127.0.0.1", held.number))
+    finally:
+        server.stop()
+        held.close()
