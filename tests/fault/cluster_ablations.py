@@ -17,6 +17,7 @@ from hutong.cluster.controller.live_nodes import LiveNodes
 from hutong.cluster.controller.machine import ControllerMachine
 from hutong.cluster.controller.messages import ProposalReply, SetProposed
 from hutong.cluster.lease import FOR_EVER_MS, LeaderLease
+from hutong.cluster.liveness import Liveness
 from hutong.foundation.waiting.pending import Continuation
 from hutong.groups.share.delivery.progress import KeptProgress, ProgressWrite
 from hutong.replication.driver import GroupReplica
@@ -143,6 +144,10 @@ def takes_share_progress_of_any_version(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(KeptProgress, "write", careless)
 
 
+def leaves_the_metadata_with_a_node_out_of_reach(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Liveness, "out_of_reach", lambda *_: frozenset())
+
+
 def _replace_everywhere(patch: pytest.MonkeyPatch, name: str, function: Callable[..., object]) -> None:
     """Replace a rule of sets also where it was imported by its name."""
     original = getattr(set_rules, name)
@@ -180,4 +185,9 @@ RULES: Final = (
     ClusterRule("a leader is a member of the set", lets_any_replica_lead, "lose_leader"),
     ClusterRule("a new member is registered in this life", takes_members_of_any_incarnation, "late_proposal"),
     ClusterRule("a write of share progress follows the one before", takes_share_progress_of_any_version, "late_leader"),
+    ClusterRule(
+        "a controller that reaches no majority hands over",
+        leaves_the_metadata_with_a_node_out_of_reach,
+        "lone_controller",
+    ),
 )

@@ -51,9 +51,9 @@ class DevCluster:
         self._obey("start", node)
         self.down.discard(node)
 
-    def cut(self, node: int) -> None:
-        """Take it the other nodes and ZooKeeper, until `heal`."""
-        self._obey("cut", node)
+    def cut(self, node: int, *, keep_zookeeper: bool = False) -> None:
+        """Take it the other nodes, and ZooKeeper unless that is kept, until `heal`."""
+        self._obey("cut", node, *(["--keep-zookeeper"] if keep_zookeeper else []))
 
     def heal(self) -> None:
         """Undo all cuts."""
@@ -67,9 +67,9 @@ class DevCluster:
         self._process.__exit__()
         self._run_folder.cleanup()
 
-    def _obey(self, verb: str, *nodes: int) -> None:
+    def _obey(self, verb: str, *words: int | str) -> None:
         environment = {**os.environ, **self._environment}
-        subprocess.run(self._words(verb, *map(str, nodes)), check=True, env=environment, timeout=COMMAND_S_MAX)
+        subprocess.run(self._words(verb, *map(str, words)), check=True, env=environment, timeout=COMMAND_S_MAX)
 
     @staticmethod
     def _words(*words: str) -> list[str]:

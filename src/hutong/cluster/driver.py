@@ -77,7 +77,7 @@ class ClusterDriver:
     """Put a replica of each group into `replicas`, then call `start` once, then `close` once.
 
     `live` has the nodes that are alive, `doubted` those of them that may be gone, `unreached` those that this node has
-    no link with, `groups` the newest states.
+    no link with, `out_of_reach` those that reach no majority while others do, `groups` the newest states.
     """
 
     def __init__(
@@ -93,6 +93,7 @@ class ClusterDriver:
         self.live: Mapping[int, ClusterNode] = {}
         self.doubted: frozenset[int] = frozenset()
         self.unreached: frozenset[int] = frozenset()
+        self.out_of_reach: frozenset[int] = frozenset()
         self.groups: dict[str, PartitionGroupState] = {}
         self.session = SessionState.LOST
         self.replicas: dict[str, GroupReplica] = {}
@@ -107,6 +108,7 @@ class ClusterDriver:
         self._recheck: Timer | None = None
         self._knows_members = False  # until then nobody may be taken for dead
         self._lacks_metadata = False
+        self._unlinked: tuple[int, ...] = ()  # as the others know
         self._is_unproven = False  # its disk is empty, and it is not known whether that was so before
         self.has_lost_disk = False
         self._is_started = False
@@ -122,8 +124,12 @@ class ClusterDriver:
 
     @property
     def is_cut_off(self) -> bool:
-        """True while this node hears neither of the coordinator nor of another node, and others were alive before."""
-        if self.session is SessionState.CONNECTED or self.peers is None:
+        """True while this node hears of no other node that was alive before, and others may go on without it.
+
+        They may where this node does not hear of the coordinator either, or where the others reach each other.
+        """
+        is_heard = self.session is SessionState.CONNECTED and self.own.node not in self.out_of_reach
+        if is_heard or self.peers is None:
             return False
         others = self.live.keys() - {self.own.node}
         return bool(others) and not any(self.peers.is_open(node) for node in others)
@@ -165,13 +171,18 @@ class ClusterDriver:
 
     def describe(self, description: NodeDescription) -> None:
         """Let the others have another description of this node."""
+        self._publish(description)
+        self._settle()
+
+    def _publish(self, description: NodeDescription) -> None:
         self._describe_own(description)
         if self._is_started and not self._is_closed:
             self._coordinator.describe(encode_description(self.own.description))
-        self._settle()
 
     def _describe_own(self, description: NodeDescription) -> None:
-        whole = msgspec.structs.replace(description, lacks_metadata=self._lacks_metadata or self._is_unproven)
+        whole = msgspec.structs.replace(
+            description, lacks_metadata=self._lacks_metadata or self._is_unproven, unlinked=self._unlinked
+        )
         self.own = ClusterNode(self.own.node, self.own.incarnation, whole)
         self._liveness.describe_own(self.own)
 
@@ -305,8 +316,9 @@ class ClusterDriver:
             return
         self._link()
         now_ms = self._clock.monotonic_ms()
-        live = {node: each for node, each in self._liveness.live(now_ms).items() if not each.description.lacks_metadata}
         unreached = self._liveness.unreached(now_ms)
+        self._note_reach(now_ms)
+        live = {node: each for node, each in self._liveness.live(now_ms).items() if not each.description.lacks_metadata}
         self._look_again(now_ms)
         self._doubt(now_ms)
         if live == self.live and unreached == self.unreached:
@@ -318,6 +330,18 @@ class ClusterDriver:
         assert self._election is not None, "it has started"
         self._election.live_changed({node: each.incarnation for node, each in live.items()})
         self._listener.nodes_changed(live)
+
+    def _note_reach(self, now_ms: int) -> None:
+        """Tell the others which links this node lacks, and note who is out of reach by what all say."""
+        unlinked = self._liveness.unlinked(now_ms)
+        if unlinked != self._unlinked:
+            self._unlinked = unlinked
+            self._publish(self.own.description)
+        out_of_reach = self._liveness.out_of_reach(now_ms)
+        if out_of_reach != self.out_of_reach:
+            self.out_of_reach = out_of_reach
+            assert self._election is not None, "it has started"
+            self._election.reach_changed(out_of_reach)
 
     def _doubt(self, now_ms: int) -> None:
         doubted = self._liveness.doubted(now_ms)

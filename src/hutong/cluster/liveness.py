@@ -19,6 +19,7 @@ from typing import Final
 
 from hutong.cluster.coordinator.port import SessionState
 from hutong.cluster.nodes import ClusterNode
+from hutong.cluster.reach import out_of_reach
 
 DOUBT_MS: Final = 500
 """A process that dies closes its links and its listener one after the other, some ten milliseconds apart. The first
@@ -106,6 +107,21 @@ class Liveness:
         if 2 * len(unlinked) > len(others):
             return frozenset()
         return frozenset(node for node in unlinked if now_ms >= self._unlinked_since_ms[node] + UNREACHED_MS)
+
+    def unlinked(self, now_ms: int) -> tuple[int, ...]:
+        """The registered nodes that have no link with this one for a while, for others to know."""
+        since_ms = self._unlinked_since_ms
+        missing = (node for node in self._present() if node in since_ms and now_ms >= since_ms[node] + UNREACHED_MS)
+        return tuple(sorted(missing))
+
+    def out_of_reach(self, now_ms: int) -> frozenset[int]:
+        """The nodes that reach no majority, while others do: this one among them if it says so itself."""
+        said = {node: each.description.unlinked for node, each in self._present().items()}
+        return out_of_reach(self._own.node, {**said, self._own.node: self.unlinked(now_ms)})
+
+    def _present(self) -> dict[int, ClusterNode]:
+        """The registered nodes whose processes are not known to be gone."""
+        return {n: each for n, each in self._members.items() if (n, each.incarnation) not in self._gone}
 
     def unreached_from_ms(self, now_ms: int) -> int | None:
         """The time at which the next node counts as out of reach, if its link does not open before."""

@@ -17,6 +17,7 @@ from hutong.cluster.metadata_messages import (
     MetadataEvent,
     MetadataInstruction,
     MetadataShort,
+    ReachChanged,
     RefuseProposal,
     RegisterRead,
     RegisterRefused,
@@ -83,6 +84,10 @@ class MetadataElectionDriver:
     def short_changed(self, node: int, incarnation: int, *, is_short: bool) -> None:
         """Note that a life of a node cannot write the metadata for now, or can again."""
         self._feed(self._entry, MetadataShort(node, incarnation, is_short, self._host.now_ms))
+
+    def reach_changed(self, out_of_reach: frozenset[int]) -> None:
+        """Note the nodes that reach no majority while others do."""
+        self._feed(self._entry, ReachChanged(out_of_reach, self._host.now_ms))
 
     def propose(self, proposal: ProposeSet) -> None:
         """Take a proposal of this node's replica, which leads."""

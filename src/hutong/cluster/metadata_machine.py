@@ -2,6 +2,7 @@
 
     never written     ──▶ this node founds it, alone
     its leader lives  ──▶ the leader takes out who is gone, takes its own proposals, and adds a replica
+    it is out of reach  ──▶ the leader lets a member lead that reaches a majority, also one that has left a small set
     its leader is gone ─▶ the first live member is a candidate at once, each further one a while later
                                     │
                                     ▼
@@ -29,6 +30,7 @@ from hutong.cluster.metadata_messages import (
     MetadataEvent,
     MetadataInstruction,
     MetadataShort,
+    ReachChanged,
     RefuseProposal,
     RegisterRead,
     RegisterRefused,
@@ -82,6 +84,7 @@ class MetadataElection:
         self._restarted: set[int] = set()  # members that have another life than when they became members
         self._withdrawn: frozenset[int] = frozenset()  # they replicate until another node does
         self._forgotten: frozenset[int] = frozenset()
+        self._out_of_reach: frozenset[int] = frozenset()  # they reach no majority, and others do
         self._short: dict[
             int, int
         ] = {}  # lives of nodes that cannot write for now: this one; all that its leader knows
@@ -130,14 +133,10 @@ class MetadataElection:
             case RegisterUnknown(now_ms):
                 self._retry_at_ms = now_ms + RETRY_MS
                 instructions = []
-            case MetadataShort(node, incarnation, is_short, now_ms):
-                self._note_short(node, incarnation, is_short=is_short)
-                instructions = []
             case SetProposedHere(now_ms=now_ms):
                 instructions = self._proposed(event)
-            case IntentsChanged(withdrawn, forgotten, now_ms):
-                self._withdrawn = withdrawn
-                self._forgotten = self._forgotten | forgotten
+            case MetadataShort(now_ms=now_ms) | ReachChanged(now_ms=now_ms) | IntentsChanged(now_ms=now_ms):
+                self._note(event)
                 instructions = []
             case Tick(now_ms):
                 instructions = self._expire(now_ms)
@@ -193,11 +192,18 @@ class MetadataElection:
         self._forgotten = self._forgotten - live.keys()
         return []
 
-    def _note_short(self, node: int, incarnation: int, *, is_short: bool) -> None:
-        if is_short:
-            self._short[node] = incarnation
-        else:
-            self._short.pop(node, None)
+    def _note(self, event: MetadataShort | ReachChanged | IntentsChanged) -> None:
+        """Note who should not lead, or not replicate: decisions go by it."""
+        match event:
+            case MetadataShort(node, incarnation, True):
+                self._short[node] = incarnation
+            case MetadataShort(node):
+                self._short.pop(node, None)
+            case ReachChanged(out_of_reach):
+                self._out_of_reach = out_of_reach
+            case IntentsChanged(withdrawn, forgotten):
+                self._withdrawn = withdrawn
+                self._forgotten = self._forgotten | forgotten
 
     def _unable(self, state: PartitionGroupState, live: Mapping[int, int]) -> frozenset[int]:
         """The nodes that are short of space, unless all members are: then they go on as they are."""
@@ -294,7 +300,7 @@ class MetadataElection:
         if self._vacant_since_ms is None or self.state is None or self._live is None:
             return None
         # Who led before, in another life, has lost what it held in memory alone.
-        avoided = {self.state.leader, *self._restarted, *self._withdrawn, *self._short}
+        avoided = {self.state.leader, *self._restarted, *self._withdrawn, *self._short, *self._out_of_reach}
         order = candidates(self.state, self._live, avoided)
         if self._node not in order:
             return None
@@ -317,13 +323,15 @@ class MetadataElection:
 
     def _handed_over(self, state: PartitionGroupState, live: Mapping[int, int]) -> PartitionGroupState | None:
         """Let another member lead, if this one shall not."""
-        unable = self._unable(state, live)
-        avoided = self._withdrawn | unable
-        successors = [node for node in state.replicas if node in state.in_sync and node not in avoided]
+        # Who is short of space or out of reach leaves the set, too: nothing would be committed until it has stored it.
+        leaving = self._unable(state, live) | self._out_of_reach
+        avoided = self._withdrawn | leaving
+        # A leader out of reach is soon alone in a set that commits nothing, and those who left it have all there is.
+        able = state.in_sync | state.eligible if self._node in self._out_of_reach else state.in_sync
+        successors = [node for node in candidates(state, live) if node in able and node not in avoided]
         if self._node not in avoided or not successors:
             return None
-        # One that is short of space leaves the set, too: nothing would be committed until it has stored it.
-        return elected(state, successors[0], live[successors[0]], live.keys() - unable)
+        return elected(state, successors[0], live[successors[0]], live.keys() - leaving)
 
     def _with_other_replicas(self, state: PartitionGroupState, live: Mapping[int, int]) -> PartitionGroupState | None:
         known = tuple(node for node in state.replicas if node not in self._forgotten)

@@ -61,6 +61,14 @@ class MetadataShort:
 
 
 @dataclass(frozen=True, slots=True)
+class ReachChanged:
+    """These nodes are out of reach of most nodes: they reach no majority, and others do."""
+
+    out_of_reach: frozenset[int]
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class SetProposedHere:
     """The leader of `metadata` on this node proposes a set of (node, incarnation) instead of that of `version`."""
 
@@ -110,6 +118,7 @@ MetadataEvent = (
     | RegisterRefused
     | RegisterUnknown
     | MetadataShort
+    | ReachChanged
     | SetProposedHere
     | IntentsChanged
     | Tick

@@ -7,8 +7,9 @@ from hutong.cluster.nodes import ClusterNode, HostPort, NodeDescription
 SESSION_MS = 4_000
 
 
-def node(number: int, incarnation: int = 1) -> ClusterNode:
-    return ClusterNode(number, incarnation, NodeDescription(HostPort("127.0.0.1", 9_000 + number), {}))
+def node(number: int, incarnation: int = 1, unlinked: tuple[int, ...] = ()) -> ClusterNode:
+    description = NodeDescription(HostPort("127.0.0.1", 9_000 + number), {}, unlinked=unlinked)
+    return ClusterNode(number, incarnation, description)
 
 
 def liveness_of(*others: ClusterNode) -> Liveness:
@@ -134,3 +135,25 @@ def test_another_life_is_not_taken_for_the_one_that_was_registered() -> None:
     liveness.members_changed({1: node(1)})
 
     assert list(liveness.live(50_000)) == [1]
+
+
+def test_a_node_without_links_says_so_after_a_while_and_is_out_of_reach_when_the_others_are_not() -> None:
+    liveness = liveness_of(node(2, unlinked=(1,)), node(3, unlinked=(1,)))
+    liveness.unreached(0)
+    assert liveness.unlinked(UNREACHED_MS - 1) == ()
+    assert not liveness.out_of_reach(UNREACHED_MS - 1)
+    assert liveness.unlinked(UNREACHED_MS) == (2, 3)
+    assert liveness.out_of_reach(UNREACHED_MS) == {1}
+
+    liveness.link_opened(2, 1)
+    liveness.unreached(UNREACHED_MS)
+    assert liveness.unlinked(UNREACHED_MS) == (3,)
+    assert not liveness.out_of_reach(UNREACHED_MS)
+
+
+def test_a_process_that_is_gone_is_no_missing_link() -> None:
+    liveness = liveness_of(node(2), node(3))
+    liveness.link_opened(2, 1)
+    liveness.link_closed(3, 0, is_process_gone=True)
+    liveness.unreached(0)
+    assert liveness.unlinked(UNREACHED_MS) == ()

@@ -14,6 +14,7 @@ from hutong.cluster.metadata_messages import (
     MetadataEvent,
     MetadataInstruction,
     MetadataShort,
+    ReachChanged,
     RefuseProposal,
     RegisterRead,
     RegisterRefused,
@@ -239,6 +240,42 @@ def test_a_leader_goes_on_where_all_members_are_short_of_space() -> None:
         ApplyState(back),
         WriteRegister(10, group(2, {2}, epoch=4, version=10, eligible=frozenset({1}))),
     ]
+
+
+def test_a_leader_out_of_reach_hands_over_and_leaves_the_set() -> None:
+    leader = machine(1, group(1, {1, 2, 3}))
+    led = group(2, {2, 3}, epoch=2, version=6)
+    assert leader.handle(ReachChanged(frozenset({1}), 0)) == [WriteRegister(7, led)]
+    assert leader.handle(RegisterWritten(8, led, 1)) == [ApplyState(led)]
+    assert leader.handle(Tick(60_000)) == []
+
+
+def test_a_leader_out_of_reach_hands_over_to_one_that_left_a_set_that_commits_nothing() -> None:
+    leader = machine(1, group(1, {1}, eligible=frozenset({2, 3})))
+    led = group(3, {3}, epoch=2, version=6, eligible=frozenset({1, 2}))
+    assert leader.handle(ReachChanged(frozenset({1, 2}), 0)) == [WriteRegister(7, led)]
+
+
+def test_a_leader_out_of_reach_stays_where_nobody_within_reach_has_everything() -> None:
+    """Alone in a set that commits, it may have what no other node has."""
+    leader = machine(1, group(1, {1}, min_in_sync=1))
+    assert leader.handle(ReachChanged(frozenset({1}), 0)) == []
+
+
+def test_a_member_out_of_reach_does_not_stand_before_others() -> None:
+    state = group(1, {1, 2, 3})
+    alive = {2: 21, 3: 31}
+    second, third = machine(2, state), machine(3, state)
+    for each in (second, third):
+        each.handle(ReachChanged(frozenset({2}), 0))
+    assert second.handle(LiveChanged(alive, 100)) == []
+    assert third.handle(LiveChanged(alive, 100)) == [WriteRegister(7, group(3, {2, 3}, epoch=2, version=6))]
+
+
+def test_a_leader_within_reach_leaves_members_out_of_reach_to_their_acknowledgements() -> None:
+    """The leader's replica proposes a set without them when they are late."""
+    leader = machine(1, group(1, {1, 2, 3}))
+    assert leader.handle(ReachChanged(frozenset({3}), 0)) == []
 
 
 def test_a_forgotten_node_leaves_at_once() -> None:

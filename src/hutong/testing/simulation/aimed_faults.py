@@ -6,6 +6,7 @@
     late_proposal   a follower is proposed, loses its disk and comes back before the controller hears of the proposal
     deaf_leader     a leader hears no other node and not the coordinator; its clients reach it
     late_leader     a leader's words arrive late at the others; meanwhile another one is elected
+    lone_controller the controller hears the coordinator, and no other node: soon others lead all that it has led
 
 Strategy: the group is that of topics with the usual retention, which the producers of these plans write to. A disk is
 lost only of a node that no other copy rests on: the in-sync sets of all groups are whole then, or it is no member.
@@ -36,6 +37,7 @@ _BEHIND_US: Final = 700_000  # of a flush: longer than a member may be late
 _JOINING_US: Final = (0, 50_000, 100_000, 150_000)  # of a flush, of one that joins
 _LATE_FACTORS: Final = (30, 100, 300)
 _LATE_US_MAX: Final = 200_000  # of a message by the greatest of these
+_LONE_US_MAX: Final = 7_000_000  # a link may be silent for three seconds; others lead two or three later
 _NEAR_FACTORS: Final = (150, 250)  # about 100 ms late: less than what keeps a follower from joining
 Begin = Callable[[PlannedFault, Random, SimNode], None]
 
@@ -81,13 +83,15 @@ class AimedFaults:
         nodes: list[SimNode],
         ensemble: MemoryEnsemble,
         keep_up: Callable[[SimNode], None],
+        complain: Callable[[str], None],
     ) -> None:
-        """`keep_up` starts a node that is down."""
+        """`keep_up` starts a node that is down; `complain` takes the sentence of a promise that was broken."""
         self._world = world
         self._network = network
         self._nodes = nodes
         self._ensemble = ensemble
         self._keep_up = keep_up
+        self._complain = complain
         self._is_over = False
         self.begin: dict[str, Begin] = {
             "lose_joined": self._lose_joined,
@@ -96,6 +100,7 @@ class AimedFaults:
             "late_proposal": self._late_proposal,
             "deaf_leader": self._deaf_leader,
             "late_leader": self._late_leader,
+            "lone_controller": self._lone_controller,
         }
 
     def heal(self) -> None:
@@ -268,6 +273,25 @@ class AimedFaults:
     def _silence(self, fault: PlannedFault, node: SimNode) -> None:
         self._ensemble.suspend(node.number)
         self._world.after(fault.lasts_us, lambda: self._ensemble.resume(node.number))
+
+    def _lone_controller(self, fault: PlannedFault, _random: Random, _node: SimNode) -> None:
+        # Two nodes have no majority without each other.
+        if len(self._nodes) > 2:
+            self._await(self._is_whole, lambda: self._leave_alone(fault), _WAIT_US_MAX)
+
+    def _leave_alone(self, fault: PlannedFault) -> None:
+        controller = self._controller()
+        if controller is None:
+            return
+        others = [each for each in self._nodes if each is not controller]
+        self._cut(fault, [pair for each in others for pair in ((controller, each), (each, controller))])
+
+        def look() -> None:
+            for group in (METADATA_GROUP, _GROUP):
+                if not (self._is_over or any(_leads(each, group) for each in others)):
+                    self._complain(f"nobody leads {group} instead of the controller, which no other node reaches")
+
+        self._world.after(_LONE_US_MAX, look)
 
     # -- inside
 

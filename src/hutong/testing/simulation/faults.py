@@ -37,8 +37,12 @@ class FaultInjector:
         nodes: list[SimNode],
         clients: list[str],
         ensemble: MemoryEnsemble | None = None,
+        complain: Callable[[str], None] = lambda _sentence: None,
     ) -> None:
-        """`clients` are the names of the clients' hosts; several nodes have the coordinator `ensemble`."""
+        """`clients` are the names of the clients' hosts; several nodes have the coordinator `ensemble`.
+
+        `complain` takes the sentence of a promise that was broken while a fault lasts.
+        """
         self._world = world
         self._network = network
         self._nodes = nodes
@@ -65,7 +69,7 @@ class FaultInjector:
         if ensemble is not None:
             self._cluster = ClusterFaults(world, network, nodes, ensemble, self._keep_up)
             self._begin |= self._cluster.begin
-            self._aimed = AimedFaults(world, network, nodes, ensemble, self._keep_up)
+            self._aimed = AimedFaults(world, network, nodes, ensemble, self._keep_up, complain)
             self._begin |= self._aimed.begin
 
     def begin(self, fault: PlannedFault) -> None:

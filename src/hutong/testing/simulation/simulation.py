@@ -190,7 +190,8 @@ class Simulation:
         for client in plan.clients:
             self._start(client)
         victims = [client.name for client in plan.clients] or [_CHECKER]
-        faults = FaultInjector(world, self._network, self._nodes, victims, self._ensemble)
+        complain = self._problems.append
+        faults = FaultInjector(world, self._network, self._nodes, victims, self._ensemble, complain)
         for fault in plan.faults:
             world.at(begin_us + fault.at_us, lambda fault=fault: faults.begin(fault))  # type: ignore[misc]
         world.run(begin_us + plan.lasts_us)

@@ -78,6 +78,7 @@ def test_the_partitions_of_a_node_that_fails_are_written_by_way_of_another(kind:
         ("late_proposal", "loses its disk"),
         ("deaf_leader", "is over"),
         ("late_leader", "is over"),
+        ("lone_controller", "is over"),
     ],
 )
 def test_a_cluster_survives_what_is_aimed_at_a_rule(kind: str, happening: str) -> None:

@@ -22,7 +22,11 @@ _SHARING: Final = ("late_leader",)  # two nodes that keep the progress of one sh
 _MEMBERS: Final = 4
 _FIRST_US: Final = 500_000  # all are in sync by then
 _BETWEEN_US: Final = 3_000_000
-_LASTS_US: Final = {"deaf_leader": 5_000_000, "late_proposal": 2_500_000}  # longer than a session
+_LASTS_US: Final = {
+    "deaf_leader": 5_000_000,  # longer than a session
+    "late_proposal": 2_500_000,
+    "lone_controller": 8_500_000,  # longer than a link may be silent, and then than others need to lead
+}
 _USUALLY_US: Final = 1_500_000
 _DIRTY_BYTES_MAX: Final = 16 << 20  # as usual: with less, one that lacks much of the stream takes it a little at a time
 _SETTINGS: Final = {"cluster.lag_ms_max": "500", "cluster.session_timeout_ms": "1000", "cluster.slots": "1"}

@@ -24,7 +24,15 @@ CLUSTER_FAULTS: Final = (
     "power_leader_last",
 )
 """Of several nodes, of what is between them, and of the coordinator: only where there are several."""
-AIMED_FAULTS: Final = ("lose_joined", "cut_joined", "lose_disk", "late_proposal", "deaf_leader", "late_leader")
+AIMED_FAULTS: Final = (
+    "lose_joined",
+    "cut_joined",
+    "lose_disk",
+    "late_proposal",
+    "deaf_leader",
+    "late_leader",
+    "lone_controller",
+)
 """Each is a whole sequence of events that one rule of in-sync sets is there for; plans have one kind of them alone."""
 FAMILIES: Final = {
     "node": NODE_FAULTS,
