@@ -181,7 +181,10 @@ class ClusterDriver:
 
     def _describe_own(self, description: NodeDescription) -> None:
         whole = msgspec.structs.replace(
-            description, lacks_metadata=self._lacks_metadata or self._is_unproven, unlinked=self._unlinked
+            description,
+            lacks_metadata=self._lacks_metadata or self._is_unproven,
+            unlinked=self._unlinked,
+            origin=self.own.description.origin,
         )
         self.own = ClusterNode(self.own.node, self.own.incarnation, whole)
         self._liveness.describe_own(self.own)

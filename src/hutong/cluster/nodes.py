@@ -33,6 +33,7 @@ class NodeDescription(msgspec.Struct, frozen=True):
 
     A node that `lacks_metadata` can do nothing in the cluster until it is started again: its journal has failed, or its
     disk is empty although it is in the metadata's set. So it begins where the disk is empty and the set is not known.
+    `origin` is the number of its disk: another one after its data folder was lost.
     `unlinked` are the nodes that are registered, and that it has had no link with for a while.
     """
 
@@ -43,6 +44,7 @@ class NodeDescription(msgspec.Struct, frozen=True):
     lacks_metadata: bool = False
     disk: DiskSpace | None = None  # None: an older version, which does not say
     unlinked: tuple[int, ...] = ()  # an older version does not say either
+    origin: int | None = None  # the same
 
 
 @dataclass(frozen=True, slots=True)

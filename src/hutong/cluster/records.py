@@ -49,9 +49,14 @@ class FoundingSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnownNode(msgspec.Struct, frozen=True):
-    """A node that was here once."""
+    """A node that was here once. `origin` is the number of its disk: None of a version that did not say.
+
+    `lost` are the groups whose only member it is, by a disk that it has no more.
+    """
 
     rack: str | None = None
+    origin: int | None = None
+    lost: tuple[str, ...] = ()
 
 
 class PlannedMove(msgspec.Struct, frozen=True):

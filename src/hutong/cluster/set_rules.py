@@ -1,6 +1,7 @@
 """The rules of in-sync sets: how the state of one partition group may become its next one.
 
     members are gone       they leave the set at once; while it is too small they stay electable
+    a member lost its disk it leaves the set, and is not electable
     all members are gone   the set stays as it is, without a leader: each of them has all that is committed
     election               the first live member, else the first live one that is electable; then the set is it alone
     proposal               by the present leader; who is new in the set is registered under that very incarnation
@@ -81,6 +82,15 @@ def without_nodes(state: PartitionGroupState, gone: Collection[int]) -> Partitio
         return state
     changed = state if leader_stays else replace(state, leader=NO_LEADER, leader_incarnation=0)
     return _next(_with_members(changed, staying))
+
+
+def without_copy(state: PartitionGroupState, node: int) -> PartitionGroupState:
+    """Take out a node that has nothing of the group: of the set, unless it is alone there, and of who may lead.
+
+    Returns `state` itself where nothing changes.
+    """
+    left = without_nodes(state, {node})
+    return _next(replace(left, eligible=left.eligible - {node})) if node in left.eligible else left
 
 
 def candidates(state: PartitionGroupState, live: Collection[int], avoided: Collection[int] = ()) -> list[int]:

@@ -75,6 +75,8 @@ def test_moves_and_nodes_are_read_as_they_were_written(replicas: list[int], rack
     move = PlannedMove(tuple(replicas), tuple(reversed(replicas)))
     assert decode_move(encode_move(move)) == move
     assert decode_node(encode_node(KnownNode(rack))) == KnownNode(rack)
+    known = KnownNode(rack, 7, ("days",))
+    assert decode_node(encode_node(known)) == known
 
 
 GOOD = (

@@ -14,6 +14,7 @@ from hutong.cluster.set_rules import (
     problem_of,
     with_proposal,
     with_replicas,
+    without_copy,
     without_nodes,
 )
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
@@ -50,6 +51,15 @@ def test_with_all_members_gone_nobody_leads_and_all_stay() -> None:
 
 def test_a_leader_that_is_gone_leads_no_more() -> None:
     assert members(without_nodes(group(1, {1, 2, 3}), {1})) == (NO_LEADER, {2, 3}, set())
+
+
+def test_a_node_without_a_copy_is_neither_in_the_set_nor_eligible_but_alone() -> None:
+    assert members(without_copy(group(1, {1, 2}), 2)) == (1, {1}, set())
+    assert members(without_copy(group(2, {1, 2, 3}), 2)) == (NO_LEADER, {1, 3}, set())
+    assert members(without_copy(group(1, {1}, frozenset({2, 3})), 2)) == (1, {1}, {3})
+    assert members(without_copy(group(1, {1}, frozenset({2, 3})), 1)) == (NO_LEADER, {1}, {2, 3})
+    alone = group(NO_LEADER, {1})
+    assert without_copy(alone, 1) is alone
 
 
 def test_nothing_changes_for_who_was_no_member() -> None:

@@ -22,6 +22,7 @@ from typing import Final
 from hutong.cluster.controller.commands import CommandReply, ElectPreferred
 from hutong.cluster.controller.decisions import ClusterDecisions
 from hutong.cluster.controller.live_nodes import LiveNodes
+from hutong.cluster.controller.lost_disks import lost_replicas, note_disks, note_found
 from hutong.cluster.controller.messages import (
     CommandAsked,
     ControllerEvent,
@@ -144,8 +145,8 @@ class ControllerMachine:
         if self._live is None:
             return []
         answers = self._answer_proposals(self._live, now_ms)
-        # A set that has grown may do without its member that is short of space.
-        if self._short:
+        # A set that has grown may do without its member that is short of space; one that was lost may have a leader.
+        if note_found(self.decisions) or self._short:
             self._look(self._live.nodes)
         self._repair(self._live, now_ms)
         # The repairs may have overtaken proposals that were held on.
@@ -171,7 +172,9 @@ class ControllerMachine:
         restarted = {n for n, each in nodes.items() if n in before and before[n].incarnation != each.incarnation}
         lives, ended = _lives(nodes), _lives(before)
         self._departed = (self._departed | ended) - lives
-        self._live = LiveNodes(dict(nodes), self._failed, self._short, self.decisions.groups)
+        note_disks(self.decisions, nodes)
+        failed = self._failed | lost_replicas(self.decisions, nodes)
+        self._live = LiveNodes(dict(nodes), failed, self._short, self.decisions.groups)
         repair_sets(self.decisions, self._live, restarted)
 
     def _repair(self, live: LiveNodes, now_ms: int) -> None:

@@ -22,6 +22,7 @@ class LiveNode:
     rack: str | None = None
     weight: int = EVEN_WEIGHT
     disk: DiskSpace | None = None
+    origin: int | None = None  # the number of the disk; None: an older version, which does not say
     is_reached: bool = True
 
 

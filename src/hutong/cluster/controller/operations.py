@@ -143,9 +143,11 @@ def _elect_uncleanly(decisions: ClusterDecisions, group: str, node: int, live: L
         return _no_group(group)
     if candidates(state, live.of(group)):
         return _refused(ErrorCode.ELECTION_NOT_NEEDED, f"A replica of {group} that has everything is alive.")
-    if node not in state.replicas or node not in live.of(group):
+    # One that has lost the only copy can be filled anew, unlike one whose journal has failed.
+    has_lost_it = node in live.nodes and group in decisions.nodes[node].lost
+    if node not in state.replicas or not (node in live.of(group) or has_lost_it):
         return _refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"Node {node} is no live replica of {group}.")
-    decisions.put_group(elected_uncleanly(state, node, live.of(group)[node]))
+    decisions.put_group(elected_uncleanly(state, node, live.nodes[node].incarnation))
     return CommandReply(groups={group: (node,)})
 
 

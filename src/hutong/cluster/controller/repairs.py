@@ -17,6 +17,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from hutong.cluster.controller.decisions import ClusterDecisions
 from hutong.cluster.controller.live_nodes import LiveNodes
 from hutong.cluster.placement import Placement, PlacementNode
@@ -48,8 +50,11 @@ def usable_nodes(decisions: ClusterDecisions, live: LiveNodes) -> list[Placement
 def note_nodes(decisions: ClusterDecisions, live: LiveNodes) -> None:
     """Remember every node that was ever alive, until it is forgotten."""
     for node, each in sorted(live.nodes.items()):
-        if decisions.nodes.get(node) != KnownNode(each.rack):
-            decisions.put_node(node, KnownNode(each.rack))
+        known = decisions.nodes.get(node)
+        if known is None:
+            decisions.put_node(node, KnownNode(each.rack, each.origin))
+        elif known.rack != each.rack:
+            decisions.put_node(node, structs.replace(known, rack=each.rack))
 
 
 def found_missing(decisions: ClusterDecisions, names: Iterable[str], live: LiveNodes) -> None:

@@ -134,8 +134,9 @@ class ClusterBrokerVerticle(BrokerVerticle):
     def _make_driver(self, reactions: ClusterReactions) -> ClusterDriver:
         incarnation = int.from_bytes(self._ports.random_bytes(8), "big") >> 1
         node, settings = self._settings.node.id, self._settings.cluster
+        nowhere = description_of(settings, NOWHERE, {}, "")
         return ClusterDriver(
-            ClusterNode(node, incarnation, description_of(settings, NOWHERE, {}, "")),
+            ClusterNode(node, incarnation, structs.replace(nowhere, origin=self._folder.origin)),
             coordinator=self._ports.open_coordinator(settings, node, self._clock, self.context.loop),
             clock=self._clock,
             timers=self._environment.wheel,
@@ -306,7 +307,11 @@ class ClusterBrokerVerticle(BrokerVerticle):
     def _apply_cluster(self, key: bytes, value: bytes | None) -> None:
         """Apply a record of the controller."""
         assert self._driver is not None
+        forgotten = set(self._image.forgotten)
         state = self._image.apply(key, value)
+        # Not in the replay of a start, which has it again each time.
+        for node in forgotten - self._image.forgotten if self._is_serving else ():
+            _log.warning("node %d was forgotten, and is back: it is a new node, whatever its folder has.", node)
         if state is not None:
             self._driver.group_changed(state)
         elif key.startswith(CLUSTER_PREFIX):

@@ -242,7 +242,12 @@ def live_nodes(live: Mapping[int, ClusterNode], unreached: Collection[int]) -> d
     weights = space_weights({node: None if disk is None else disk.free_bytes for node, disk in disks.items()})
     return {
         node: LiveNode(
-            each.incarnation, each.description.rack, weights[node], disks[node], is_reached=node not in unreached
+            each.incarnation,
+            each.description.rack,
+            weights[node],
+            disks[node],
+            each.description.origin,
+            is_reached=node not in unreached,
         )
         for node, each in live.items()
     }
