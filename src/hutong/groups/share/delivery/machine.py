@@ -223,11 +223,13 @@ class SharePartition:
         except _Refusal as refusal:
             return [refusal.settle]
         out: list[Instruction] = []
-        changes = False
+        changes, start_offset = False, self.start_offset
         for first, last, answer in answers:
             changes |= answer is not Acknowledgement.RENEW
             out += self._settle(first, last, answer, event.now_ms)
         moved = self._window.trim()
+        # What was settled before may still be on its way to the disk, and its repetition must not be answered earlier.
+        changes |= any(batch.first < start_offset for batch in event.batches)
         # RENEW only moves a deadline, which is not stored: after a restart no lock is left anyway.
         if not changes:
             return [Settled(ErrorCode.NONE)]

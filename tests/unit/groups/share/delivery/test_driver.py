@@ -143,6 +143,19 @@ def test_an_answer_waits_for_the_disk_and_one_write_serves_many() -> None:
     assert stage.state.appends_total == before + 1
 
 
+def test_a_repeated_acknowledgement_is_not_answered_before_the_first_one_is_stored() -> None:
+    """Else its records would come again after a write that fails, though a member was told that they are done."""
+    stage = Stage()
+    stage.acquire()
+    stage.state.holds_back = True
+    first, repeated = stage.acknowledge(0, 9), stage.acknowledge(0, 9)
+    assert (first, repeated) == ([], [])
+    stage.state.flush(1)
+    assert (first, repeated) == ([Settled(ErrorCode.NONE)], [])
+    stage.state.flush(1)
+    assert repeated == [Settled(ErrorCode.NONE)]
+
+
 def test_what_was_not_answered_may_come_again_and_what_was_does_not() -> None:
     stage = Stage()
     stage.acquire()
