@@ -140,6 +140,12 @@ class Journal:
         if not self._has_ended:
             self.cleaner.begin_cleaning(policies)
 
+    def shed_garbage(self) -> bool:
+        """Begin the next step of giving back what deleted logs have left here. True once nothing is left to do."""
+        from hutong.journal.clean.shedding import shed_garbage  # late: a node alone never needs it
+
+        return self._has_a_say and shed_garbage(self._parts)
+
     def alter_settings(self, settings: JournalSettings) -> None:
         """Use another expiry of producers and other bounds of cleaning from now on. All else stays as opened."""
         known = self._parts.stores.settings

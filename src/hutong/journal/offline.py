@@ -42,6 +42,12 @@ class NoDisk:
     def rename(self, source: Path, target: Path) -> None:
         self._refuse()
 
+    def link(self, source: Path, target: Path) -> None:
+        self._refuse()
+
+    def has_other_names(self, path: Path) -> bool:
+        self._refuse()
+
     def unlink(self, path: Path) -> None:
         self._refuse()
 
@@ -68,7 +74,7 @@ class OfflineLog(PartitionLog):
 
     def __init__(self, journal: "OfflineJournal", partition_id: int) -> None:
         super().__init__(partition_id, journal._parts.stores, 0, 0)
-        self._reason = journal.offline
+        self._reason = journal.reason
 
     @property
     def offline(self) -> StorageError:
@@ -111,18 +117,30 @@ class OfflineJournal(Journal):
         settings: JournalSettings,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        self._reason = reason
+        self.reason = reason
         nothing = Recovered(0, 0, [], {}, RecoveryReport(directory, was_clean=True))
         disk, offload = NoDisk(reason), InlineOffload()
         super().__init__(nothing, directory, JournalHost(disk, offload, clock, timers, call_soon), settings)
         self.flusher.fail(reason)
 
     @property
-    def offline(self) -> StorageError:
-        return self._reason
+    def offline(self) -> StorageError | None:
+        return self.reason
 
     def log(self, partition_id: int) -> PartitionLog:
         log = self._parts.logs.get(partition_id)
         if log is None:
             log = self._parts.logs[partition_id] = OfflineLog(self, partition_id)
         return log
+
+
+class AwaitedJournal(OfflineJournal):
+    """The stand-in for a journal that is about to be opened while its partitions are known: nothing has failed."""
+
+    @property
+    def offline(self) -> None:
+        return None
+
+    @property
+    def failure(self) -> None:
+        return None

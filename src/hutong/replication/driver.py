@@ -15,7 +15,8 @@ Knows nothing of connections, of other groups, nor of how the cluster agrees.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, OwnerGone, Refused, StorageError, StorageShortage
@@ -24,6 +25,7 @@ from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.qos import Qos
 from hutong.journal.files.disk import Disk
 from hutong.journal.journal import Journal
+from hutong.journal.replicate.fork import fork_journal
 from hutong.journal.replicate.install import install_files
 from hutong.journal.replicate.truncation import truncate_journal
 from hutong.replication.copy_pace import CopyPace
@@ -48,6 +50,22 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 NOT_LEADER: Final = Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "Another node leads this partition.")
 _DEFAULT_SETTINGS: Final = ReplicationSettings()
+
+
+def _nothing() -> None:
+    """Leave the files as they are."""
+
+
+def _ignored(_error: HutongError | None) -> None:
+    """Wait for nothing."""
+
+
+class _Fork(NamedTuple):
+    """A journal that another group shall have, too, as it is at the end of an epoch."""
+
+    directory: Path
+    epoch: int
+    then: Continuation[None]
 
 
 class GroupReplica:
@@ -93,8 +111,10 @@ class GroupReplica:
         self._fenced_epoch = -1  # this node leads in none up to this one
         self._committed_position = 0
         self._early: dict[int, AskedToJoin] = {}  # of followers that know of this node's epoch before it does
+        self._forks: list[_Fork] = []  # that are to be made as soon as the journal is open
         self._reopening: asyncio.Task[None] | None = None
         self._is_open = False
+        self._has_failed = False  # for good
         self._is_closed = False
 
     @property
@@ -142,6 +162,27 @@ class GroupReplica:
     async def open(self) -> None:
         """Open the journal, and follow. Raises StorageError."""
         await self._open()
+        self._settle()
+
+    def begin(self) -> None:
+        """Open the journal as soon as that is possible, of a group that is new here; a failure is reported."""
+        if self._is_closed:
+            return
+        released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        released.set_result(None)
+        self._reopening = asyncio.get_running_loop().create_task(self._reopened(released, _nothing, _ignored))
+
+    def fork(self, directory: Path, epoch: int, then: Continuation[None]) -> None:
+        """Give the journal as it is at the end of `epoch` to another group, too; `then` is called when it is there.
+
+        It closes the journal for a moment. A node with chunks of a later epoch has made the fork before, or never had
+        anything that counts; the same goes for one that is no replica.
+        """
+        if self._has_failed:
+            assert self.failure is not None
+            then(self.failure)
+            return
+        self._forks.append(_Fork(directory, epoch, then))
         self._settle()
 
     def apply(self, state: PartitionGroupState) -> None:
@@ -228,7 +269,12 @@ class GroupReplica:
     def _settle(self) -> None:
         """Take the role that the newest state says."""
         state, role = self.state, self._role
-        if state is None or role is None or self._is_closed:  # it is being opened, or has failed
+        if role is None or self._is_closed:  # it is being opened, or has failed
+            return
+        # First of all: what comes in a later epoch must not be in a fork.
+        if self._forks and self._is_forking():
+            return
+        if state is None:
             return
         is_chosen = (state.leader, state.leader_incarnation) == (self._node, self._incarnation)
         if is_chosen and state.epoch > self._fenced_epoch:
@@ -280,20 +326,45 @@ class GroupReplica:
         disk, directory = self._ports.disk, self.journal.directory
         self._reopen(lambda: install_files(disk, directory, sizes))
 
-    def _reopen(self, work: Callable[[], None]) -> None:
-        """Close the journal, do something with its files on a worker, and open it again."""
+    def _is_forking(self) -> bool:
+        """Make the forks that were asked for. False where none of them has to be made."""
+        disk, source, last = self._ports.disk, self.journal.directory, self.journal.epochs.last
+        is_replica = self.state is None or self._node in self.state.replicas
+        forks = [each for each in self._forks if is_replica and last <= each.epoch]
+        others, self._forks = [each for each in self._forks if each not in forks], []
+
+        def work() -> None:
+            for each in forks:
+                fork_journal(disk, source, each.directory)
+
+        def made(error: HutongError | None) -> None:
+            for each in forks:
+                each.then(error)
+
+        for each in others:
+            each.then(None)
+        if forks:
+            self._reopen(work, made)
+        return bool(forks)
+
+    def _reopen(self, work: Callable[[], None], then: Continuation[None] = _ignored) -> None:
+        """Close the journal, do something with its files on a worker, and open it again.
+
+        `then` hears of the outcome of the work, unless the node stops before it is done.
+        """
         self._end_role()
         self._is_open = False
         released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # A flush in flight still writes to its file: nothing is cut before it has ended.
         self.journal.abort(NOT_LEADER, lambda: released.set_result(None))
-        self._reopening = asyncio.get_running_loop().create_task(self._reopened(released, work))
+        self._reopening = asyncio.get_running_loop().create_task(self._reopened(released, work, then))
 
-    async def _reopened(self, released: "asyncio.Future[None]", work: Callable[[], None]) -> None:
+    async def _reopened(
+        self, released: "asyncio.Future[None]", work: Callable[[], None], then: Continuation[None]
+    ) -> None:
         await released
         try:
-            while not self._is_closed and not await self._is_done(run(self._ports.offload, work)):
-                await self._pause(self._ports.settings.reopen_again_ms)
+            await self._worked(work, then)
             while not self._is_closed and not await self._is_done(self._open()):
                 await self._pause(self._ports.settings.reopen_again_ms)
         except StorageError as error:
@@ -301,6 +372,18 @@ class GroupReplica:
         finally:
             self._reopening = None
         self._settle()
+
+    async def _worked(self, work: Callable[[], None], then: Continuation[None]) -> None:
+        """Do the work, also after a shortage. Raises other StorageErrors."""
+        try:
+            while not self._is_closed:
+                if await self._is_done(run(self._ports.offload, work)):
+                    then(None)
+                    return
+                await self._pause(self._ports.settings.reopen_again_ms)
+        except StorageError as error:
+            then(error)
+            raise
 
     async def _is_done(self, attempt: Awaitable[None]) -> bool:
         """Await it. False for a shortage, which may be over later. Raises other StorageErrors."""
@@ -341,9 +424,8 @@ class GroupReplica:
     def _fail(self, error: StorageError) -> None:
         """Neither lead nor follow any more."""
         self._end_role()
-        self.failure = error
+        self.failure, self._has_failed = error, True
+        forks, self._forks = self._forks, []
+        for each in forks:
+            each.then(error)
         self._ports.events.journal_failed(self.name, error)
-
-
-def _nothing() -> None:
-    """Leave the files as they are."""

@@ -16,7 +16,7 @@ class PartitionGroupState:
     `epoch` rises with each leader, `version` with each change of anything, also in another epoch (KIP-497). One life of
     a node leads, not the node: `leader_incarnation` names it (KIP-903). `replicas` are in the order of preference.
     `eligible` are those that left the set while it was too small to commit, so they have all that is committed
-    (KIP-966).
+    (KIP-966). `splits` counts the groups that were split off this one.
     """
 
     name: str
@@ -28,3 +28,4 @@ class PartitionGroupState:
     in_sync: frozenset[int]
     eligible: frozenset[int]
     min_in_sync: int
+    splits: int = 0

@@ -86,6 +86,11 @@ class Cleaner(JournalPart):
     def is_running(self) -> bool:
         return self._decision is not None
 
+    @property
+    def has_failed(self) -> bool:
+        """True where nothing is cleaned any more before the next start."""
+        return self._has_failed or self._is_stopped
+
     def holds(self, segment: Segment) -> bool:
         """True if a cleaning may be working on the segment, so that it must stay."""
         return self._decision is not None and segment.base_position < self._decision.end_position

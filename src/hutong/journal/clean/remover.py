@@ -223,6 +223,9 @@ class Remover(JournalPart):
         path = recycled_path(segment)
         # Also after a shortage in an earlier attempt, which may have got as far as this.
         with suppress(StorageError):
+            # A journal that was split off has the same file, and would read what is written into it.
+            if self._disk.has_other_names(segment.path):
+                return []
             self._disk.rename(segment.path, path)
             return [path]
         return []

@@ -84,6 +84,14 @@ class Disk(Protocol):
 
     def rename(self, source: Path, target: Path) -> None: ...
 
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file another name, of which there is none yet: the two are one file. Raises StorageError."""
+        ...
+
+    def has_other_names(self, path: Path) -> bool:
+        """True for a file with more names than this one."""
+        ...
+
     def unlink(self, path: Path) -> None:
         """Remove a name; none of that name is fine."""
         ...
@@ -281,6 +289,14 @@ class RealDisk:
     def rename(self, source: Path, target: Path) -> None:
         with _translated("rename", source):
             os.rename(source, target)
+
+    def link(self, source: Path, target: Path) -> None:
+        with _translated("link", source):
+            os.link(source, target, follow_symlinks=False)
+
+    def has_other_names(self, path: Path) -> bool:
+        with _translated("examine", path):
+            return path.lstat().st_nlink > 1
 
     def unlink(self, path: Path) -> None:
         with _translated("remove", path):

@@ -23,6 +23,7 @@ ACTIONS: Final = {  # operation of the port -> its words in the real disk's erro
     "open": "open",
     "create": "create",
     "rename": "rename",
+    "link": "link",
     "unlink": "remove",
     "list": "list",
     "make_directory": "create",

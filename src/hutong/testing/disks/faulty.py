@@ -90,6 +90,13 @@ class FaultyDisk:
         self._check("rename", source)
         self._inner.rename(source, target)
 
+    def link(self, source: Path, target: Path) -> None:
+        self._check("link", source)
+        self._inner.link(source, target)
+
+    def has_other_names(self, path: Path) -> bool:
+        return self._inner.has_other_names(path)
+
     def unlink(self, path: Path) -> None:
         self._check("unlink", path)
         self._inner.unlink(path)

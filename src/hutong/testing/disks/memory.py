@@ -113,6 +113,14 @@ class MemoryDisk:
                 self._bind(target, node)
                 self._unbind(source)
 
+    def link(self, source: Path, target: Path) -> None:
+        with self._lock:
+            self._bind(target, self._found(source, "link"))
+
+    def has_other_names(self, path: Path) -> bool:
+        with self._lock:
+            return self._found(path, "examine").names > 1
+
     def unlink(self, path: Path) -> None:
         with self._lock:
             self._unbind(path)

@@ -77,6 +77,13 @@ class MortalDisk:
         if self.is_alive:
             self._inner.rename(source, target)
 
+    def link(self, source: Path, target: Path) -> None:
+        if self.is_alive:
+            self._inner.link(source, target)
+
+    def has_other_names(self, path: Path) -> bool:
+        return self._inner.has_other_names(path)
+
     def unlink(self, path: Path) -> None:
         if self.is_alive:
             self._inner.unlink(path)

@@ -188,6 +188,16 @@ class SimDisk:
         self._bind(target, self._names[source])
         self._bind(source, None)
 
+    def link(self, source: Path, target: Path) -> None:
+        self._strike("link", source)
+        if source not in self._names:
+            raise StorageError(f"cannot link {source}: No such file or directory")
+        self._change()
+        self._bind(target, self._names[source])
+
+    def has_other_names(self, path: Path) -> bool:
+        return sum(node is self._names[path] for node in self._names.values()) > 1
+
     def unlink(self, path: Path) -> None:
         self._strike("unlink", path)
         if path in self._names:

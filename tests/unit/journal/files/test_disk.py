@@ -125,6 +125,24 @@ def test_names(place: tuple[Disk, Path]) -> None:
     assert disk.free_bytes(directory) > 0
 
 
+def test_a_file_with_two_names_is_one_file(place: tuple[Disk, Path]) -> None:
+    disk, directory = place
+    file = disk.create(directory / "a")
+    assert not disk.has_other_names(directory / "a")
+    disk.link(directory / "a", directory / "b")
+    disk.sync_directory(directory)
+    file.write([b"data"], 0)
+    file.close()
+    assert bytes(read_file(disk, directory / "b") or b"") == b"data"
+    assert disk.has_other_names(directory / "a")
+    assert disk.has_other_names(directory / "b")
+    disk.unlink(directory / "a")
+    assert bytes(read_file(disk, directory / "b") or b"") == b"data"
+    assert not disk.has_other_names(directory / "b")
+    with pytest.raises(StorageError):
+        disk.link(directory / "a", directory / "c")
+
+
 def test_creating_empties_a_file_and_an_open_one_outlives_its_name(place: tuple[Disk, Path]) -> None:
     disk, directory = place
     file = disk.create(directory / "a")
@@ -170,6 +188,7 @@ def calls(disk: Disk, directory: Path) -> dict[str, Callable[[], object]]:
         "open": lambda: disk.open(directory / "a").close(),
         "create": lambda: disk.create(directory / "a2").close(),
         "rename": lambda: disk.rename(directory / "a", directory / "a"),
+        "link": lambda: disk.link(directory / "a", directory / "a5"),
         "unlink": lambda: disk.unlink(directory / "a3"),
         "list": lambda: disk.list(directory),
         "make_directory": lambda: disk.make_directory(directory / "a4"),

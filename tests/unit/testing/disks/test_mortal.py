@@ -23,6 +23,7 @@ def test_what_is_done_after_death_never_arrives() -> None:
     replace_file(disk, FOLDER / "a", b"after")
     replace_file(disk, FOLDER / "b", b"after")
     disk.unlink(FOLDER / "a")
+    disk.link(FOLDER / "a", FOLDER / "c")
     disk.make_directory(FOLDER / "more")
     assert bytes(file.read(100, 0)) == b"before"
     assert inner.list(FOLDER) == ["a"]

@@ -1,0 +1,63 @@
+"""A journal gives back what deleted logs have left in it, and keeps all else."""
+
+from tests.unit.journal.replicate.replicas import ReplicaStage
+from tests.unit.journal.stage import values
+
+STEPS_MAX = 100
+
+
+def mixed() -> ReplicaStage:
+    """A leader's journal, most of which is of a log that is deleted."""
+    stage = ReplicaStage(1).lead(1)
+    for number in range(60):
+        stage.append(1 if number % 10 == 0 else 2, *values(number, number + 3))
+        stage.settle()
+        stage.commit()
+        stage.settle()
+    stage.journal.delete_log(2)
+    return stage
+
+
+def shed(stage: ReplicaStage) -> bool:
+    """Take steps until it is done."""
+    for _ in range(STEPS_MAX):
+        if stage.journal.shed_garbage():
+            return True
+        stage.settle()
+        stage.commit()
+        stage.settle()
+    return False
+
+
+def stored_bytes(stage: ReplicaStage) -> int:
+    segments = stage.journal._parts.segments.all()
+    return sum((each.end_position or stage.journal.position) - each.base_position for each in segments)
+
+
+def test_what_is_deleted_goes_and_all_else_stays() -> None:
+    stage = mixed()
+    before, kept = stored_bytes(stage), stage.read_all(1)
+    assert kept
+    assert shed(stage)
+    assert stored_bytes(stage) < before / 4
+    assert stage.read_all(1) == kept
+    stage.journal.abort()
+    stage.settle()
+    stage.open()
+    stage.commit()
+    assert stage.read_all(1) == kept
+    assert stage.journal.log_ids() == [1]
+
+
+def test_without_garbage_nothing_is_written_again() -> None:
+    stage = ReplicaStage(1).lead(1)
+    stage.append(1, *values(0, 3))
+    stage.settle()
+    stage.commit()
+    assert stage.journal.shed_garbage()
+    assert not stage.journal.cleaner.passes_total
+
+
+def test_a_journal_that_follows_sheds_nothing() -> None:
+    stage = ReplicaStage(1)
+    assert not stage.journal.shed_garbage()
