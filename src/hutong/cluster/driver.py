@@ -211,6 +211,12 @@ class ClusterDriver:
             replica.apply(state)
         self._listener.group_changed(state)
 
+    def group_heard(self, state: PartitionGroupState) -> None:
+        """Note a state that another node tells. One after a split is left to the log, which tells of that first."""
+        known = self.groups.get(state.name)
+        if state.splits <= (0 if known is None else known.splits):
+            self.group_changed(state)
+
     def intents_changed(self, drained: frozenset[int], forgotten: frozenset[int]) -> None:
         """Note what operators want of nodes, which concerns the replicas of the metadata, too."""
         if self._election is not None and not self._is_closed:
@@ -263,12 +269,12 @@ class ClusterDriver:
     def link_opened(self, node: int, incarnation: int) -> None:
         self._liveness.link_opened(node, incarnation)
         self._settle()
-        for replica in self.replicas.values():
+        for replica in list(self.replicas.values()):
             replica.link_opened(node, incarnation)
 
     def link_closed(self, node: int, *, is_process_gone: bool) -> None:
         self._liveness.link_closed(node, self._clock.monotonic_ms(), is_process_gone=is_process_gone)
-        for replica in self.replicas.values():
+        for replica in list(self.replicas.values()):
             replica.link_closed(node)
         self._settle()
 
@@ -280,6 +286,8 @@ class ClusterDriver:
     # -- news of replicas
 
     def journal_opened(self, group: str, journal: Journal) -> None:
+        if group not in self.replicas:  # it was dropped meanwhile, and is about to be closed
+            return
         self._listener.journal_opened(group, journal)
 
     def led(self, group: str, epoch: int) -> None:
@@ -295,7 +303,7 @@ class ClusterDriver:
         # Without the metadata this node hears of no new leader, of whatever group.
         if group == METADATA_NAME:
             self._lacks_metadata = True
-            for replica in self.replicas.values():
+            for replica in list(self.replicas.values()):
                 replica.resign()
             self.describe(self.own.description)
         self._listener.journal_failed(group, error)

@@ -11,16 +11,23 @@ from hutong.cluster.records import (
     MOVE_PREFIX,
     NODE_PREFIX,
     SETTINGS_KEY,
+    SPLIT_NUMBER_KEY,
+    SPLIT_PREFIX,
+    TARGET_PREFIX,
     FoundingSettings,
     KnownNode,
     PlannedMove,
+    SplitTarget,
     decode_group,
     decode_move,
     decode_name,
     decode_node,
     decode_number,
     decode_settings,
+    decode_split,
+    decode_target,
 )
+from hutong.cluster.splits import Split
 from hutong.foundation.errors import ProtocolError
 from hutong.replication.group_state import PartitionGroupState
 
@@ -35,6 +42,9 @@ class ClusterImage:
         self.forgotten: set[int] = set()  # were taken out of `nodes`, as far as the log still says so
         self.drained: set[int] = set()
         self.moves: dict[str, PlannedMove] = {}
+        self.splits: dict[str, Split] = {}
+        self.targets: dict[str, SplitTarget] = {}
+        self.split_number = 0  # the greatest that a group was given
 
     def apply(self, key: bytes, value: bytes | None) -> PartitionGroupState | None:
         """Apply one record, oldest first; returns the state of a group that the record changed.
@@ -55,6 +65,12 @@ class ClusterImage:
                 self.drained.add(node)
         elif key.startswith(MOVE_PREFIX):
             self._apply_move(decode_name(key, MOVE_PREFIX), value)
+        elif key.startswith(SPLIT_PREFIX):
+            self._apply_split(key, value)
+        elif key.startswith(TARGET_PREFIX):
+            self._apply_target(decode_name(key, TARGET_PREFIX), value)
+        elif key == SPLIT_NUMBER_KEY and value is not None:
+            self.split_number = decode_number(value, b"")
         return None
 
     def copy(self) -> "ClusterImage":
@@ -66,6 +82,9 @@ class ClusterImage:
         copied.forgotten = set(self.forgotten)
         copied.drained = set(self.drained)
         copied.moves = dict(self.moves)
+        copied.splits = dict(self.splits)
+        copied.targets = dict(self.targets)
+        copied.split_number = self.split_number
         return copied
 
     def _apply_group(self, name: str, value: bytes | None) -> PartitionGroupState | None:
@@ -85,6 +104,19 @@ class ClusterImage:
         else:
             self.nodes[node] = decode_node(value)
             self.forgotten.discard(node)
+
+    def _apply_split(self, key: bytes, value: bytes | None) -> None:
+        if value is None:
+            self.splits.pop(decode_name(key, SPLIT_PREFIX), None)
+        else:
+            name, split = decode_split(key, value)
+            self.splits[name] = split
+
+    def _apply_target(self, name: str, value: bytes | None) -> None:
+        if value is None:
+            self.targets.pop(name, None)
+        else:
+            self.targets[name] = decode_target(value)
 
     def _apply_move(self, name: str, value: bytes | None) -> None:
         if value is None:

@@ -5,6 +5,9 @@
     cluster/node/NUMBER      KnownNode: it was a part of the cluster once, and is until it is forgotten
     cluster/drained/NUMBER   the node shall have no replicas
     cluster/move/NAME        PlannedMove: the group is on its way to other replicas
+    cluster/split/NAME       Split: the group is, or will be, split off another one
+    cluster/target/NAME      SplitTarget: such a group shall have these replicas, and does not move on yet
+    cluster/split-number     the greatest number of such a group, also of those that are gone
 
 Strategy: JSON, since a person may have to read it. A value is checked against the rules when it is read, so nothing
 that no controller has written is ever applied.
@@ -18,6 +21,7 @@ from typing import Final, TypeAlias, TypeVar
 import msgspec
 
 from hutong.cluster.set_rules import problem_of
+from hutong.cluster.splits import Split
 from hutong.foundation.errors import ProtocolError
 from hutong.replication.group_state import PartitionGroupState
 
@@ -27,6 +31,9 @@ SETTINGS_KEY: Final = b"cluster/settings"
 NODE_PREFIX: Final = b"cluster/node/"
 DRAINED_PREFIX: Final = b"cluster/drained/"
 MOVE_PREFIX: Final = b"cluster/move/"
+SPLIT_PREFIX: Final = b"cluster/split/"
+TARGET_PREFIX: Final = b"cluster/target/"
+SPLIT_NUMBER_KEY: Final = b"cluster/split-number"
 VALUE_BYTES_MAX: Final = 64 * 1024
 NODE_MAX: Final = 2**31 - 1
 REPLICAS_MAX: Final = 64
@@ -66,6 +73,12 @@ class PlannedMove(msgspec.Struct, frozen=True):
     before: tuple[int, ...]
 
 
+class SplitTarget(msgspec.Struct, frozen=True):
+    """A group that is split off shall have these replicas."""
+
+    replicas: tuple[int, ...]
+
+
 class _GroupValue(msgspec.Struct, frozen=True):
     """Members are in order, so that equal states have equal values."""
 
@@ -78,6 +91,7 @@ class _GroupValue(msgspec.Struct, frozen=True):
     in_sync: list[int]
     eligible: list[int]
     min_in_sync: int
+    splits: int = 0
 
 
 def group_key(name: str) -> bytes:
@@ -86,6 +100,14 @@ def group_key(name: str) -> bytes:
 
 def move_key(name: str) -> bytes:
     return MOVE_PREFIX + name.encode()
+
+
+def split_key(name: str) -> bytes:
+    return SPLIT_PREFIX + name.encode()
+
+
+def target_key(name: str) -> bytes:
+    return TARGET_PREFIX + name.encode()
 
 
 def node_key(node: int) -> bytes:
@@ -111,6 +133,7 @@ def encode_group(state: PartitionGroupState) -> bytes:
         sorted(state.in_sync),
         sorted(state.eligible),
         state.min_in_sync,
+        state.splits,
     )
     return msgspec.json.encode(value)
 
@@ -131,6 +154,7 @@ def decode_group(content: bytes) -> PartitionGroupState:
         frozenset(value.in_sync),
         frozenset(value.eligible),
         value.min_in_sync,
+        value.splits,
     )
     problem = problem_of(state)
     if problem is not None:
@@ -184,6 +208,29 @@ def decode_move(content: bytes) -> PlannedMove:
     for replicas in (move.target, move.before):
         _check_replicas(replicas, "a planned move")
     return move
+
+
+def encode_split(split: Split) -> bytes:
+    return msgspec.json.encode(split)
+
+
+def decode_split(key: bytes, content: bytes) -> tuple[str, Split]:
+    """The name of the group, and the split. Raises ProtocolError for what is none."""
+    name, split = decode_name(key, SPLIT_PREFIX), _decode(content, Split, "a split")
+    if not split.log_ids or split.epoch < 0 or not name.rpartition("-")[2].isdecimal():
+        raise ProtocolError("a split is none: nothing is split off, or the group has no number")
+    return name, split
+
+
+def encode_target(target: SplitTarget) -> bytes:
+    return msgspec.json.encode(target)
+
+
+def decode_target(content: bytes) -> SplitTarget:
+    """Raises ProtocolError for what is no target."""
+    target = _decode(content, SplitTarget, "a target")
+    _check_replicas(target.replicas, "a target")
+    return target
 
 
 def decode_number(key: bytes, prefix: bytes) -> int:

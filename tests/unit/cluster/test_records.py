@@ -10,23 +10,31 @@ from hutong.cluster.records import (
     FoundingSettings,
     KnownNode,
     PlannedMove,
+    SplitTarget,
     decode_group,
     decode_move,
     decode_node,
     decode_number,
     decode_settings,
+    decode_split,
+    decode_target,
     drained_key,
     encode_group,
     encode_move,
     encode_node,
     encode_settings,
+    encode_split,
+    encode_target,
     group_key,
     group_record,
     is_cluster_key,
     move_key,
     node_key,
+    split_key,
+    target_key,
 )
 from hutong.cluster.set_rules import founded, without_nodes
+from hutong.cluster.splits import Split
 from hutong.foundation.errors import ProtocolError
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
 
@@ -52,6 +60,7 @@ def groups(draw: st.DrawFn) -> PartitionGroupState:
         frozenset(in_sync),
         frozenset(eligible),
         least,
+        draw(st.integers(0, 100)),
     )
 
 
@@ -152,3 +161,35 @@ def test_a_replay_leaves_the_newest_of_each() -> None:
     assert kept.groups == {"days": without}
     assert (image.forgotten, kept.forgotten) == ({2}, set())
     assert not is_cluster_key(b"topic/orders")
+
+
+def test_splits_and_their_targets_are_read_as_they_were_written() -> None:
+    image, split, target = ClusterImage(), Split("days", (7, 8), 3), SplitTarget((2, 1))
+    image.apply(split_key("days-100"), encode_split(split))
+    image.apply(target_key("days-100"), encode_target(target))
+    assert (image.splits, image.targets) == ({"days-100": split}, {"days-100": target})
+    copied = image.copy()
+    image.apply(split_key("days-100"), None)
+    image.apply(target_key("days-100"), None)
+    assert (image.splits, image.targets) == ({}, {})
+    assert (copied.splits, copied.targets) == ({"days-100": split}, {"days-100": target})
+
+
+@pytest.mark.parametrize(
+    ("key", "content"),
+    [
+        (b"cluster/split/days", b'{"source":"days","log_ids":[1]}'),
+        (b"cluster/split/days-100", b'{"source":"days","log_ids":[]}'),
+        (b"cluster/split/days-100", b'{"source":"days","log_ids":[1],"epoch":-1}'),
+        (b"cluster/split/days-100", b"{}"),
+    ],
+)
+def test_what_is_no_split_is_refused(key: bytes, content: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode_split(key, content)
+
+
+@pytest.mark.parametrize("content", [b"{}", b'{"replicas":[]}', b'{"replicas":[1,1]}'])
+def test_what_is_no_target_is_refused(content: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode_target(content)

@@ -24,6 +24,27 @@ class MoveGroup(msgspec.Struct, frozen=True, tag=True):
     replicas: tuple[int, ...]
 
 
+class SplitGroup(msgspec.Struct, frozen=True, tag=True):
+    """Give these logs of a group a group of their own, `lifetime-NUMBER`, which is to have these replicas."""
+
+    group: str
+    lifetime: str
+    log_ids: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+class GroupIsLean(msgspec.Struct, frozen=True, tag=True):
+    """Let a group that was split off move on: its leader has removed what others have left in it."""
+
+    group: str
+
+
+class DropGroup(msgspec.Struct, frozen=True, tag=True):
+    """Remove a group that was split off: all of its partitions were deleted."""
+
+    group: str
+
+
 class DrainNode(msgspec.Struct, frozen=True, tag=True):
     """Take leaderships away from a node at once, and then its replicas. Asked again, it tells the progress."""
 
@@ -73,6 +94,9 @@ class ShowStatus(msgspec.Struct, frozen=True, tag=True):
 
 ControllerCommand = (
     MoveGroup
+    | SplitGroup
+    | GroupIsLean
+    | DropGroup
     | DrainNode
     | UndrainNode
     | BalanceGroups
@@ -125,11 +149,22 @@ class GroupProgress(msgspec.Struct, frozen=True):
     copied: dict[int, int] = {}
 
 
+class SplitProgress(msgspec.Struct, frozen=True):
+    """A group of these logs shall have the replicas `target`, and does not move on yet."""
+
+    log_ids: tuple[int, ...]
+    target: tuple[int, ...]
+
+
 class ControllerStatus(msgspec.Struct, frozen=True):
-    """The group `metadata`, which is not the controller's, is added by the node that was asked."""
+    """The group `metadata`, which is not the controller's, is added by the node that was asked.
+
+    `splits` have the groups that are, or will be, split off and do not move yet.
+    """
 
     nodes: tuple[MemberStatus, ...]
     groups: tuple[GroupProgress, ...]
+    splits: dict[str, SplitProgress] = {}
 
 
 class CommandReply(msgspec.Struct, frozen=True):

@@ -12,19 +12,27 @@ from hutong.cluster.image import ClusterImage
 from hutong.cluster.placement import Placement, PlacementNode, Replicas
 from hutong.cluster.records import (
     SETTINGS_KEY,
+    SPLIT_NUMBER_KEY,
     ClusterRecord,
     FoundingSettings,
     KnownNode,
     PlannedMove,
+    SplitTarget,
     drained_key,
     encode_move,
     encode_node,
     encode_settings,
+    encode_split,
+    encode_target,
+    group_key,
     group_record,
     move_key,
     node_key,
+    split_key,
+    target_key,
 )
 from hutong.cluster.set_rules import needed_in_sync
+from hutong.cluster.splits import Split, next_number
 from hutong.replication.group_state import PartitionGroupState
 
 
@@ -59,10 +67,18 @@ class ClusterDecisions:
     def moves(self) -> Mapping[str, PlannedMove]:
         return self._image.moves
 
+    @property
+    def splits(self) -> Mapping[str, Split]:
+        return self._image.splits
+
+    @property
+    def targets(self) -> Mapping[str, SplitTarget]:
+        return self._image.targets
+
     def states(self) -> Iterator[PartitionGroupState]:
         """All groups by their names; they may be changed meanwhile."""
         groups = self._image.groups
-        if len(self._names) != len(groups):  # none is ever removed
+        if len(self._names) != len(groups):  # where one is removed they are made anew, too
             self._names = sorted(groups)
         return (groups[name] for name in self._names)
 
@@ -108,6 +124,40 @@ class ClusterDecisions:
         else:
             self._image.moves[name] = move
         self._records[move_key(name)] = None if move is None else encode_move(move)
+
+    def take_split_number(self) -> int:
+        """The number of a new group, which none has ever had."""
+        self._image.split_number = number = next_number(self._image.splits, self._image.split_number)
+        self._records[SPLIT_NUMBER_KEY] = b"%d" % number
+        return number
+
+    def put_split(self, name: str, split: Split | None) -> None:
+        """Change a split. Its record comes before all others: those of the groups tell what it has led to."""
+        if split is None:
+            self._image.splits.pop(name, None)
+        else:
+            self._image.splits[name] = split
+        key, value = split_key(name), None if split is None else encode_split(split)
+        self._records.pop(key, None)
+        self._records = {key: value, **self._records}
+
+    def put_target(self, name: str, target: SplitTarget | None) -> None:
+        if target is None:
+            self._image.targets.pop(name, None)
+        else:
+            self._image.targets[name] = target
+        self._records[target_key(name)] = None if target is None else encode_target(target)
+
+    def drop_group(self, name: str) -> None:
+        """Let a group that was split off be no more."""
+        self.put_split(name, None)
+        if name in self._image.targets:
+            self.put_target(name, None)
+        if name in self._image.moves:
+            self.put_move(name, None)
+        if self._image.groups.pop(name, None) is not None:
+            self._names = []
+            self._records[group_key(name)] = None
 
     def take_records(self) -> tuple[ClusterRecord, ...]:
         """The records of all changes since the last call."""

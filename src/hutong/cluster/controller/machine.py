@@ -3,7 +3,7 @@
     NodesChanged ─┐
     SetProposed ──┼─▶ decide on the newest state ─▶ StoreDecisions ─▶ on disk everywhere ─▶ Answer
     CommandAsked ─┤                 ▲
-    Tick ─────────┘                 └── repairs: sets, leaders, drains, moves, missing replicas, preferred leaders
+    Tick ─────────┘                 └── repairs: sets, leaders, splits, drains, moves, missing replicas, leaders
 
 Strategy: after each event all repairs are run, so none of them needs to know what has happened. A decision takes effect
 here at once and becomes a record; a caller is answered when the record is stored. A node that cannot store a
@@ -47,6 +47,7 @@ from hutong.cluster.controller.repairs import (
     plan_drains,
     repair_sets,
 )
+from hutong.cluster.controller.splitting import advance_splits
 from hutong.cluster.image import ClusterImage
 from hutong.cluster.records import FoundingSettings
 from hutong.cluster.set_rules import problem_of, with_proposal
@@ -181,6 +182,7 @@ class ControllerMachine:
         note_nodes(self.decisions, live)
         found_missing(self.decisions, self._names, live)
         leave_avoided(self.decisions, live)
+        advance_splits(self.decisions, live)
         plan_drains(self.decisions, live)
         advance_moves(self.decisions, live)
         self._preferred.hasten(fill_replicas(self.decisions, live))

@@ -11,18 +11,22 @@ from hutong.cluster.controller.commands import (
     CommandReply,
     ControllerCommand,
     DrainNode,
+    DropGroup,
     ElectPreferred,
     ElectUnclean,
     ForgetNode,
+    GroupIsLean,
     HandOverLeaders,
     MoveGroup,
     ShowStatus,
+    SplitGroup,
     UndrainNode,
 )
 from hutong.cluster.controller.decisions import ClusterDecisions
 from hutong.cluster.controller.live_nodes import LiveNodes
 from hutong.cluster.controller.preferred import preferred_leader, return_leadership
 from hutong.cluster.controller.repairs import usable_nodes, without_forgotten
+from hutong.cluster.controller.splitting import carry_out_split, retarget, without_splits_to
 from hutong.cluster.controller.status import status_of
 from hutong.cluster.placement import Replicas, balance_plan
 from hutong.cluster.records import REPLICAS_MAX, PlannedMove
@@ -36,10 +40,10 @@ def carry_out(decisions: ClusterDecisions, command: ControllerCommand, live: Liv
     match command:
         case MoveGroup(group, replicas):
             return _move(decisions, group, replicas, live)
-        case DrainNode(node):
-            return _drain(decisions, node)
-        case UndrainNode(node):
-            return _undrain(decisions, node)
+        case SplitGroup() | GroupIsLean() | DropGroup():
+            return carry_out_split(decisions, command, live)
+        case DrainNode(node) | UndrainNode(node):
+            return _drain(decisions, node, is_drained=isinstance(command, DrainNode))
         case BalanceGroups(is_dry_run):
             return _balance(decisions, live, is_dry_run=is_dry_run)
         case ElectPreferred(groups):
@@ -81,6 +85,8 @@ def _no_node(node: int) -> CommandReply:
 
 def _move(decisions: ClusterDecisions, group: str, replicas: Replicas, live: LiveNodes) -> CommandReply:
     state, move = decisions.groups.get(group), decisions.moves.get(group)
+    if group in decisions.targets:
+        return retarget(decisions, group, replicas, live)
     if state is None:
         return _no_group(group)
     if not replicas:
@@ -95,18 +101,13 @@ def _move(decisions: ClusterDecisions, group: str, replicas: Replicas, live: Liv
     return CommandReply(groups={group: replicas})
 
 
-def _drain(decisions: ClusterDecisions, node: int) -> CommandReply:
-    if node not in decisions.nodes:
+def _drain(decisions: ClusterDecisions, node: int, *, is_drained: bool) -> CommandReply:
+    if is_drained and node not in decisions.nodes:
         return _no_node(node)
-    if node not in decisions.drained:
-        decisions.put_drained(node, is_drained=True)
-    return CommandReply()
-
-
-def _undrain(decisions: ClusterDecisions, node: int) -> CommandReply:
-    if node not in decisions.drained:
+    if not is_drained and node not in decisions.drained:
         return _refused(ErrorCode.RESOURCE_NOT_FOUND, f"The node {node} is not drained.")
-    decisions.put_drained(node, is_drained=False)
+    if is_drained != (node in decisions.drained):
+        decisions.put_drained(node, is_drained=is_drained)
     return CommandReply()
 
 
@@ -164,6 +165,7 @@ def _forget(decisions: ClusterDecisions, node: int, live: LiveNodes) -> CommandR
     for name, move in list(decisions.moves.items()):
         if node in move.target or node in move.before:
             decisions.put_move(name, without_forgotten(move, node))
+    without_splits_to(decisions, node)
     for state in decisions.states():
         if node in state.replicas:
             kept = tuple(each for each in state.replicas if each != node)

@@ -1,8 +1,9 @@
 """The state of the cluster, as `hutong cluster status` shows it. Decides nothing."""
 
-from hutong.cluster.controller.commands import ControllerStatus, GroupProgress, MemberStatus
+from hutong.cluster.controller.commands import ControllerStatus, GroupProgress, MemberStatus, SplitProgress
 from hutong.cluster.controller.decisions import ClusterDecisions
 from hutong.cluster.controller.live_nodes import LiveNodes
+from hutong.cluster.records import PlannedMove
 from hutong.replication.group_state import PartitionGroupState
 
 
@@ -10,6 +11,10 @@ def status_of(decisions: ClusterDecisions, live: LiveNodes) -> ControllerStatus:
     return ControllerStatus(
         tuple(_member(decisions, node, live) for node in sorted(decisions.nodes.keys() | live.nodes.keys())),
         tuple(_progress(decisions, state) for state in decisions.states()),
+        {
+            name: SplitProgress(decisions.splits[name].log_ids, target.replicas)
+            for name, target in decisions.targets.items()
+        },
     )
 
 
@@ -32,7 +37,10 @@ def _member(decisions: ClusterDecisions, node: int, live: LiveNodes) -> MemberSt
 
 
 def _progress(decisions: ClusterDecisions, state: PartitionGroupState) -> GroupProgress:
-    move = decisions.moves.get(state.name)
+    move, awaited = decisions.moves.get(state.name), decisions.targets.get(state.name)
+    # It is on its way for those who look on, also before the first byte is copied.
+    if move is None and awaited is not None:
+        move = PlannedMove(awaited.replicas, state.replicas)
     return GroupProgress(
         state.name,
         state.epoch,
