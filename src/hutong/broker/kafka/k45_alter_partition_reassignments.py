@@ -1,8 +1,8 @@
 """AlterPartitionReassignments (key 45, versions 0-1): who holds a partition's replicas (KIP-455, KIP-860).
 
 On a node alone a reassignment to that node is done at once, any other is refused, and there is none to cancel. In a
-cluster a partition goes with its partition group, so requests for a whole group are carried out (`topics.group_moves`).
-The client needs ALTER of the cluster.
+cluster a partition moves with its partition group, or gets a group of its own first (`topics.group_moves`). The client
+needs ALTER of the cluster.
 """
 
 from hutong.broker.handling.context import RequestContext

@@ -1,7 +1,7 @@
 """ListPartitionReassignments (key 46, version 0): what is being moved (KIP-455).
 
-Partitions go with their partition groups: all those of a group that is on its way are listed. On a node alone there are
-none. The client needs DESCRIBE of the cluster.
+Partitions go with their partition groups: all those of a group that is on its way are listed, and those that are about
+to get a group of their own. On a node alone there are none. The client needs DESCRIBE of the cluster.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hutong.wire.kafka.apis.k46_list_partition_reassignments import (
 )
 
 if TYPE_CHECKING:
-    from hutong.broker.topics.group_moves import GroupMove
+    from hutong.broker.topics.group_moves import GroupMove, GroupMoves
     from hutong.broker.topics.partition import Partition
     from hutong.broker.topics.parts import TopicParts
 
@@ -58,12 +58,13 @@ def _moving(
     pending: Pending[ListPartitionReassignmentsResponse] = Pending()
     response = ListPartitionReassignmentsResponse(error_message=None)
 
-    def shown(moves: dict[str, GroupMove] | HutongError) -> None:
+    def shown(moves: GroupMoves | HutongError) -> None:
         if isinstance(moves, HutongError):
             put_error(response, moves)
         else:
             for name, partitions in _asked(request, broker):
-                ongoing = [_ongoing(each.index, moves[each.group]) for each in partitions if each.group in moves]
+                found = ((each.index, moves.of(each)) for each in partitions)
+                ongoing = [_ongoing(index, move) for index, move in found if move is not None]
                 if ongoing:
                     response.topics.append(OngoingTopicReassignment(name, ongoing))
         pending.complete(response)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from hutong.broker.topics.lifetimes import dealt_slots, group_of_slot, partition_group_for, slot_at
-from hutong.broker.topics.partition import Partition, Topic, TopicRecord, record_of
+from hutong.broker.topics.partition import ChangesUnderWay, Partition, Topic, TopicRecord, record_of
 from hutong.broker.topics.partition_budget import PartitionBudget
 from hutong.broker.topics.topic_config import check_overrides, effective
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
@@ -82,16 +82,6 @@ def why_missing(name: str) -> int:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-class _ChangesUnderWay:
-    """The changes of one topic that are not durable yet: how many, and what the last of them makes of it."""
-
-    __slots__ = ("count", "newest")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.newest: TopicRecord | None = None  # None once the topic is to be deleted
-
-
 class Topics:
     """All topics of this node, and the only way to change them.
 
@@ -117,8 +107,9 @@ class Topics:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         self._by_flat_name: dict[str, str] = {}  # names with `_` for `.`, which are one and the same in Kafka's metrics
+        self._places: Mapping[int, str] = {}  # the groups of logs that are not where they were created
         self._being_created: set[str] = set()
-        self._under_way: dict[str, _ChangesUnderWay] = {}
+        self._under_way: dict[str, ChangesUnderWay] = {}
         self._greatest_log_id = 0  # of all topics that were ever seen here
         self._next_log_id = 1
         self._log_ids_end = 1  # ids below this are reserved by a record; never less than _next_log_id
@@ -313,6 +304,17 @@ class Topics:
         for partition in self.of_group(group):
             partition.rebind(journal.log(partition.log.partition_id))
 
+    def place(self, places: Mapping[int, str]) -> None:
+        """Go by these groups of all logs that are not where they were created. Ends all fast paths."""
+        self._places = places
+        self.version += 1
+        for topic in self._by_name.values():
+            for partition, log_id in zip(topic.partitions, topic.log_ids, strict=True):
+                group = places.get(log_id, partition.group)
+                if group != partition.group:
+                    topic.is_scattered = True
+                    partition.place(group, self.standings[group], self._journals[group].log(log_id))
+
     def standing_changed(self, group: str) -> None:
         """Notice a changed standing of a group: fast paths end, and waits for what is no longer led here end, too."""
         self.version += 1
@@ -391,7 +393,7 @@ class Topics:
 
     def _record(self, name: str, record: TopicRecord | None, then: Continuation[None]) -> None:
         """Append a topic's record, or its tombstone."""
-        under_way = self._under_way.setdefault(name, _ChangesUnderWay())
+        under_way = self._under_way.setdefault(name, ChangesUnderWay())
         under_way.newest = record
         under_way.count += 1
 
@@ -449,7 +451,9 @@ class Topics:
         topic.slots = record.get("slots", ())
         # Partitions are only ever added.
         for index in range(len(topic.log_ids), len(log_ids)):
-            own, log_id = group_of_slot(group, slot_at(topic.slots, index)), log_ids[index]
+            log_id = log_ids[index]
+            own = self._places.get(log_id) or group_of_slot(group, slot_at(topic.slots, index))
+            topic.is_scattered |= log_id in self._places
             log, standing = self._journals[own].log(log_id), self.standings[own]
             topic.partitions.append(Partition(name, index, log, config, own, standing, is_internal=False))
             self._greatest_log_id = max(self._greatest_log_id, log_id)

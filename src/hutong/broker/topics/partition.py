@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from hutong.broker.topics.group_standing import NO_LEADER
-from hutong.broker.topics.lifetimes import group_of_slot
 from hutong.foundation.errors import Refused
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -67,6 +66,11 @@ class Partition:
         if before is not log:
             before.notify_watchers()
 
+    def place(self, group: str, standing: GroupStanding, log: PartitionLog) -> None:
+        """Belong to another partition group from now on, which has this log."""
+        self.group, self.standing = group, standing
+        self.rebind(log)
+
     def configure(self, config: TopicConfig) -> None:
         """Go by these settings of the topic from now on."""
         self.config = config
@@ -108,10 +112,22 @@ class Topic:
     """A topic: its identity, what its user set, and its partitions in index order.
 
     `log_ids` has one id for each partition, unique in the cluster and never used again. `group` names the lifetime, so
-    the partition group of the first slot; `slots` has the slot of each partition, or is empty if all are in the first.
+    the partition group of the first slot; `slots` has the slot of each partition where it was created, or is empty if
+    all are in the first. `is_scattered` is True where partitions were moved to other groups.
     """
 
-    __slots__ = ("config", "group", "is_internal", "log_ids", "name", "overrides", "partitions", "slots", "topic_id")
+    __slots__ = (
+        "config",
+        "group",
+        "is_internal",
+        "is_scattered",
+        "log_ids",
+        "name",
+        "overrides",
+        "partitions",
+        "slots",
+        "topic_id",
+    )
 
     def __init__(
         self,
@@ -131,16 +147,18 @@ class Topic:
         self.config = config
         self.is_internal = is_internal
         self.slots: Sequence[int] = ()
+        self.is_scattered = False
         self.partitions: list[Partition] = []
 
     def groups(self) -> Iterator[tuple[str, list[int]]]:
         """The names of its partition groups, each with the ids of the logs that are there."""
-        if not self.slots:
+        if not self.slots and not self.is_scattered:
             yield self.group, self.log_ids
             return
-        for slot in sorted(set(self.slots)):
-            log_ids = [log_id for log_id, own in zip(self.log_ids, self.slots, strict=True) if own == slot]
-            yield group_of_slot(self.group, slot), log_ids
+        log_ids: dict[str, list[int]] = {}
+        for log_id, partition in zip(self.log_ids, self.partitions, strict=True):
+            log_ids.setdefault(partition.group, []).append(log_id)
+        yield from sorted(log_ids.items())
 
     def partition(self, index: int) -> Partition | None:
         """The partition with that index, or None."""
@@ -168,3 +186,13 @@ def record_of(
     if any(slots):
         record["slots"] = list(slots)
     return record
+
+
+class ChangesUnderWay:
+    """The changes of one topic that are not durable yet: how many, and what the last of them makes of it."""
+
+    __slots__ = ("count", "newest")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.newest: TopicRecord | None = None  # None once the topic is to be deleted

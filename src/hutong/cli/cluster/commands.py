@@ -95,21 +95,27 @@ def balance(
 
 @app.command()
 def move(
-    group: Annotated[str, typer.Argument(metavar="GROUP", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="GROUP|TOPIC/PARTITION", show_default=False)],
     to: Annotated[str | None, typer.Option("--to", metavar="NODES", help="As 1,2,3; the first one leads.")] = None,
     cancel: Annotated[bool, typer.Option("--cancel", help="Take back the move that is under way.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     wait: Wait = True,
     as_json: AsDocument = False,
 ) -> None:
-    """Give a partition group other replicas."""
+    """Give a partition group other replicas, or one partition, which gets a group of its own for that."""
     from hutong.cli.cluster.operations import moved
+    from hutong.cli.cluster.partition_moves import partition_moved, partition_named
 
     if (to is None) != cancel:
         raise UsageError("Say where the group shall be, as --to 1,2,3, or --cancel.")
     # No replicas stand for taking a move back, as in Kafka's AlterPartitionReassignments.
     replicas = _nodes(to) if to is not None else ()
-    _show_changed(moved(bootstrap, group, replicas, wait=wait), as_json=as_json)
+    partition = partition_named(name)
+    if partition is None:
+        changed = moved(bootstrap, name, replicas, wait=wait)
+    else:
+        changed = partition_moved(bootstrap, *partition, replicas, wait=wait)
+    _show_changed(changed, as_json=as_json)
 
 
 @app.command()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hutong.wire.kafka.batch.records import Record
 
 CATALOGUE_GROUP = "metadata"
+ANY_GROUP = ""  # of the logs of topics, in names
 CATALOGUE_KEY = b"topic/"
 _OWN_TOPICS = {
     CATALOGUE_GROUP: "__hutong_metadata",
@@ -258,7 +259,7 @@ def _runs(
 
 
 def _log_name(names: Names, group: str, partition_id: int) -> str:
-    return names.get((group, partition_id), f"log {partition_id}")
+    return names.get((group, partition_id)) or names.get((ANY_GROUP, partition_id), f"log {partition_id}")
 
 
 def _file_rows(groups: "dict[str, Inspector]") -> Iterator[dict[str, Any]]:
@@ -268,8 +269,11 @@ def _file_rows(groups: "dict[str, Inspector]") -> Iterator[dict[str, Any]]:
 
 
 def _names(groups: "dict[str, Inspector]") -> Names:
-    """(partition group, log id) → `topic/partition`, from the latest record of the catalogue on each topic."""
-    from hutong.broker.topics.lifetimes import group_of_slot, lifetime_of, slot_at
+    """(partition group, log id) → `topic/partition`, from the latest record of the catalogue on each topic.
+
+    The id of a topic's log is unique in the cluster. In which group it is may change.
+    """
+    from hutong.broker.topics.lifetimes import lifetime_of
 
     topics: dict[bytes, bytes | None] = {}
     # Without the catalogue's group, logs are shown by their numbers.
@@ -289,11 +293,7 @@ def _names(groups: "dict[str, Inspector]") -> Names:
         if key.startswith(CATALOGUE_KEY) and value is not None:
             entry = json.loads(value)
             topic = key.removeprefix(CATALOGUE_KEY).decode()
-            slots = entry.get("slots", ())
-            names |= {
-                (group_of_slot(entry["group"], slot_at(slots, index)), log): f"{topic}/{index}"
-                for index, log in enumerate(entry["partitions"])
-            }
+            names |= {(ANY_GROUP, log): f"{topic}/{index}" for index, log in enumerate(entry["partitions"])}
     return names
 
 

@@ -18,6 +18,7 @@ from hutong.cluster.peers.figures import PeerFigures
 from hutong.cluster.peers.network import PeerTls
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode, UsageError
+from hutong.replication.group_state import PartitionGroupState
 from hutong.server.configuration.sections.cluster import NodeClusterSettings
 from hutong.server.configuration.sections.facts import Address
 
@@ -105,3 +106,17 @@ def description_of(
 def links_shown(figures: Mapping[int, PeerFigures], forgotten: Collection[int]) -> dict[int, PeerFigures]:
     """The links on the metrics page: a forgotten node never comes back, so no link with it is missing."""
     return {node: each for node, each in figures.items() if each.is_open or node not in forgotten}
+
+
+def why_not_joined(state: PartitionGroupState | None, folder: Path, timeout_ms: int) -> str:
+    """The reason for which a node does not know the metadata, whose `state` it may know."""
+    seconds = timeout_ms // 1000
+    if state is None:
+        return (
+            f"The coordinator knows no cluster, but {folder} belongs to one; is it the right --cluster? "
+            f"(waited {seconds} s)"
+        )
+    return (
+        f"This node did not get the cluster's metadata within {seconds} s: node {state.leader} leads it, nodes "
+        f"{sorted(state.in_sync)} have it; start one of them."
+    )

@@ -41,7 +41,7 @@ from hutong.cluster.metadata_machine import METADATA_NAME, MetadataElection
 from hutong.cluster.nodes import ClusterNode
 from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.network import PeerNetwork, PeerTls
-from hutong.cluster.records import CLUSTER_PREFIX, GROUP_PREFIX
+from hutong.cluster.records import CLUSTER_PREFIX, GROUP_PREFIX, SPLIT_PREFIX, decode_name
 from hutong.foundation.errors import ExitCode, Expired, HutongError, OwnerGone, StorageShortage, UsageError
 from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.share.delivery.progress import ProgressVersions
@@ -50,18 +50,26 @@ from hutong.journal.journal import Journal
 from hutong.replication.driver import GroupReplica
 from hutong.replication.settings import COMMIT_TOLD_MS, ReplicationSettings
 from hutong.server.broker.broker_verticle import BrokerVerticle
-from hutong.server.cluster.assembly import cluster_secret, description_of, links_shown, peer_tls
+from hutong.server.cluster.assembly import (
+    cluster_secret,
+    description_of,
+    links_shown,
+    peer_tls,
+    why_not_joined,
+)
 from hutong.server.cluster.control import AppliedDecisions, ClusterControl
 from hutong.server.cluster.copy_rate import copy_pace
 from hutong.server.cluster.disk_space import DiskReports
 from hutong.server.cluster.election_holds import ElectionHolds
 from hutong.server.cluster.founding import difference_from, founding_of, groups_of_cluster
 from hutong.server.cluster.kafka_questions import KafkaQuestions
+from hutong.server.cluster.lean_groups import LeanGroups
 from hutong.server.cluster.leases import LeaseKeeper
 from hutong.server.cluster.reactions import ClusterReactions
 from hutong.server.cluster.replica_troubles import ReplicaTroubles
 from hutong.server.cluster.sharded_coordinators import ShardedCoordinators
 from hutong.server.cluster.share_progress import RoutedProgress
+from hutong.server.cluster.split_groups import SplitGroups
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import ClusterBrokerView
 from hutong.server.cluster.yielding import FOLLOWERS_MS_MAX, YieldingLeaders
@@ -85,6 +93,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
     _disk_reports: DiskReports | None = None
     _joining: WaitTable[None] | None = None
     _is_join_step_done: Callable[[], bool]  # of what the start waits for there
+    _splits: SplitGroups | None = None
     _leaving: "asyncio.Task[None] | None" = None  # clients, as the metadata's journal has failed
     _is_serving = False  # True from the first client on
 
@@ -119,6 +128,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self._disk_reports = disk = DiskReports(volume, settings.free_bytes_min, self._clock, wheel)
         driver.describe(description_of(settings, listens_at, {}, version("hutong"), disk.space))
         await self._joined()
+        assert self._splits is not None
+        self._splits.remove_leftovers()
         await self._listen(reactions.broker)
         self._is_serving = True
         reactions.leave_clients = self._leave_clients
@@ -205,30 +216,33 @@ class ClusterBrokerVerticle(BrokerVerticle):
     async def _open_replicas(self, names: Sequence[str]) -> None:
         """Open all journals, as replicas that follow. Raises StorageError."""
         assert self._driver is not None
-        assert self._network is not None
         driver = self._driver
-        pace = copy_pace(self._admin.node_configs, self._settings.cluster.copied_bytes_per_second_max)
-        for name in names:
-            driver.replicas[name] = GroupReplica(
-                name,
-                driver.own.node,
-                driver.own.incarnation,
-                open_journal=self._open_journal,
-                links=self._network,
-                events=driver,
-                clock=self._clock,
-                timers=self._environment.wheel,
-                offload=self._journals.offload,
-                disk=self._ports.disk,
-                origin=self._folder.origin,
-                pace=pace,
-                settings=ReplicationSettings(
-                    lag_ms_max=self._settings.cluster.lag_ms_max,
-                    # Clients wait until nodes know of what they have changed.
-                    commit_told_ms=0 if name == METADATA_NAME else COMMIT_TOLD_MS,
-                ),
-            )
+        self._pace = copy_pace(self._admin.node_configs, self._settings.cluster.copied_bytes_per_second_max)
+        driver.replicas.update({name: self._make_replica(name) for name in names})
         await asyncio.gather(*(replica.open() for replica in driver.replicas.values()))
+
+    def _make_replica(self, group: str) -> GroupReplica:
+        assert self._driver is not None
+        assert self._network is not None
+        return GroupReplica(
+            group,
+            self._driver.own.node,
+            self._driver.own.incarnation,
+            open_journal=self._open_journal,
+            links=self._network,
+            events=self._driver,
+            clock=self._clock,
+            timers=self._environment.wheel,
+            offload=self._journals.offload,
+            disk=self._ports.disk,
+            origin=self._folder.origin,
+            pace=self._pace,
+            settings=ReplicationSettings(
+                lag_ms_max=self._settings.cluster.lag_ms_max,
+                # Clients wait until nodes know of what they have changed.
+                commit_told_ms=0 if group == METADATA_NAME else COMMIT_TOLD_MS,
+            ),
+        )
 
     async def _open_journal(self, group: str, replicator: Replicator, refusal: HutongError) -> Journal:
         folder = self._folder
@@ -244,6 +258,19 @@ class ClusterBrokerVerticle(BrokerVerticle):
         control = ClusterControl(driver, self._clock, self._environment.wheel, self._make_controller)
         control.producer_ids = producer_ids
         troubles = reactions.troubles = ReplicaTroubles(driver, control, self._clock, self._environment.wheel)
+        self._splits = reactions.splits = SplitGroups(
+            self._image,
+            driver,
+            control,
+            standings,
+            topics,
+            self._journals,
+            self._folder,
+            self._ports.disk,
+            self._make_replica,
+            reactions,
+            LeanGroups(self._image, driver, control, self._clock, self._environment.wheel),
+        )
         for prefix in (GROUP_PREFIX, CLUSTER_PREFIX):
             self._metadata.appliers.add(prefix, self._apply_cluster)
         reactions.reconfigure = partial(self._work.configs_changed, self._admin.node_configs, self._journals)
@@ -314,6 +341,9 @@ class ClusterBrokerVerticle(BrokerVerticle):
             _log.warning("node %d was forgotten, and is back: it is a new node, whatever its folder has.", node)
         if state is not None:
             self._driver.group_changed(state)
+        elif key.startswith(SPLIT_PREFIX):
+            assert self._splits is not None
+            self._splits.changed(decode_name(key, SPLIT_PREFIX))
         elif key.startswith(CLUSTER_PREFIX):
             self._driver.intents_changed(frozenset(self._image.drained), frozenset(self._image.forgotten))
         self._look_for_join()
@@ -350,7 +380,9 @@ class ClusterBrokerVerticle(BrokerVerticle):
                 assert self._joining is not None
                 await self._joining.wait(None, deadline_ms=deadline_ms)
         except Expired:
-            reason = self._why_not_joined(self._settings.cluster.start_timeout_ms)
+            assert self._driver is not None
+            state, timeout_ms = self._driver.groups.get(METADATA_GROUP), self._settings.cluster.start_timeout_ms
+            reason = why_not_joined(state, self._folder.path, timeout_ms)
             raise UsageError(reason, ExitCode.TEMPFAIL) from None
 
     def _look_for_join(self) -> None:
@@ -384,20 +416,6 @@ class ClusterBrokerVerticle(BrokerVerticle):
             return False
         # A leader has begun once its own records are in; of a follower the leader says so.
         return state.leader != own.node or self._reactions.control.is_controlling
-
-    def _why_not_joined(self, timeout_ms: int) -> str:
-        assert self._driver is not None
-        state = self._driver.groups.get(METADATA_GROUP)
-        seconds = timeout_ms // 1000
-        if state is None:
-            return (
-                f"The coordinator knows no cluster, but {self._folder.path} belongs to one; is it the right --cluster? "
-                f"(waited {seconds} s)"
-            )
-        return (
-            f"This node did not get the cluster's metadata within {seconds} s: node {state.leader} leads it, nodes "
-            f"{sorted(state.in_sync)} have it; start one of them."
-        )
 
     def _listener_of(self, name: str) -> Listener | None:
         """The listener of a name on this node, None while it is not open."""
@@ -474,6 +492,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
         self._journals.close_threads()
 
     async def _close_replicas(self) -> None:
+        if self._splits is not None:
+            await self._splits.close()
         if self._driver is not None:
             await asyncio.gather(*(replica.close() for replica in self._driver.replicas.values()))
 

@@ -223,9 +223,11 @@ class ClusterControl:
             self._timers.add(self._clock.monotonic_ms() + AGAIN_MS, again)
             return
         if outcome.state is not None:
-            self._driver.group_changed(outcome.state)
+            self._driver.group_heard(outcome.state)
         if not outcome.is_taken:
-            self._driver.replicas[state.name].proposal_refused(proposal.version)
+            replica = self._driver.replicas.get(state.name)  # it may have been dropped meanwhile
+            if replica is not None:
+                replica.proposal_refused(proposal.version)
 
     def ask(self, question: PeerMessage, timeout_ms: int, then: Continuation[PeerMessage]) -> None:
         """Ask the controller, which is another node."""

@@ -29,6 +29,7 @@ from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.broker.node_metadata import NodeMetadata, pace_of
 from hutong.server.cluster.control import ClusterControl
 from hutong.server.cluster.replica_troubles import ReplicaTroubles
+from hutong.server.cluster.split_groups import SplitGroups
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -46,6 +47,7 @@ class ClusterReactions:
     driver: ClusterDriver
     control: ClusterControl
     troubles: ReplicaTroubles
+    splits: SplitGroups
     broker: Broker
     coordinators: NodeCoordinators
     lives: Mapping[str, CoordinatorLife[Any]]  # of coordinators, by the group that has their log
@@ -101,6 +103,7 @@ class ClusterReactions:
         self._load(group, epoch)
         for log_id in self.topics.orphans_of(group):
             self._journals[group].delete_log(log_id)
+        self.splits.led()
 
     def _load(self, group: str, epoch: int) -> None:
         """Load the coordinators that have their state in this group, if there are any."""
@@ -141,6 +144,11 @@ class ClusterReactions:
         if self._is_wired:
             self.troubles.failed(group)
 
+    def group_dropped(self, group: str) -> None:
+        self._journals.pop(group)
+        self.troubles.forget(group)
+        self.broker.congestion.go_on(group)
+
     def proposed(self, state: PartitionGroupState, proposal: ProposeSet) -> None:
         self.control.propose(state, proposal)
 
@@ -165,6 +173,7 @@ class ClusterReactions:
             return  # it has stepped down meanwhile
         self._standings.set_led_here(METADATA_GROUP, is_led_here=True)
         self.control.begin()
+        self.splits.drop_ownerless()
         self.on_news()
 
     def _follow_metadata(self) -> None:

@@ -75,6 +75,11 @@ class ReplicaTroubles:
         self._failed.add(group)
         self._tell_failed(group)
 
+    def forget(self, group: str) -> None:
+        """Forget a group that is no more."""
+        self._failed.discard(group)
+        self._short_until_ms.pop(group, None)
+
     def controller_changed(self) -> None:
         """Tell a new controller what the last one knew."""
         for group in sorted(self._failed):
@@ -97,6 +102,8 @@ class ReplicaTroubles:
 
     def _look(self, group: str) -> None:
         """Say that the shortage is over, if it is since a while."""
+        if group not in self._short_until_ms:
+            return
         replica, now_ms = self._driver.replicas[group], self._clock.monotonic_ms()
         if replica.failure is not None or replica.journal.shortage is not None:
             self._short_until_ms[group] = now_ms + SPACE_MS
@@ -134,7 +141,7 @@ class ReplicaTroubles:
         if isinstance(outcome, HutongError) or group != METADATA_GROUP:
             return
         for state in decode_groups(bytes(outcome.body)):
-            self._driver.group_changed(state)
+            self._driver.group_heard(state)
         if group in self._short_until_ms and self._polling is None:
             self._polling = self._timers.add(self._clock.monotonic_ms() + STATES_AGAIN_MS, self._poll)
 

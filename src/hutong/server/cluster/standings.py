@@ -69,15 +69,26 @@ class ClusterStandings:
 
     def __init__(self, groups: Iterable[str], node: int, clock: Clock) -> None:
         self._node = node
-        self.by_group = {group: LeasedStanding(clock) for group in groups}
+        self._clock = clock
+        self.by_group: dict[str, LeasedStanding] = {}
+        for group in groups:
+            self.add(group)
         self.on_change: list[Callable[[str], None]] = []
         self.shrinks_total = self.expands_total = 0  # of sets of groups that this node leads
         self.elections_total = 0  # of leaders, wherever they are
         self.election_us = Histogram()  # from the end of one leader to the next, as far as this node has heard
         self._leaderless_us: dict[str, int] = {}  # since when, by group
-        self._clock = clock
         self.doubted: frozenset[int] = frozenset()  # nodes where no client should be sent
         self.renew: Callable[[str], None] = lambda _group: None  # moves the deadlines of a group
+
+    def add(self, group: str) -> None:
+        """Begin with a group of which nothing is known yet."""
+        self.by_group[group] = LeasedStanding(self._clock)
+
+    def remove(self, group: str) -> None:
+        """Forget a group that is no more."""
+        del self.by_group[group]
+        self._leaderless_us.pop(group, None)
 
     def group_changed(self, state: PartitionGroupState, live: Collection[int]) -> None:
         """Note the newest state of a group. A leader that is dead, or may be, is none: clients look again soon."""

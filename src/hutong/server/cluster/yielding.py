@@ -45,7 +45,7 @@ class YieldingLeaders:
     ) -> None:
         self._driver = driver
         self._standings = standings
-        self._held: dict[str, Timer] = {}  # groups whose producers wait for the controller, for a while
+        self._held: dict[str, tuple[Timer, int]] = {}  # groups whose producers wait for the next epoch, and the present
         self._congestion = congestion
         self._clock = clock
         self._timers = timers
@@ -63,13 +63,17 @@ class YieldingLeaders:
 
     def end(self, group: str) -> None:
         """Let producers go on: they hear who leads now."""
-        timer = self._held.pop(group, None)
-        if timer is not None:
-            timer.cancel()
+        held = self._held.pop(group, None)
+        if held is not None:
+            held[0].cancel()
         self._congestion.go_on(group)
 
     def _changed(self, group: str) -> None:
-        if group in self._held and self._standings.by_group[group].leader != self._driver.own.node:
+        if group not in self._held:
+            return
+        standing = self._standings.by_group[group]
+        # The same node leads in the next epoch where a group was split.
+        if standing.leader != self._driver.own.node or standing.leader_epoch > self._held[group][1]:
             self.end(group)
 
     def ask(self, asked: AskToYield, then: Continuation[None]) -> None:
@@ -97,4 +101,4 @@ class YieldingLeaders:
         # What it cannot have in time the next leader lacks: the same as where this node ends.
         self.begin(group, lambda _: then(None))
         at_ms = self._clock.monotonic_ms() + ELECTION_MS_MAX
-        self._held[group] = self._timers.add(at_ms, partial(self.end, group))
+        self._held[group] = self._timers.add(at_ms, partial(self.end, group)), epoch

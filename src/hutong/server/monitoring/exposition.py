@@ -71,7 +71,8 @@ def render(families: Iterable[tuple[Family, Samples]]) -> Iterator[bytes]:
     lines: list[str] = []
     for family, samples in families:
         lines += _heading(family)
-        for values, value in samples:
+        # As they are now: between two pieces a partition group may come or go.
+        for values, value in list(samples):
             labels = [f'{name}="{_label(text)}"' for name, text in zip(family.labels, values, strict=True)]
             if isinstance(value, Spread):
                 lines += _histogram(family.name, labels, value)

@@ -1,4 +1,4 @@
-"""Reassignments in a cluster: partitions go with their groups, so only requests for whole groups are carried out."""
+"""Reassignments in a cluster: whole groups move, and some of a group's partitions get a group of their own."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 from tests.unit.broker.cluster_scene import HERE, LAST, NEXT, ClusterScene, cluster_scene
 
-from hutong.cluster.controller.commands import CommandReply, ControllerStatus, GroupProgress, MoveGroup, ShowStatus
+from hutong.cluster.controller.commands import (
+    CommandReply,
+    ControllerStatus,
+    GroupProgress,
+    MoveGroup,
+    ShowStatus,
+    SplitGroup,
+    SplitProgress,
+)
 from hutong.foundation.errors import Refused
 from hutong.wire.kafka.apis.k45_alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -22,7 +30,8 @@ from hutong.wire.kafka.apis.k46_list_partition_reassignments import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 REFUSED, NOT_MOVING = ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-NOW, OTHER = [HERE, NEXT, LAST], [LAST, HERE, NEXT]
+MOVING = ErrorCode.REASSIGNMENT_IN_PROGRESS
+NOW, OTHER, THIRD = [HERE, NEXT, LAST], [LAST, HERE, NEXT], [NEXT, LAST, HERE]
 
 
 @pytest.fixture
@@ -60,21 +69,44 @@ async def test_what_is_so_already_moves_nothing(scene: ClusterScene) -> None:
     assert scene.cluster.commands == [ShowStatus()]
 
 
-@pytest.mark.parametrize(
-    ("wishes", "said"),
-    [
-        ({"t": [OTHER, OTHER]}, "of t, u"),
-        ({"t": [OTHER, NOW], "u": [OTHER]}, "of t, u"),
-        ({"t": [[HERE], [HERE]], "u": [[HERE]]}, "keeps its 3 replicas"),
-    ],
-)
-async def test_anything_else_is_refused(scene: ClusterScene, wishes: dict[str, list[list[int]]], said: str) -> None:
-    for code, message in await reassigned(scene, **wishes):
-        assert code == REFUSED
-        assert message is not None
-        assert "days" in message
-        assert said in message
+def log_id(scene: ClusterScene, topic: str, index: int) -> int:
+    partition = scene.broker.topics.partition(topic, index)
+    assert partition is not None
+    return partition.log.partition_id
+
+
+async def test_some_of_a_group_get_one_of_their_own(scene: ClusterScene) -> None:
+    assert await reassigned(scene, t=[OTHER, NOW], u=[OTHER]) == [(0, None)] * 3
+    leaving = log_id(scene, "t", 0), log_id(scene, "u", 0)
+    assert scene.cluster.commands == [ShowStatus(), SplitGroup("days", "days", leaving, tuple(OTHER))]
+
+
+async def test_each_wish_has_a_group_of_its_own(scene: ClusterScene) -> None:
+    assert await reassigned(scene, t=[OTHER, THIRD]) == [(0, None)] * 2
+    assert scene.cluster.commands[1:] == [
+        SplitGroup("days", "days", (log_id(scene, "t", index),), tuple(wish))
+        for index, wish in ((0, OTHER), (1, THIRD))
+    ]
+
+
+async def test_a_group_keeps_its_number_of_replicas(scene: ClusterScene) -> None:
+    for code, message in await reassigned(scene, t=[[HERE], [HERE]], u=[[HERE]]):
+        assert (code, message) == (REFUSED, "The partition group days keeps its 3 replicas.")
     assert scene.cluster.commands == [ShowStatus()]
+
+
+def leaving(log_id: int) -> CommandReply:
+    return CommandReply(status=ControllerStatus((), (), {"days-100": SplitProgress((log_id,), tuple(OTHER))}))
+
+
+async def test_what_is_about_to_leave_its_group_is_listed_and_changed(scene: ClusterScene) -> None:
+    scene.cluster.reply = leaving(log_id(scene, "t", 1))
+    shown = (await scene.client.ask(ListPartitionReassignmentsRequest(topics=None), 0)).topics
+    assert shown == [OngoingTopicReassignment("t", [OngoingPartitionReassignment(1, OTHER)])]
+    assert await reassigned(scene, t=[NOW, None]) == [(0, None)] * 2
+    assert scene.cluster.commands[-1] == MoveGroup("days-100", ())
+    assert await reassigned(scene, t=[NOW, THIRD]) == [(0, None)] * 2
+    assert scene.cluster.commands[-1] == MoveGroup("days-100", tuple(THIRD))
 
 
 async def test_a_partition_that_is_not_there_is_refused_for_itself(scene: ClusterScene) -> None:
@@ -85,7 +117,11 @@ async def test_a_partition_that_is_not_there_is_refused_for_itself(scene: Cluste
 async def test_only_a_move_that_is_under_way_is_cancelled(scene: ClusterScene) -> None:
     assert [code for code, _ in await reassigned(scene, t=[None])] == [NOT_MOVING]
     scene.cluster.reply = moving(*OTHER)
-    assert [code for code, _ in await reassigned(scene, t=[None])] == [REFUSED]
+    for wish in (None, THIRD):
+        ((code, message),) = await reassigned(scene, t=[wish])
+        assert code == MOVING
+        assert message is not None
+        assert "of t, u" in message
     assert [code for code, _ in await reassigned(scene, t=[None, None], u=[None])] == [0] * 3
     assert scene.cluster.commands[-1] == MoveGroup("days", ())
 

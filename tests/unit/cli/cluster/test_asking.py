@@ -67,6 +67,7 @@ def test_a_wrong_password_is_told(alone: Node, tmp_path: Path, capsys: pytest.Ca
     [
         (["move", "days"], "Say where the group shall be"),
         (["move", "days", "--to", "1,b"], "takes the numbers of nodes"),
+        (["move", "orders/x", "--to", "1,2"], "is named as TOPIC/NUMBER"),
         (["elect", "--unclean", "2"], "is for one group"),
     ],
 )

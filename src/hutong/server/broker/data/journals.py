@@ -17,6 +17,7 @@ from hutong.journal.append.replicator import Replicator
 from hutong.journal.journal import Journal
 from hutong.journal.settings import JournalSettings
 from hutong.runtime.threads.durable_writes import ring_offload
+from hutong.runtime.threads.offload import ClosableOffload
 from hutong.runtime.threads.precedence import Precedence
 from hutong.server.broker.data import open_files
 from hutong.server.broker.data.data_dir import DataFolder
@@ -40,15 +41,19 @@ class NodeJournals:
         wanted = JournalSettings().segments_open_max
         self._segments_open_max = open_files.segments_open_max(self._files_max, len(groups), wanted)
         self.device = Precedence(environment.clock, environment.wheel, workers)
-        make_offload = environment.ports.make_offload
-        self.offload = make_offload(loop, workers, "hutong-disk")
-        self._reads = {group: make_offload(loop, workers, f"hutong-reader-{group}") for group in groups}
-        threads = {group: make_offload(loop, 1, f"hutong-flush-{group}") for group in groups}
+        self.offload = environment.ports.make_offload(loop, workers, "hutong-disk")
+        self._reads: dict[str, ClosableOffload] = {}
+        self._flushes: dict[str, ClosableOffload] = {}
+        for group in groups:
+            self._add_threads(group)
+
+    def _add_threads(self, group: str) -> None:
+        loop, workers = self._environment.loop, self._environment.settings.node.worker_threads
+        make_offload = self._environment.ports.make_offload
+        self._reads[group] = make_offload(loop, workers, f"hutong-reader-{group}")
+        threads = make_offload(loop, 1, f"hutong-flush-{group}")
         # A kernel's fault in io_uring must not stop a node: threads alone do the same.
-        is_ring_allowed = environment.settings.log.io_uring
-        self._flushes = {
-            group: ring_offload(loop, each) if is_ring_allowed else each for group, each in threads.items()
-        }
+        self._flushes[group] = ring_offload(loop, threads) if self._environment.settings.log.io_uring else threads
 
     async def open(self, data_dir: DataFolder, deletion_ms: Callable[[], int]) -> None:
         """Recover every partition group. Raises CorruptData for a group without which no answer would be right."""
@@ -88,6 +93,21 @@ class NodeJournals:
             flushes.close()
         for reads in self._reads.values():
             reads.close()
+
+    def add_group(self, group: str, data_dir: DataFolder) -> None:
+        """Make all that the journal of a new partition group needs, and a stand-in until it is opened."""
+        from hutong.journal.offline import AwaitedJournal  # late: no start needs it
+
+        self._add_threads(group)
+        environment, reason = self._environment, StorageError(f"the partition group {group} is being made")
+        settings, call_soon = self.settings_of(group), environment.loop.call_soon
+        path = data_dir.group_path(group)
+        self._journals[group] = AwaitedJournal(reason, path, environment.clock, environment.wheel, settings, call_soon)
+
+    def remove_group(self, group: str) -> None:
+        """End the threads of a partition group whose journal is closed for good."""
+        self._flushes.pop(group).close()
+        self._reads.pop(group).close()
 
     def settings_of(self, group: str) -> JournalSettings:
         """The settings that the journal of a partition group starts with."""
