@@ -39,6 +39,7 @@ from hutong.testing.simulation.clients.groups.share_consumer import SimShareCons
 from hutong.testing.simulation.clients.groups.share_groups import FINISH_S_MAX, configure_share_group
 from hutong.testing.simulation.clients.keeper import SimKeeper
 from hutong.testing.simulation.clients.keyed import SimKeyedProducer, SimKeyedTeller
+from hutong.testing.simulation.clients.mover import SimMover
 from hutong.testing.simulation.clients.producer import SimProducer
 from hutong.testing.simulation.clients.reader import SimReader
 from hutong.testing.simulation.clients.temporary import SimTemporaryUser
@@ -81,6 +82,7 @@ CLIENTS: Final[dict[type[planned.PlannedClient], Callable[[ClientContext, Any], 
     planned.PlannedProcessor: SimProcessor,
     planned.PlannedAdmin: SimAdmin,
     planned.PlannedTemporaryUser: SimTemporaryUser,
+    planned.PlannedMover: SimMover,
     planned.PlannedCaller: SimCaller,
     planned.PlannedBusMember: SimBusMember,
 }

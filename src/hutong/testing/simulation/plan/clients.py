@@ -51,6 +51,17 @@ class PlannedTopicClient(PlannedClient):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedMover(PlannedTopicClient):
+    """An administrator who moves single partitions of a topic between `nodes`, and takes this share of moves back."""
+
+    kind: ClassVar[str] = "mover"
+    partitions: int
+    nodes: int
+    replicas: int
+    cancelled: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPartitionClient(PlannedTopicClient):
     """A client of one partition."""
 
@@ -212,6 +223,7 @@ CLIENTS_BY_KIND: Final[dict[str, type[PlannedClient]]] = {
         PlannedProcessor,
         PlannedAdmin,
         PlannedTemporaryUser,
+        PlannedMover,
         PlannedCaller,
         PlannedBusMember,
     )

@@ -12,6 +12,7 @@ from hutong.testing.simulation.plan.clients import (
     PlannedBusMember,
     PlannedCaller,
     PlannedClient,
+    PlannedMover,
     PlannedProducer,
 )
 from hutong.testing.simulation.plan.faults import CLUSTER_FAULTS, PlannedFault
@@ -20,6 +21,7 @@ from hutong.testing.simulation.plan.plan import PlannedMachine, SimulationPlan
 NODES_MAX: Final = 9
 REPLICAS_MAX: Final = 3
 _ALL_REPLICAS: Final = -1
+_MOVERS_SHARE: Final = 0.4  # of plans, and then of their topics
 _Settings = list[tuple[str, str]]
 
 
@@ -35,6 +37,26 @@ def with_cluster(random: Random, plan: SimulationPlan, kinds: tuple[str, ...], n
         faults=tuple(sorted(faults, key=lambda fault: fault.at_us)),
         others=tuple(others),
     )
+
+
+def with_movers(random: Random, plan: SimulationPlan) -> SimulationPlan:
+    """The plan, in some cases with somebody who moves single partitions of topics."""
+    if random.random() >= _MOVERS_SHARE:
+        return plan
+    movers = [
+        PlannedMover(
+            name=f"mover-of-{topic.name}",
+            topic=topic.name,
+            pause_ms=random.choice((200, 1_000, 5_000)),
+            partitions=topic.partitions,
+            nodes=plan.nodes,
+            replicas=min(plan.nodes, REPLICAS_MAX),
+            cancelled=random.choice((0.0, 0.3)),
+        )
+        for topic in plan.topics
+        if random.random() < _MOVERS_SHARE
+    ]
+    return dataclasses.replace(plan, clients=(*plan.clients, *movers))
 
 
 def _cluster_settings(random: Random, nodes: int) -> _Settings:

@@ -36,6 +36,7 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...], nodes: int = 1)
     if nodes == 1:
         return draw_temporary.with_temporary_topics(Random(f"{seed}/plan/temporary"), plan, kinds)
     plan = draw_cluster.with_cluster(Random(f"{seed}/plan/cluster"), plan, kinds, nodes)
+    plan = draw_cluster.with_movers(Random(f"{seed}/plan/moves"), plan)
     plan = draw_elections.with_elections(Random(f"{seed}/plan/elections"), plan, kinds)
     return draw_aimed.with_aim(Random(f"{seed}/plan/aim"), plan, kinds)
 

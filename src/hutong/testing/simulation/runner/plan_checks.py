@@ -40,6 +40,9 @@ STREAM_ITEMS_MAX: Final = 1_000_000
 _BOUNDS_OF_NUMBERS: Final = {
     "keys": (1, KEYS_MAX),
     "partitions": (1, PARTITIONS_MAX),
+    "nodes": (1, NODES_MAX),
+    "replicas": (1, NODES_MAX),
+    "cancelled": (0, 1),
     "batches_together": (1, PARTITIONS_MAX),
     "padding_bytes": (0, PADDING_BYTES_MAX),
     "calls_together": (1, TOGETHER_MAX),
