@@ -64,9 +64,6 @@ def test_tools_reassign_whole_groups(cluster: DevCluster, tools: Tools, tmp_path
     listed = shell.file("topics", json.dumps({"topics": [{"topic": topic}], "version": 1}))
     shell("reassign-partitions", "--topics-to-move-json-file", listed, "--broker-list", "1,2,3", "--generate")
     before = _replicas_of(shell, topic)
-    one = shell.file("one", _assignment(topic, {0: [*before[0][1:], before[0][0]]}))
-    refused = shell("reassign-partitions", "--reassignment-json-file", one, "--execute")
-    assert re.search(r"It goes with its partition group compacted\S*: name all partitions of that group", refused)
     wanted = {index: [*replicas[1:], replicas[0]] for index, replicas in before.items()}
     every = shell.file("all", _assignment(topic, wanted))
     asked = ("--reassignment-json-file", every)
@@ -82,6 +79,36 @@ def test_tools_reassign_whole_groups(cluster: DevCluster, tools: Tools, tmp_path
     assert "None of the specified partition reassignments are active" in shell(
         "reassign-partitions", *asked, "--cancel"
     )
+
+
+def test_tools_reassign_single_partitions(cluster: DevCluster, tools: Tools, tmp_path: pathlib.Path) -> None:
+    """Assert that others of the same group stay, and that nothing which was sent is lost or moved."""
+    shell = Shell(tools, cluster.address, secrets.token_hex(3), tmp_path)
+    topic, partitions = shell.name("orders"), 6
+    shell("topics", "--create", "--topic", topic, "--partitions", str(partitions))
+    before = _replicas_of(shell, topic)
+    producer = Producer({"bootstrap.servers": cluster.address, "enable.idempotence": True})
+    for number in range(120):
+        producer.produce(topic, str(number).encode(), partition=number % partitions)
+    assert producer.flush(ANSWER_S) == 0
+    wanted = {0: [*before[0][1:], before[0][0]], 4: [*before[4][2:], *before[4][:2]]}
+    asked = ("--reassignment-json-file", shell.file("some", _assignment(topic, wanted)))
+    assert "Successfully started partition reassignments" in shell("reassign-partitions", *asked, "--execute")
+    for number in range(120, 240):
+        producer.produce(topic, str(number).encode(), partition=number % partitions)
+    assert producer.flush(ANSWER_S) == 0
+    until(lambda: "is still in progress" not in shell("reassign-partitions", *asked, "--verify"), what="the moves")
+    assert shell("reassign-partitions", *asked, "--verify").count("is completed") == len(wanted)
+    assert _replicas_of(shell, topic) == {**before, **wanted}
+    reader = consumer(cluster.address, topic, **{"auto.offset.reset": "error"})
+    try:
+        for index in range(partitions):
+            reader.assign([TopicPartition(topic, index, 0)])
+            found = [message for message in reader.consume(40, ANSWER_S) if message.error() is None]
+            sent = [str(number).encode() for number in range(240) if number % partitions == index]
+            assert [(message.offset(), message.value()) for message in found] == list(enumerate(sent))
+    finally:
+        reader.close()
 
 
 def test_confluent_with_a_node_down(survivors: str) -> None:
