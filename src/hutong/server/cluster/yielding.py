@@ -21,6 +21,7 @@ from hutong.foundation.errors import HutongError
 
 if TYPE_CHECKING:
     from hutong.broker.produce.congestion import Congestion
+    from hutong.cluster.controller.commands import CommandReply
     from hutong.cluster.controller.messages import AskToYield
     from hutong.cluster.driver import ClusterDriver
     from hutong.foundation.clock import Clock
@@ -102,3 +103,9 @@ class YieldingLeaders:
         self.begin(group, lambda _: then(None))
         at_ms = self._clock.monotonic_ms() + ELECTION_MS_MAX
         self._held[group] = self._timers.add(at_ms, partial(self.end, group)), epoch
+
+
+def is_handed_over(reply: CommandReply | HutongError, node: int, driver: ClusterDriver) -> bool:
+    """Return True if this node knows of all new leaders, so that its clients are sent to them."""
+    handed = () if isinstance(reply, HutongError) else reply.groups
+    return all(driver.groups[name].leader != node for name in handed)
