@@ -41,7 +41,7 @@ from hutong.cluster.metadata_machine import METADATA_NAME, MetadataElection
 from hutong.cluster.nodes import ClusterNode
 from hutong.cluster.peers.identity import PeerIdentity
 from hutong.cluster.peers.network import PeerNetwork, PeerTls
-from hutong.cluster.records import CLUSTER_PREFIX, GROUP_PREFIX, SPLIT_PREFIX, decode_name
+from hutong.cluster.records import CLUSTER_PREFIX, GROUP_PREFIX, MOVE_PREFIX, SPLIT_PREFIX, decode_name
 from hutong.foundation.errors import ExitCode, Expired, HutongError, OwnerGone, StorageShortage, UsageError
 from hutong.foundation.waiting.table import WaitTable
 from hutong.groups.share.delivery.progress import ProgressVersions
@@ -50,6 +50,7 @@ from hutong.journal.journal import Journal
 from hutong.replication.driver import GroupReplica
 from hutong.replication.settings import COMMIT_TOLD_MS, ReplicationSettings
 from hutong.server.broker.broker_verticle import BrokerVerticle
+from hutong.server.cluster.asking_again import AskingAgain
 from hutong.server.cluster.assembly import (
     cluster_secret,
     description_of,
@@ -58,7 +59,7 @@ from hutong.server.cluster.assembly import (
     why_not_joined,
 )
 from hutong.server.cluster.control import AppliedDecisions, ClusterControl
-from hutong.server.cluster.copy_rate import copy_pace
+from hutong.server.cluster.copy_rate import CopyRate
 from hutong.server.cluster.disk_space import DiskReports
 from hutong.server.cluster.election_holds import ElectionHolds
 from hutong.server.cluster.founding import difference_from, founding_of, groups_of_cluster
@@ -72,7 +73,7 @@ from hutong.server.cluster.share_progress import RoutedProgress
 from hutong.server.cluster.split_groups import SplitGroups
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import ClusterBrokerView
-from hutong.server.cluster.yielding import FOLLOWERS_MS_MAX, YieldingLeaders, is_handed_over
+from hutong.server.cluster.yielding import FOLLOWERS_MS_MAX, YieldingLeaders
 from hutong.server.monitoring.sources import ClusterSources
 
 NODES_MAX: Final = 15
@@ -90,6 +91,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
     _leases: LeaseKeeper | None = None
     _requests: ForwardedRequests | None = None
     _progress: RoutedProgress | None = None
+    _asking: AskingAgain | None = None
     _disk_reports: DiskReports | None = None
     _joining: WaitTable[None] | None = None
     _is_join_step_done: Callable[[], bool]  # of what the start waits for there
@@ -217,7 +219,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
         """Open all journals, as replicas that follow. Raises StorageError."""
         assert self._driver is not None
         driver = self._driver
-        self._pace = copy_pace(self._admin.node_configs, self._settings.cluster.copied_bytes_per_second_max)
+        rate = self._settings.cluster.copied_bytes_per_second_max
+        self._copy_rate = CopyRate(driver.own.node, self._admin.node_configs, rate)
         driver.replicas.update({name: self._make_replica(name) for name in names})
         await asyncio.gather(*(replica.open() for replica in driver.replicas.values()))
 
@@ -236,7 +239,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
             offload=self._journals.offload,
             disk=self._ports.disk,
             origin=self._folder.origin,
-            pace=self._pace,
+            pace=self._copy_rate.pace,
             settings=ReplicationSettings(
                 lag_ms_max=self._settings.cluster.lag_ms_max,
                 # Clients wait until nodes know of what they have changed.
@@ -277,7 +280,9 @@ class ClusterBrokerVerticle(BrokerVerticle):
         reactions.topics, reactions.metadata, reactions.control = topics, self._metadata, control
         clock, wheel = self._clock, self._environment.wheel
         shards = self._settings.cluster.coordinators
-        view = ClusterBrokerView(driver, control, standings.by_group, clock, wheel, lambda: self._questions, shards)
+        asking = self._asking = AskingAgain(clock, wheel)
+        self._sources.waits[asking.waits.name] = asking.waits
+        view = ClusterBrokerView(driver, control, standings.by_group, clock, asking, lambda: self._questions, shards)
         producer_ids.reserve = control.reserve_producer_ids
         coordinators = self._idle_coordinators(topics, producer_ids)
         reactions.coordinators, reactions.lives = coordinators.made, coordinators.lives()
@@ -310,7 +315,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
             self._internal_logs(name, group, topics, shards)
         made = self._make_coordinators(topics, producer_ids, shards)
         versions = ProgressVersions(self._ports.random_bytes)
-        coordinators = ShardedCoordinators(self._environment, self._driver, made, versions)
+        assert self._asking is not None
+        coordinators = ShardedCoordinators(self._environment, self._driver, made, versions, self._asking)
         self._progress = coordinators.progress
         self._make_share_groups(made, topics, coordinators.progress, versions)
         coordinators.begin()
@@ -339,6 +345,8 @@ class ClusterBrokerVerticle(BrokerVerticle):
         # Not in the replay of a start, which has it again each time.
         for node in forgotten - self._image.forgotten if self._is_serving else ():
             _log.warning("node %d was forgotten, and is back: it is a new node, whatever its folder has.", node)
+        if key.startswith(MOVE_PREFIX):
+            self._copy_rate.moves_changed(self._image.moves.values())
         if state is not None:
             self._driver.group_changed(state)
         elif key.startswith(SPLIT_PREFIX):
@@ -434,7 +442,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
             await self._hand_over(driver)
             for name in led:
                 self._yielding.end(name)
-        for each in (self._disk_reports, self._leases, self._progress):
+        for each in (self._disk_reports, self._leases, self._asking):
             if each is not None:
                 each.close()
         if driver is not None:
@@ -473,7 +481,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         handing: WaitTable[None] = WaitTable("handing over", self._environment.wheel, 1)
 
         def look() -> None:
-            if replies and is_handed_over(replies[0], node, driver):
+            if replies and _is_handed_over(replies[0], node, driver):
                 handing.resume_all(None, None)
 
         def replied(reply: CommandReply | HutongError) -> None:
@@ -482,7 +490,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
 
         self._reactions.on_news = look
         self._reactions.control.command(HandOverLeaders(node), replied)
-        if replies and is_handed_over(replies[0], node, driver):
+        if replies and _is_handed_over(replies[0], node, driver):
             return
         with suppress(Expired):  # without a controller the node goes all the same
             await handing.wait(None, deadline_ms=self._clock.monotonic_ms() + HAND_OVER_MS_MAX)
@@ -496,3 +504,9 @@ class ClusterBrokerVerticle(BrokerVerticle):
             await self._splits.close()
         if self._driver is not None:
             await asyncio.gather(*(replica.close() for replica in self._driver.replicas.values()))
+
+
+def _is_handed_over(reply: CommandReply | HutongError, node: int, driver: ClusterDriver) -> bool:
+    """Return True if this node knows of all new leaders, so that its clients are sent to them."""
+    handed = () if isinstance(reply, HutongError) else reply.groups
+    return all(driver.groups[name].leader != node for name in handed)

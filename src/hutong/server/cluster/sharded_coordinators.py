@@ -25,6 +25,7 @@ from hutong.server.broker.coordinator_life import CoordinatorLife, NoState
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.broker.group_coordinators import GroupCoordinators
 from hutong.server.broker.transaction_coordinators import follow_coordinators
+from hutong.server.cluster.asking_again import AskingAgain
 from hutong.server.cluster.share_progress import RoutedProgress, ShareProgressLife
 
 
@@ -32,11 +33,16 @@ class ShardedCoordinators:
     """`made` are the coordinators, `progress` finds that of share groups on any node."""
 
     def __init__(
-        self, environment: BrokerEnvironment, driver: ClusterDriver, made: NodeCoordinators, versions: ProgressVersions
+        self,
+        environment: BrokerEnvironment,
+        driver: ClusterDriver,
+        made: NodeCoordinators,
+        versions: ProgressVersions,
+        asking: AskingAgain,
     ) -> None:
         self.made = made
         self._kept = [ShareProgressLife(environment, versions) for _ in made.shards]
-        self.progress = RoutedProgress(driver, self._kept, environment.clock, environment.wheel)
+        self.progress = RoutedProgress(driver, self._kept, environment.clock, asking)
 
     def begin(self) -> None:
         """Let share groups come and go with the other groups of their shard. Their parts are set."""

@@ -20,7 +20,6 @@ from hutong.cluster.peers.port import PeerMessage, Peers
 from hutong.cluster.questions import QuestionCode
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, ProtocolError, Refused
-from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.groups.share.delivery.progress import KeptProgress, ProgressVersions, ProgressWrite
 from hutong.groups.share.records import PartitionKey, ProgressSummary
@@ -29,6 +28,7 @@ from hutong.server.broker.coordinator_life import Apply, CoordinatorLife
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.broker.share_coordinators import progress_of
 from hutong.server.cluster import share_questions as questions
+from hutong.server.cluster.asking_again import AskingAgain
 from hutong.wire.kafka.error_codes import ErrorCode
 
 AGAIN_MS: Final = 50
@@ -79,22 +79,17 @@ class RoutedProgress:
     is_shared = True
 
     def __init__(
-        self, driver: ClusterDriver, lives: Sequence[ShareProgressLife], clock: Clock, timers: TimerWheel
+        self, driver: ClusterDriver, lives: Sequence[ShareProgressLife], clock: Clock, asking: AskingAgain
     ) -> None:
         """`lives` has one for each shard of groups."""
         self._driver = driver
         self._lives = lives
         self._clock = clock
-        self._timers = timers
-        self._is_closed = False
+        self._asking = asking
 
     def register(self, peers: Peers) -> None:
         """Answer the other nodes' questions."""
         peers.register(QuestionCode.SHARE_PROGRESS, self._asked)
-
-    def close(self) -> None:
-        """Ask no more: callers that wait get an error with the next look."""
-        self._is_closed = True
 
     # ---- the port
 
@@ -118,28 +113,26 @@ class RoutedProgress:
     # ---- asking
 
     def _ask(self, group_id: str, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
-        shard = shard_of(group_id, len(self._lives))
-        self._attempt(shard, message, self._clock.monotonic_ms() + WAIT_MS_MAX, then)
+        def settled(outcome: PeerMessage | HutongError) -> None:
+            if isinstance(outcome, HutongError) and _may_be_asked_again(outcome):
+                outcome = Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"The group's progress could not be had: {outcome}")
+            then(outcome)
 
-    def _attempt(self, shard: int, message: PeerMessage, until_ms: int, then: Continuation[PeerMessage]) -> None:
-        def answered(outcome: PeerMessage | HutongError) -> None:
-            if not isinstance(outcome, HutongError) or _is_final(outcome):
-                then(outcome)
-            elif self._is_closed or self._clock.monotonic_ms() >= until_ms:
-                then(Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"The group's progress could not be had: {outcome}"))
-            else:
-                again = partial(self._attempt, shard, message, until_ms, then)
-                self._timers.add(self._clock.monotonic_ms() + AGAIN_MS, again)
+        attempt: Callable[[Continuation[PeerMessage]], None] = partial(self._attempt, group_id, message)
+        until_ms = self._clock.monotonic_ms() + WAIT_MS_MAX
+        self._asking.ask(attempt, _may_be_asked_again, again_ms=AGAIN_MS, until_ms=until_ms, then=settled)
 
-        state = self._driver.groups.get(group_of_slot(SHARE_GROUP, shard))
+    def _attempt(self, group_id: str, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
+        """Ask the leader of this moment."""
+        state = self._driver.groups.get(group_of_slot(SHARE_GROUP, shard_of(group_id, len(self._lives))))
         own, peers = self._driver.own.node, self._driver.peers
         leader = NO_LEADER if state is None else state.leader
         if leader == own:
-            self._answer(message, answered)
+            self._answer(message, then)
         elif leader == NO_LEADER or peers is None or not peers.is_open(leader):
-            answered(_NOT_KEPT)
+            then(_NOT_KEPT)
         else:
-            peers.ask(leader, message, ASK_MS_MAX, answered)
+            peers.ask(leader, message, ASK_MS_MAX, then)
 
     # ---- answering
 
@@ -174,8 +167,8 @@ class RoutedProgress:
             then(_NOT_KEPT)
 
 
-def _is_final(error: HutongError) -> bool:
-    return isinstance(error, Refused) and error.code == ErrorCode.FENCED_STATE_EPOCH
+def _may_be_asked_again(error: HutongError) -> bool:
+    return not isinstance(error, Refused) or error.code != ErrorCode.FENCED_STATE_EPOCH
 
 
 def _encoding(encode: Callable[[T], PeerMessage], then: Continuation[PeerMessage]) -> Callable[[T | HutongError], None]:

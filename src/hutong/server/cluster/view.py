@@ -33,9 +33,9 @@ from hutong.cluster.peers.port import PeerMessage
 from hutong.cluster.questions import ForwardedRequest, QuestionCode, encode_forwarded
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, Refused
-from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.replication.group_state import NO_LEADER
+from hutong.server.cluster.asking_again import AskingAgain
 from hutong.server.cluster.control import ClusterControl
 from hutong.server.cluster.kafka_questions import KafkaQuestions
 from hutong.server.cluster.standings import LeasedStanding
@@ -64,7 +64,7 @@ class ClusterBrokerView:
         control: ClusterControl,
         standings: Mapping[str, LeasedStanding],
         clock: Clock,
-        timers: TimerWheel,
+        asking: AskingAgain,
         questions: Callable[[], KafkaQuestions],
         shards: int = 1,
     ) -> None:
@@ -72,7 +72,7 @@ class ClusterBrokerView:
         self._control = control
         self._standings = standings
         self._clock = clock
-        self._timers = timers
+        self._asking = asking
         self._questions = questions
         self._shards = shards  # of coordinators
 
@@ -117,36 +117,28 @@ class ClusterBrokerView:
             port=session.port,
             frame=bytes(frame),
         )
-        self._forward(encode_forwarded(asked), self._clock.monotonic_ms() + CONTROLLER_MS_MAX, then)
+        attempt: Callable[[Continuation[PeerMessage]], None] = partial(self._forward, encode_forwarded(asked))
+        # An election takes less than most clients wait.
+        until_ms = self._clock.monotonic_ms() + CONTROLLER_MS_MAX
+        answered = partial(_answered, then)
+        self._asking.ask(attempt, self._may_come, again_ms=FORWARD_AGAIN_MS, until_ms=until_ms, then=answered)
 
-    def _forward(self, question: PeerMessage, until_ms: int, then: Continuation[bytes]) -> None:
-        """Ask the controller, and wait for one until then: an election takes less than most clients wait."""
-        controller = self._driver.controller
+    def _forward(self, question: PeerMessage, then: Continuation[PeerMessage]) -> None:
+        """Ask the controller of this moment."""
+        controller, peers = self._driver.controller, self._driver.peers
         is_there = controller not in (NO_LEADER, self._driver.own.node)
-        now_ms = self._clock.monotonic_ms()
-
-        def answered(outcome: PeerMessage | HutongError) -> None:
-            is_elsewhere = isinstance(outcome, Refused) and outcome.code == ErrorCode.NOT_CONTROLLER
-            if is_elsewhere and self._clock.monotonic_ms() < until_ms:
-                self._forward_later(question, until_ms, then)
-            else:
-                _answered(then, outcome)
-
-        if is_there and self._driver.peers is not None and self._driver.peers.is_open(controller):
-            self._driver.peers.ask(controller, question, FORWARD_MS_MAX, answered)
+        if is_there and peers is not None and peers.is_open(controller):
+            peers.ask(controller, question, FORWARD_MS_MAX, then)
         # This node has been elected meanwhile: it was none when the request came.
         elif self.is_controller:
-            self._questions().handle_forwarded(question, answered)
-        # A node that is cut off does not hear of an election.
-        elif now_ms < until_ms and not self._driver.is_cut_off:
-            self._forward_later(question, until_ms, then)
+            self._questions().handle_forwarded(question, then)
         else:
             then(Refused(ErrorCode.NOT_CONTROLLER, "The cluster has no controller at this moment."))
 
-    def _forward_later(self, question: PeerMessage, until_ms: int, then: Continuation[bytes]) -> None:
-        self._timers.add(
-            self._clock.monotonic_ms() + FORWARD_AGAIN_MS, partial(self._forward, question, until_ms, then)
-        )
+    def _may_come(self, error: HutongError) -> bool:
+        """Return True where a controller may answer later: a node that is cut off does not hear of an election."""
+        is_elsewhere = isinstance(error, Refused) and error.code == ErrorCode.NOT_CONTROLLER
+        return is_elsewhere and not self._driver.is_cut_off
 
     def ask_node(self, node: int, frame: bytes, then: Continuation[bytes]) -> None:
         if node == self._driver.own.node:

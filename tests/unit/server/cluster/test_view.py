@@ -14,6 +14,7 @@ from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import Owner
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
+from hutong.server.cluster.asking_again import AskingAgain
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import CONTROLLER_MS_MAX, ClusterBrokerView
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -39,7 +40,7 @@ class Node:
             cast(Any, self),
             self.standings.by_group,
             self.clock,
-            self.wheel,
+            AskingAgain(self.clock, self.wheel),
             lambda: cast(Any, self),
         )
 
