@@ -4,11 +4,13 @@ Strategy: the first replica is the preferred leader. Leaders are spread first, t
 the least for its weight. Groups that are slots of one family (`days`, `days-1`, ...) are spread among themselves first,
 for the partitions of a topic lie in one family. A rack that a group is not in yet comes before any other, however much
 its nodes have. Plans for groups that exist change as little as they can: a swap of preferred leaders moves no data, so
-leaders are evened out along chains of swaps, and a replica moves only where both nodes end nearer to each other.
+leaders are evened out along chains of swaps, and a replica moves only where both nodes end nearer to each other. Where
+sizes are known, a large replica and a small one change places, so that counts stay as they are.
 
 Knows nothing of sets, epochs or who is alive: it is given the nodes that may be used.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +21,10 @@ Replicas = tuple[int, ...]
 EVEN_WEIGHT: Final = 1
 SPACE_STEPS: Final = 4
 """Weights by disk space are coarse: a few records more on one disk must not move a group."""
+EXCHANGED_BYTES_MIN: Final = 64 * 1024 * 1024
+"""Replicas change places for their sizes only where these differ by this: an exchange copies both of them."""
+RELIEF_MIN: Final = 0.1
+"""An exchange takes at least this part away from the node that has more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +43,13 @@ class PlacementNode:
 class Placement:
     """The replicas of all groups, while a plan is being made: `groups` changes with each step."""
 
-    def __init__(self, groups: Mapping[str, Replicas], nodes: Iterable[PlacementNode]) -> None:
+    def __init__(
+        self, groups: Mapping[str, Replicas], nodes: Iterable[PlacementNode], sizes: Mapping[str, int] | None = None
+    ) -> None:
+        """`sizes` are the bytes that groups hold; one that is not in it counts as empty."""
         self.groups: dict[str, Replicas] = dict(groups)
+        self._sizes = sizes or {}
+        self._bytes: Counter[int] = Counter()
         self._nodes = {each.node: each for each in nodes}
         self._leaders: Counter[int] = Counter()
         self._family_leaders: Counter[tuple[str, int]] = Counter()
@@ -104,9 +115,23 @@ class Placement:
                     continue
                 group = self._movable(giver, taker)
                 if group is not None:
-                    moved = self.groups[group]
-                    self.put(group, tuple(taker if node == giver else node for node in moved))
+                    self._hand_on(group, giver, taker)
                     return True
+        return False
+
+    def even_bytes(self) -> bool:
+        """Let a large replica and a smaller one of two nodes change places. Returns False where that would not help."""
+        busiest = sorted(self._nodes, key=lambda node: (-self._byte_load(node), node))
+        for giver in busiest:
+            for taker in reversed(busiest):
+                # An exchange gives both of them a new replica.
+                if self._nodes[giver].takes_new and self._nodes[taker].takes_new:
+                    exchanged = self._exchangeable(giver, taker)
+                    if exchanged is not None:
+                        larger, smaller = exchanged
+                        self._hand_on(larger, giver, taker)
+                        self._hand_on(smaller, taker, giver)
+                        return True
         return False
 
     def even_leaders(self) -> bool:
@@ -140,6 +165,14 @@ class Placement:
             self._successions[replicas[:2]] += change
         for node in replicas:
             self._replicas[node] += change
+            self._bytes[node] += change * self._size(group)
+
+    def _hand_on(self, group: str, giver: int, taker: int) -> None:
+        """Put one node in the place of another, as the leader, too."""
+        self.put(group, tuple(taker if node == giver else node for node in self.groups[group]))
+
+    def _size(self, group: str) -> int:
+        return self._sizes.get(group, 0)
 
     def _next_leader(self, group: str, nodes: Iterable[int]) -> int:
         family = _family(group)
@@ -165,6 +198,13 @@ class Placement:
     def _replica_load(self, node: int, more: int = 0) -> float:
         return (self._replicas[node] + more) / self._nodes[node].weight
 
+    def _byte_load(self, node: int, more: int = 0) -> float:
+        return (self._bytes[node] + more) / self._nodes[node].weight
+
+    def _byte_peak(self, giver: int, taker: int, moved_bytes: int) -> float:
+        """The greater load of two nodes after so many bytes have gone from one to the other."""
+        return max(self._byte_load(giver, -moved_bytes), self._byte_load(taker, moved_bytes))
+
     def _free_nodes(self, replicas: Replicas, avoided: Collection[int]) -> list[int]:
         return [
             node
@@ -185,13 +225,39 @@ class Placement:
         return node if known is None or known.rack is None else known.rack
 
     def _movable(self, giver: int, taker: int) -> str | None:
-        """A group that may go from one node to the other, and is in no fewer racks then."""
-        for group, replicas in sorted(self.groups.items()):
+        """The group that may go from one node to the other, and leaves their bytes the most even."""
+        return min(
+            self._all_movable(giver, taker),
+            key=lambda group: (self._byte_peak(giver, taker, self._size(group)), group),
+            default=None,
+        )
+
+    def _all_movable(self, giver: int, taker: int) -> list[str]:
+        """The groups that may go from one node to the other: they are in no fewer racks then."""
+        found = []
+        for group, replicas in self.groups.items():
             if giver in replicas and taker not in replicas:
                 others = [self._rack(node) for node in replicas if node != giver]
                 if self._rack(taker) not in others or self._rack(giver) in others:
-                    return group
-        return None
+                    found.append(group)
+        return found
+
+    def _exchangeable(self, giver: int, taker: int) -> tuple[str, str] | None:
+        """The groups of both nodes whose exchange leaves their bytes the most even; None where that is not worth it."""
+        load = self._byte_load(giver)
+        mine, theirs = self._nodes[giver].weight, self._nodes[taker].weight
+        wanted = (load - self._byte_load(taker)) * mine * theirs / (mine + theirs)
+        small = sorted((self._size(group), group) for group in self._all_movable(taker, giver))
+        best = (load * (1 - RELIEF_MIN), "", "")
+        for group in self._all_movable(giver, taker):
+            size = self._size(group)
+            # The best partner is next to the size that would leave both with the same load.
+            at = bisect_left(small, (size - wanted, ""))
+            for other_size, other in small[max(0, at - 1) : at + 1]:
+                if size - other_size >= EXCHANGED_BYTES_MIN:
+                    best = min(best, (self._byte_peak(giver, taker, size - other_size), group, other))
+        _, larger, smaller = best
+        return (larger, smaller) if larger else None
 
     def _chain(self, giver: int, taker: int) -> list[tuple[str, int]]:
         """The shortest chain of groups with their new first replicas, from one node to the other; empty: none."""
@@ -246,16 +312,21 @@ def place_groups(
 
 
 def balance_plan(
-    existing: Mapping[str, Replicas], nodes: Sequence[PlacementNode], changes_max: int
+    existing: Mapping[str, Replicas],
+    nodes: Sequence[PlacementNode],
+    changes_max: int,
+    sizes: Mapping[str, int] | None = None,
 ) -> dict[str, Replicas]:
     """The new replicas of the groups that should change, so that nodes have as much as their weights say.
 
-    At most `changes_max` steps are planned, so a large imbalance takes several plans.
+    At most `changes_max` steps are planned, so a large imbalance takes several plans. `sizes` are the bytes of groups.
     """
-    placement = Placement(existing, nodes)
-    steps = 0
-    while steps < changes_max and placement.even_replicas():
-        steps += 1
-    while steps < changes_max and placement.even_leaders():
-        steps += 1
+    placement = Placement(existing, nodes, sizes)
+    steps, before = 0, -1
+    # An exchange may let a group come into the rack of another one, so that replicas can be evened out further.
+    while steps > before:
+        before = steps
+        for step in (placement.even_replicas, placement.even_bytes, placement.even_leaders):
+            while steps < changes_max and step():
+                steps += 1
     return {name: replicas for name, replicas in placement.groups.items() if replicas != existing[name]}

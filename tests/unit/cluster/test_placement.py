@@ -141,6 +141,64 @@ def test_a_node_that_takes_none_gets_none_and_keeps_what_it_has() -> None:
     assert place_groups(["days"], {}, [PlacementNode(2, takes_new=False)], 3) == {}
 
 
+GIB = 1024 * 1024 * 1024
+EIGHT: dict[str, tuple[int, ...]] = {name: (1, 2) if name < "e" else (3, 4) for name in "abcdefgh"}
+
+
+def held(placed: dict[str, tuple[int, ...]], sizes: dict[str, int], node: int) -> int:
+    return sum(sizes.get(name, 0) for name, replicas in placed.items() if node in replicas)
+
+
+def test_large_groups_and_small_ones_change_places() -> None:
+    nodes = [PlacementNode(each) for each in (1, 2, 3, 4)]
+    sizes = {name: GIB if name < "e" else 0 for name in EIGHT}
+    balanced = EIGHT | balance_plan(EIGHT, nodes, CHANGES_MAX, sizes)
+    assert [held(balanced, sizes, each.node) for each in nodes] == [2 * GIB] * 4
+    assert replicas_of(balanced, nodes) == [4] * 4
+    assert leaders(balanced, nodes) == [2] * 4
+
+
+def test_a_difference_that_copies_would_not_be_worth_moves_nothing() -> None:
+    nodes = [PlacementNode(1), PlacementNode(2)]
+    existing: dict[str, tuple[int, ...]] = {"a": (1,), "b": (1,), "c": (2,), "d": (2,)}
+    small = {"a": 1_000_000, "b": 1_000_000}
+    assert balance_plan(existing, nodes, CHANGES_MAX, small) == {}
+    # By an exchange node 1 would have 19 GiB of 20 still.
+    alike = {"a": 10 * GIB, "b": 10 * GIB, "c": 9 * GIB, "d": 9 * GIB}
+    assert balance_plan(existing, nodes, CHANGES_MAX, alike) == {}
+
+
+def test_an_exchange_gives_nothing_to_a_node_that_takes_none() -> None:
+    existing: dict[str, tuple[int, ...]] = {"a": (1,), "b": (1,), "c": (2,), "d": (2,)}
+    sizes = {"a": GIB, "b": GIB}
+    for short in (1, 2):
+        nodes = [PlacementNode(each, takes_new=each != short) for each in (1, 2)]
+        assert balance_plan(existing, nodes, CHANGES_MAX, sizes) == {}
+
+
+def test_the_group_that_moves_is_the_one_that_leaves_nodes_the_most_even() -> None:
+    existing: dict[str, tuple[int, ...]] = {"a": (1,), "b": (1,), "c": (1,)}
+    sizes = {"a": 4 * GIB, "b": GIB, "c": 3 * GIB}
+    assert balance_plan(existing, [PlacementNode(1), PlacementNode(2)], CHANGES_MAX, sizes) == {"a": (2,)}
+
+
+@given(clusters(), clusters(), st.lists(st.integers(0, 40), min_size=1, max_size=16), st.integers(1, 3))
+def test_a_plan_by_sizes_comes_to_rest_and_keeps_counts_and_racks(
+    before: list[PlacementNode], after: list[PlacementNode], gibibytes: list[int], replica_count: int
+) -> None:
+    existing = place_groups(names(len(gibibytes)), {}, before, replica_count)
+    sizes = {name: size * GIB for name, size in zip(names(len(gibibytes)), gibibytes, strict=True)}
+    balanced = existing | balance_plan(existing, after, CHANGES_MAX, sizes)
+    assert balance_plan(balanced, after, CHANGES_MAX, sizes) == {}
+    if not any(each.rack for each in after):
+        assert sorted(replicas_of(balanced, after)) == sorted(replicas_of(planned(existing, after), after))
+    racks = {each.node: each.rack or f"own-{each.node}" for each in after}
+    for name, replicas in balanced.items():
+        assert len(set(replicas)) == len(existing[name])
+        known = [racks.get(node, f"gone-{node}") for node in replicas]
+        assert len(set(known)) >= len({racks.get(node, f"gone-{node}") for node in existing[name]})
+
+
 def test_a_plan_has_a_bound() -> None:
     existing = dict.fromkeys(names(20), (1,))
     nodes = [PlacementNode(1), PlacementNode(2)]
