@@ -67,14 +67,18 @@ def test_tools_reassign_whole_groups(cluster: DevCluster, tools: Tools, tmp_path
     wanted = {index: [*replicas[1:], replicas[0]] for index, replicas in before.items()}
     every = shell.file("all", _assignment(topic, wanted))
     asked = ("--reassignment-json-file", every)
-    throttled = shell("reassign-partitions", *asked, "--execute", "--throttle", "10000000")
-    assert "follower.replication.throttled.rate cannot be changed" in throttled
-    assert _replicas_of(shell, topic) == before
-    started = shell("reassign-partitions", *asked, "--execute")
+    started = shell("reassign-partitions", *asked, "--execute", "--throttle", "10000000")
+    assert "The inter-broker throttle limit was set to 10000000 B/s" in started
     assert "Successfully started partition reassignments" in started
     until(lambda: "is still in progress" not in shell("reassign-partitions", *asked, "--verify"), what="the moves")
     assert _replicas_of(shell, topic) == wanted
-    assert shell("reassign-partitions", *asked, "--verify").count("is completed") == len(wanted)
+    verified = shell("reassign-partitions", *asked, "--verify")
+    assert verified.count("is completed") == len(wanted)
+    assert "Clearing broker-level throttles on brokers 1,2,3" in verified
+    assert "Clearing topic-level throttles on topic" in verified
+    for kind, name in (("brokers", "1"), ("topics", topic)):
+        described = shell("configs", "--describe", "--entity-type", kind, "--entity-name", name)
+        assert "throttled" not in described
     assert "No partition reassignments found" in shell("reassign-partitions", "--list")
     assert "None of the specified partition reassignments are active" in shell(
         "reassign-partitions", *asked, "--cancel"

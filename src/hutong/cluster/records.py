@@ -67,10 +67,14 @@ class KnownNode(msgspec.Struct, frozen=True):
 
 
 class PlannedMove(msgspec.Struct, frozen=True):
-    """A group shall have the replicas `target`; it had those of `before`, which a cancelled move goes back to."""
+    """A group shall have the replicas `target`; it had those of `before`, which a cancelled move goes back to.
+
+    The nodes that take part copy at most `copied_bytes_per_second_max` meanwhile; 0: as much as their settings allow.
+    """
 
     target: tuple[int, ...]
     before: tuple[int, ...]
+    copied_bytes_per_second_max: int = 0
 
 
 class SplitTarget(msgspec.Struct, frozen=True):
@@ -207,6 +211,8 @@ def decode_move(content: bytes) -> PlannedMove:
     move = _decode(content, PlannedMove, "a planned move")
     for replicas in (move.target, move.before):
         _check_replicas(replicas, "a planned move")
+    if move.copied_bytes_per_second_max < 0:
+        raise ProtocolError("a planned move is none: its rate is below 0")
     return move
 
 

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, OwnerGone, Refused, StorageError, StorageShortage
+from hutong.foundation.pace import BytePace
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.qos import Qos
@@ -28,7 +29,6 @@ from hutong.journal.journal import Journal
 from hutong.journal.replicate.fork import fork_journal
 from hutong.journal.replicate.install import install_files
 from hutong.journal.replicate.truncation import truncate_journal
-from hutong.replication.copy_pace import CopyPace
 from hutong.replication.following.driver import FollowingReplica
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
 from hutong.replication.journal_tie import JournalTie
@@ -88,7 +88,7 @@ class GroupReplica:
         disk: Disk,
         settings: ReplicationSettings = _DEFAULT_SETTINGS,
         origin: int | None = None,
-        pace: CopyPace | None = None,
+        pace: BytePace | None = None,
     ) -> None:
         """`pace` is that of all groups of this node.
 
@@ -103,7 +103,7 @@ class GroupReplica:
         self._incarnation = incarnation
         self._origin = node if origin is None else origin
         self._open_journal = open_journal
-        pace = pace or CopyPace(settings.copied_bytes_per_second_max)
+        pace = pace or BytePace(settings.copied_bytes_per_second_max)
         self._ports = ReplicaPorts(links, events, clock, timers, offload, disk, settings, pace)
         self._tie = JournalTie()
         self._role: LeadingReplica | FollowingReplica | None = None

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from hutong.foundation.clock import Clock
+from hutong.foundation.pace import BytePace
 from hutong.foundation.timers import TimerWheel
 from hutong.journal.files.disk import Disk
-from hutong.replication.copy_pace import CopyPace
 from hutong.replication.links import ReplicaLinks
 from hutong.replication.replica_events import ReplicaEvents
 from hutong.replication.settings import ReplicationSettings
@@ -23,4 +23,4 @@ class ReplicaPorts:
     offload: Offload
     disk: Disk
     settings: ReplicationSettings
-    pace: CopyPace
+    pace: BytePace

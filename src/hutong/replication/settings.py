@@ -24,5 +24,6 @@ class ReplicationSettings:
     copied_bytes_per_second_max: int = (
         128 * MEBIBYTE
     )  # of what is copied from disks, unless a node has a pace of its own
+    paced_look_ms: int = 1_000  # while a copy waits for its pace
     file_answer_ms_max: int = 10_000  # the leader's, to a question for files
     reopen_again_ms: int = 1_000  # after a shortage of space, files or memory

@@ -79,9 +79,9 @@ def test_settings_are_read_as_they_were_written(settings: FoundingSettings) -> N
     assert decode_settings(encode_settings(settings)) == settings
 
 
-@given(st.lists(numbers, min_size=1, max_size=5, unique=True), st.one_of(st.none(), st.text()))
-def test_moves_and_nodes_are_read_as_they_were_written(replicas: list[int], rack: str | None) -> None:
-    move = PlannedMove(tuple(replicas), tuple(reversed(replicas)))
+@given(st.lists(numbers, min_size=1, max_size=5, unique=True), st.one_of(st.none(), st.text()), numbers)
+def test_moves_and_nodes_are_read_as_they_were_written(replicas: list[int], rack: str | None, rate: int) -> None:
+    move = PlannedMove(tuple(replicas), tuple(reversed(replicas)), rate)
     assert decode_move(encode_move(move)) == move
     assert decode_node(encode_node(KnownNode(rack))) == KnownNode(rack)
     known = KnownNode(rack, 7, ("days",))

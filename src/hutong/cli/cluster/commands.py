@@ -87,7 +87,7 @@ def balance(
     wait: Wait = True,
     as_json: AsDocument = False,
 ) -> None:
-    """Even out leaders and replicas among the nodes."""
+    """Even out leaders, replicas and what they hold among the nodes."""
     from hutong.cli.cluster.operations import balanced
 
     _show_changed(balanced(bootstrap, is_dry_run=dry_run, wait=wait), as_json=as_json)
@@ -98,21 +98,39 @@ def move(
     name: Annotated[str, typer.Argument(metavar="GROUP|TOPIC/PARTITION", show_default=False)],
     to: Annotated[str | None, typer.Option("--to", metavar="NODES", help="As 1,2,3; the first one leads.")] = None,
     cancel: Annotated[bool, typer.Option("--cancel", help="Take back the move that is under way.")] = False,
+    throttle: Annotated[
+        int | None,
+        typer.Option(
+            "--throttle",
+            metavar="BYTES_PER_SECOND",
+            min=1,
+            help="What each node of the move copies in a second until it is done, its other copies included.",
+            show_default=False,
+        ),
+    ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     wait: Wait = True,
     as_json: AsDocument = False,
 ) -> None:
-    """Give a partition group other replicas, or one partition, which gets a group of its own for that."""
+    """Give a partition group other replicas, or one partition, which gets a group of its own for that.
+
+    The same move asked for again has the new throttle, or none.
+    """
     from hutong.cli.cluster.operations import moved
     from hutong.cli.cluster.partition_moves import partition_moved, partition_named
+    from hutong.cluster.controller.commands import MoveGroup
 
     if (to is None) != cancel:
         raise UsageError("Say where the group shall be, as --to 1,2,3, or --cancel.")
+    if cancel and throttle is not None:
+        raise UsageError("A move that is taken back copies nothing: leave out --throttle.")
     # No replicas stand for taking a move back, as in Kafka's AlterPartitionReassignments.
     replicas = _nodes(to) if to is not None else ()
     partition = partition_named(name)
     if partition is None:
-        changed = moved(bootstrap, name, replicas, wait=wait)
+        changed = moved(bootstrap, MoveGroup(name, replicas, throttle or 0), wait=wait)
+    elif throttle is not None:
+        raise UsageError("A partition that moves alone has no throttle: leave out --throttle.")
     else:
         changed = partition_moved(bootstrap, *partition, replicas, wait=wait)
     _show_changed(changed, as_json=as_json)
@@ -213,10 +231,12 @@ def _show_groups(bootstrap: str, *, as_json: bool) -> None:
         return
     print_rows(members, tuple(members[0]), as_json=False)
     lagging = [{**each, "lag_bytes": _by_node(each["lag_bytes"])} for each in groups]
-    print_rows(lagging, ("group", "leader", "epoch", "replicas", "in_sync", "needed", "lag_bytes"), as_json=False)
+    print_rows(
+        lagging, ("group", "leader", "epoch", "replicas", "in_sync", "needed", "held_bytes", "lag_bytes"), as_json=False
+    )
     moving = [each for each in groups if each["moving_to"] is not None]
     if moving:
-        columns = ("group", "replicas", "moving_to", "copied_bytes", "stream_bytes")
+        columns = ("group", "replicas", "moving_to", "copied_bytes", "stream_bytes", "throttle")
         print_rows(moving, columns, as_json=False, title="On their way")
 
 

@@ -91,10 +91,10 @@ def removed(bootstrap: str, node: int) -> None:
     operator.ask(ForgetNode(node))
 
 
-def moved(bootstrap: str, group: str, replicas: Replicas, *, wait: bool) -> Changed:
-    """Move a group, or without replicas take back its move; returns the replicas that it shall have."""
+def moved(bootstrap: str, move: MoveGroup, *, wait: bool) -> Changed:
+    """Move a group, or take back its move; returns the replicas that it shall have."""
     operator = Operator(bootstrap)
-    plan = operator.ask(MoveGroup(group, replicas)).groups
+    plan = operator.ask(move).groups
     if wait:
         _watch_moves(operator, plan)
     return plan
@@ -129,9 +129,11 @@ def group_rows(status: ControllerStatus) -> list[dict[str, Any]]:
             "in_sync": each.in_sync,
             "needed": each.min_in_sync,
             "moving_to": each.target,
+            "held_bytes": each.held_bytes,
             "stream_bytes": each.stream_bytes,
             "lag_bytes": each.lags,
             "copied_bytes": copied_bytes(each),
+            "throttle": each.copied_bytes_per_second_max or None,
         }
         for each in status.groups
     ]

@@ -20,7 +20,9 @@ from hutong.cli.cluster.asking import ClusterAccess
 from hutong.cli.cluster.replica_digests import Difference, first_difference
 from hutong.cli.kafka.client import REQUEST_TIMEOUT_SECONDS
 from hutong.cli.output import remark
+from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import ExitCode, UsageError
+from hutong.foundation.pace import BytePace
 from hutong.wire.kafka.apis.k10001_replica_digests import ReplicaDigestsRequest, ReplicaDigestsResponse
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -93,36 +95,17 @@ class Verification:
         ]
 
 
-class Throttle:
-    """Pauses that hold the reads of all nodes together to a number of bytes a second; 0: no pauses."""
-
-    def __init__(
-        self,
-        bytes_per_second: int,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._rate = bytes_per_second
-        self._clock = clock
-        self._sleep = sleep
-        self._free_s = clock()  # when all that was read may have been read
-
-    def count(self, read_bytes: int) -> None:
-        if not self._rate:
-            return
-        now_s = self._clock()
-        self._free_s = max(self._free_s, now_s) + read_bytes / self._rate
-        if self._free_s > now_s:
-            self._sleep(self._free_s - now_s)
-
-
 class Verifier:
     """Compares partition by partition, by asking nodes through `ask`."""
 
-    def __init__(self, ask: Ask, throttle: Throttle, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, ask: Ask, pace: BytePace | None, clock: Clock, pause: Callable[[float], None] = time.sleep
+    ) -> None:
+        """`pace` is what all nodes together may read, None without a bound."""
         self.read_bytes = 0
         self._ask = ask
-        self._throttle = throttle
+        self._pace = pace
+        self._clock = clock
         self._pause = pause
 
     def verify(self, replicas: Replicas) -> Finding:
@@ -195,8 +178,14 @@ class Verifier:
             raise _Failed(Difference(offset, (node,), "is not readable"))
         cleaned[node] = max(cleaned[node], response.cleaned_offset)
         self.read_bytes += response.read_bytes
-        self._throttle.count(response.read_bytes)
+        self._keep_pace(response.read_bytes)
         return response
+
+    def _keep_pace(self, read_bytes: int) -> None:
+        if self._pace is not None:
+            now_ms = self._clock.monotonic_ms()
+            self._pace.count(read_bytes, now_ms)
+            self._pause((self._pace.due_ms(now_ms) - now_ms) / 1000)
 
     def _offsets(self, replicas: Replicas, node: int) -> ReplicaDigestsResponse:
         return self._answer(ReplicaDigestsRequest(node, replicas.topic, replicas.partition))
@@ -232,9 +221,9 @@ def replicas_in(admin: AdminClient) -> Iterator[Replicas]:
 
 
 def verify_cluster(bootstrap: str, replicas: list[Replicas], bytes_per_second: int) -> Verification:
-    """Compare all of these, with progress on standard error. Raises UsageError."""
+    """Compare all of these, with progress on standard error; 0 bytes per second: no bound. Raises UsageError."""
     access, done = ClusterAccess(bootstrap), Verification()
-    verifier = Verifier(access.request, Throttle(bytes_per_second))
+    verifier = Verifier(access.request, BytePace(bytes_per_second) if bytes_per_second else None, SystemClock())
     said_s = time.monotonic()
     try:
         for number, each in enumerate(replicas, 1):

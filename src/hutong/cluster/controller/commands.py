@@ -18,10 +18,14 @@ REPLY_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 class MoveGroup(msgspec.Struct, frozen=True, tag=True):
-    """Let a group have these replicas; without any, cancel the move that is under way."""
+    """Let a group have these replicas; without any, cancel the move that is under way.
+
+    The nodes that take part copy at most `copied_bytes_per_second_max` meanwhile; 0: as much as their settings allow.
+    """
 
     group: str
     replicas: tuple[int, ...]
+    copied_bytes_per_second_max: int = 0
 
 
 class SplitGroup(msgspec.Struct, frozen=True, tag=True):
@@ -58,9 +62,10 @@ class UndrainNode(msgspec.Struct, frozen=True, tag=True):
 
 
 class BalanceGroups(msgspec.Struct, frozen=True, tag=True):
-    """Even out leaders and replicas, or only tell the plan."""
+    """Even out leaders and replicas, or only tell the plan. The node that is asked adds how much groups hold."""
 
     is_dry_run: bool = False
+    held_bytes: dict[str, int] = {}
 
 
 class ElectPreferred(msgspec.Struct, frozen=True, tag=True):
@@ -130,8 +135,9 @@ class MemberStatus(msgspec.Struct, frozen=True):
 class GroupProgress(msgspec.Struct, frozen=True):
     """A group. `target` are the replicas that it shall have, where it is on its way to others from `before`.
 
-    `stream_bytes` is the length of its leader's stream, None where that says nothing. `lags` has what each follower has
-    not stored of it, `copied` what followers have of whole files that are not in their places yet.
+    `stream_bytes` is the length of its leader's stream, None where that says nothing, and `held_bytes` what is left of
+    it. `lags` has what each follower has not stored, `copied` what followers have of whole files that are not in their
+    places yet. `copied_bytes_per_second_max` slows the move; 0: it does not.
     """
 
     name: str
@@ -147,6 +153,8 @@ class GroupProgress(msgspec.Struct, frozen=True):
     stream_bytes: int | None = None
     lags: dict[int, int] = {}
     copied: dict[int, int] = {}
+    held_bytes: int | None = None
+    copied_bytes_per_second_max: int = 0
 
 
 class SplitProgress(msgspec.Struct, frozen=True):

@@ -6,6 +6,8 @@ that takes long survives the controller. A command that cannot be carried out ch
 Knows nothing of who asks, nor of time.
 """
 
+from msgspec import structs
+
 from hutong.cluster.controller.commands import (
     BalanceGroups,
     CommandReply,
@@ -38,14 +40,14 @@ BALANCE_CHANGES_MAX = 100  # steps of one plan
 
 def carry_out(decisions: ClusterDecisions, command: ControllerCommand, live: LiveNodes) -> CommandReply:
     match command:
-        case MoveGroup(group, replicas):
-            return _move(decisions, group, replicas, live)
+        case MoveGroup():
+            return _move(decisions, command, live)
         case SplitGroup() | GroupIsLean() | DropGroup():
             return carry_out_split(decisions, command, live)
         case DrainNode(node) | UndrainNode(node):
             return _drain(decisions, node, is_drained=isinstance(command, DrainNode))
-        case BalanceGroups(is_dry_run):
-            return _balance(decisions, live, is_dry_run=is_dry_run)
+        case BalanceGroups():
+            return _balance(decisions, command, live)
         case ElectPreferred(groups):
             return _elect_preferred(decisions, groups, live)
         case ElectUnclean(group, node):
@@ -83,7 +85,8 @@ def _no_node(node: int) -> CommandReply:
     return _refused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node {node} has ever been here.")
 
 
-def _move(decisions: ClusterDecisions, group: str, replicas: Replicas, live: LiveNodes) -> CommandReply:
+def _move(decisions: ClusterDecisions, command: MoveGroup, live: LiveNodes) -> CommandReply:
+    group, replicas, rate = command.group, command.replicas, command.copied_bytes_per_second_max
     state, move = decisions.groups.get(group), decisions.moves.get(group)
     if group in decisions.targets:
         return retarget(decisions, group, replicas, live)
@@ -97,7 +100,9 @@ def _move(decisions: ClusterDecisions, group: str, replicas: Replicas, live: Liv
         return _refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A new replica is on a node that is not alive.")
     if len(set(replicas)) != len(replicas) or len(replicas) > REPLICAS_MAX:
         return _refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The replicas must be distinct.")
-    decisions.put_move(group, PlannedMove(replicas, state.replicas if move is None else move.before))
+    if rate < 0:
+        return _refused(ErrorCode.INVALID_REQUEST, "A move copies at least 1 byte in a second.")
+    decisions.put_move(group, PlannedMove(replicas, state.replicas if move is None else move.before, rate))
     return CommandReply(groups={group: replicas})
 
 
@@ -111,14 +116,14 @@ def _drain(decisions: ClusterDecisions, node: int, *, is_drained: bool) -> Comma
     return CommandReply()
 
 
-def _balance(decisions: ClusterDecisions, live: LiveNodes, *, is_dry_run: bool) -> CommandReply:
+def _balance(decisions: ClusterDecisions, command: BalanceGroups, live: LiveNodes) -> CommandReply:
     existing = {name: decisions.wanted_replicas(name) for name in decisions.groups}
-    plan = balance_plan(existing, usable_nodes(decisions, live), BALANCE_CHANGES_MAX)
+    plan = balance_plan(existing, usable_nodes(decisions, live), BALANCE_CHANGES_MAX, command.held_bytes)
     for name, replicas in plan.items():
         move = decisions.moves.get(name)
-        before = decisions.groups[name].replicas if move is None else move.before
-        if not is_dry_run:
-            decisions.put_move(name, PlannedMove(replicas, before))
+        if not command.is_dry_run:
+            move = move or PlannedMove(replicas, decisions.groups[name].replicas)
+            decisions.put_move(name, structs.replace(move, target=replicas))
     return CommandReply(groups=plan)
 
 

@@ -202,4 +202,4 @@ def without_forgotten(move: PlannedMove, node: int) -> PlannedMove | None:
     """The move without a node that will never come back; None where nothing is left of it."""
     target = tuple(each for each in move.target if each != node)
     before = tuple(each for each in move.before if each != node)
-    return PlannedMove(target, before) if target and before else None
+    return structs.replace(move, target=target, before=before) if target and before else None

@@ -52,4 +52,5 @@ def _progress(decisions: ClusterDecisions, state: PartitionGroupState) -> GroupP
         state.min_in_sync,
         None if move is None else move.target,
         () if move is None else move.before,
+        copied_bytes_per_second_max=0 if move is None else move.copied_bytes_per_second_max,
     )

@@ -135,8 +135,9 @@ class FileCopy:
         if due_ms <= now_ms:
             go_on()
         else:
-            # Looked at again then: another copy may have come first.
-            self._timer = self._ports.timers.add(due_ms, partial(self._when_due, go_on))
+            # Looked at again then: another copy may have come first. And sooner, as the rate may have been altered.
+            at_ms = min(due_ms, now_ms + self._ports.settings.paced_look_ms)
+            self._timer = self._ports.timers.add(at_ms, partial(self._when_due, go_on))
 
     # -- waiting
 

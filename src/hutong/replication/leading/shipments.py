@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError
+from hutong.foundation.pace import BytePace
 from hutong.foundation.timers import TimerWheel
 from hutong.journal.replicate.stream_reads import StreamGone, StreamReads
-from hutong.replication.copy_pace import CopyPace
 from hutong.replication.links import ReplicaLinks
 from hutong.replication.replica_messages import ChunksShipped, CommitTold, FilesOffered
 from hutong.replication.settings import ReplicationSettings
@@ -50,7 +50,7 @@ class Shipments:
         timers: TimerWheel,
         settings: ReplicationSettings,
         on_shipped: Callable[[int, int, int], None],
-        pace: CopyPace,
+        pace: BytePace,
         is_paced: Callable[[int], bool],
         committed_position: Callable[[], int],
     ) -> None:
@@ -127,8 +127,9 @@ class Shipments:
         now_ms = self._clock.monotonic_ms()
         due_ms = self._pace.due_ms(now_ms) if self._is_paced(receiver.node) else now_ms
         if due_ms > now_ms:
-            # Looked at again then: another copy may have come first.
-            self._timers.add(due_ms, lambda: self._read_when_due(receiver, start))
+            # Looked at again then: another copy may have come first. And sooner, as the rate may have been altered.
+            at_ms = min(due_ms, now_ms + self._settings.paced_look_ms)
+            self._timers.add(at_ms, lambda: self._read_when_due(receiver, start))
             return
         self._reads.read(start, self._settings.ship_bytes_max, lambda outcome: self._read(receiver, start, outcome))
 

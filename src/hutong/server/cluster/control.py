@@ -12,9 +12,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from msgspec import structs
+
 from hutong.broker.coordinators.producer_ids import ProducerIds
 from hutong.broker.state.state_topic import Apply
 from hutong.cluster.controller.commands import (
+    BalanceGroups,
     CommandReply,
     ControllerCommand,
     ShowStatus,
@@ -154,7 +157,12 @@ class ClusterControl:
 
     def command(self, command: ControllerCommand, then: Continuation[CommandReply]) -> None:
         """Have the controller carry out an operator's command."""
+        if isinstance(command, BalanceGroups):
+            self._progress.show_held_bytes(lambda held: self._command(structs.replace(command, held_bytes=held), then))
+        else:
+            self._command(command, then)
 
+    def _command(self, command: ControllerCommand, then: Continuation[CommandReply]) -> None:
         def replied(outcome: CommandReply | HutongError) -> None:
             if isinstance(command, ShowStatus) and isinstance(outcome, CommandReply) and outcome.status is not None:
                 self._progress.complete(outcome, then)

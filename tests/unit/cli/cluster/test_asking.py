@@ -21,6 +21,7 @@ from hutong.cluster.controller.commands import (
     ForgetNode,
     GroupProgress,
     MemberStatus,
+    MoveGroup,
     ShowStatus,
     UndrainNode,
 )
@@ -214,6 +215,6 @@ def test_a_move_is_watched_until_the_group_is_there(
 ) -> None:
     moving, done = CommandReply(status=status(1, (2, 3))), CommandReply(status=status(1, None))
     monkeypatch.setattr(operations, "Operator", Script([CommandReply(groups={"g0": (2, 3)}), moving, moving, done]))
-    assert operations.moved("x", "g0", (2, 3), wait=True) == {"g0": (2, 3)}
+    assert operations.moved("x", MoveGroup("g0", (2, 3)), wait=True) == {"g0": (2, 3)}
     assert len(slept) == 2
     assert capsys.readouterr().err.count("on their way: g0") == 1  # it is not said twice

@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from hutong.cli.cluster.verification import LOOKS_MAX, Finding, Replicas, Throttle, Verifier
+from hutong.cli.cluster.verification import LOOKS_MAX, Finding, Replicas, Verifier
+from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import UsageError
+from hutong.foundation.pace import BytePace
 from hutong.journal.read.digests import ENTRY
 from hutong.wire.kafka.apis.k10001_replica_digests import ReplicaDigestsRequest, ReplicaDigestsResponse
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -56,7 +58,7 @@ class Nodes:
         return response
 
     def verify(self) -> Finding:
-        return Verifier(self.ask, Throttle(0), self.paused.append).verify(REPLICAS)
+        return Verifier(self.ask, None, ManualClock(), self.paused.append).verify(REPLICAS)
 
 
 def test_parts_of_other_lengths_are_put_together_and_the_least_high_watermark_is_the_end() -> None:
@@ -167,19 +169,16 @@ def test_one_who_may_not_ask_is_told_so() -> None:
         nodes.verify()
 
 
-def test_a_throttle_pauses_for_what_was_read() -> None:
-    now, slept = [0.0], list[float]()
+def test_reads_keep_a_pace_and_a_pause_is_not_made_up_for() -> None:
+    nodes, clock = Nodes(Replica(2 * PART), Replica(2 * PART)), ManualClock()
 
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        now[0] += seconds
+    def pause(seconds: float) -> None:
+        nodes.paused.append(seconds)
+        clock.advance(round(seconds * 1000))
 
-    throttle = Throttle(1_000, lambda: now[0], sleep)
-    throttle.count(500)
-    throttle.count(250)
-    assert slept == [0.5, 0.25]
-    now[0] += 10
-    throttle.count(100)
-    assert slept[2:] == [pytest.approx(0.1)], "a pause is not made up for"
-    Throttle(0, lambda: now[0], sleep).count(1_000_000)
-    assert len(slept) == 3
+    verifier = Verifier(nodes.ask, BytePace(200), clock, pause)
+    verifier.verify(REPLICAS)
+    assert nodes.paused == [0.5] * 4, "of two parts on two nodes, with 100 bytes each"
+    clock.advance(10_000)
+    verifier.verify(REPLICAS)
+    assert nodes.paused[4:] == [0.5] * 4

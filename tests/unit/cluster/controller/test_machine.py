@@ -28,7 +28,7 @@ from hutong.cluster.controller.messages import (
     Yielded,
 )
 from hutong.cluster.nodes import DiskSpace
-from hutong.cluster.records import FoundingSettings
+from hutong.cluster.records import FoundingSettings, PlannedMove
 from hutong.replication.group_state import NO_LEADER
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -545,6 +545,35 @@ def test_a_move_to_what_is_no_set_of_replicas_is_refused(replicas: tuple[int, ..
     scene = founded()
     assert scene.ask(MoveGroup("days", replicas)).error == ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert scene.ask(MoveGroup("nothing", (1,))).error == ErrorCode.RESOURCE_NOT_FOUND
+
+
+def test_a_move_keeps_its_rate_until_it_is_done() -> None:
+    scene = founded(replicas=2)
+    scene.nodes(n1=10, n2=20, n3=30, n4=40)
+    assert scene.ask(MoveGroup("days", (4, 3), -1)).error == ErrorCode.INVALID_REQUEST
+    scene.ask(MoveGroup("days", (4, 3), 1_000))
+    assert scene.image.moves["days"].copied_bytes_per_second_max == 1_000
+    scene.ask(MoveGroup("days", (4, 3), 2_000))
+    assert scene.image.moves["days"].copied_bytes_per_second_max == 2_000
+    # Another plan for the group does not take it back.
+    scene.nodes(n1=10, n2=20, n3=30)
+    assert scene.ask(ForgetNode(4)).error == ErrorCode.NONE
+    assert scene.image.moves["days"] == PlannedMove((3,), (1, 2), 2_000)
+    scene.catch_up()
+    assert scene.image.moves == {}
+
+
+def test_balance_goes_by_what_groups_hold() -> None:
+    names = tuple(f"days-{number}" for number in range(8))
+    scene = founded(names)
+    scene.nodes(n1=10, n2=20, n3=30, n4=40)
+    scene.ask(BalanceGroups())
+    scene.catch_up()
+    scene.wait(20_000)
+    assert scene.ask(BalanceGroups()).groups == {}
+    # All that node 4 has is large.
+    held_bytes = {name: 1024**3 * (4 in scene.state(name).replicas) for name in names}
+    assert scene.ask(BalanceGroups(is_dry_run=True, held_bytes=held_bytes)).groups
 
 
 def test_few_groups_copy_at_the_same_time() -> None:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from hutong.foundation.clock import ManualClock
+from hutong.foundation.pace import BytePace
 from hutong.foundation.timers import TimerWheel
-from hutong.replication.copy_pace import CopyPace
 from hutong.replication.leading.shipments import Shipments
 from hutong.replication.replica_messages import ChunksShipped
 from hutong.replication.settings import ReplicationSettings
@@ -16,7 +16,7 @@ IN_SYNC, NEW, OTHER = 1, 2, 3
 
 
 def test_copies_share_a_rate_and_a_pause_is_not_made_up_for() -> None:
-    pace = CopyPace(RATE)
+    pace = BytePace(RATE)
     assert pace.due_ms(0) == 0
     pace.count(PART, 0)
     pace.count(PART, 0)
@@ -26,7 +26,7 @@ def test_copies_share_a_rate_and_a_pause_is_not_made_up_for() -> None:
 
 
 def test_another_rate_counts_at_once() -> None:
-    pace = CopyPace(1)
+    pace = BytePace(1)
     pace.count(PART, 0)
     assert pace.due_ms(0) == 1_000_000
     pace.alter(RATE)
@@ -43,6 +43,7 @@ class Leader:
         self.sent: list[tuple[int, int]] = []  # node and position
         self.clock = ManualClock()
         self.wheel = TimerWheel(self.clock.monotonic_ms())
+        self.pace = BytePace(RATE)
         self.shipments = Shipments(
             "days",
             1,
@@ -52,7 +53,7 @@ class Leader:
             self.wheel,
             ReplicationSettings(),
             lambda node, _start, end: self.shipments.ship(node, end),
-            CopyPace(RATE),
+            self.pace,
             lambda node: node != IN_SYNC,
             lambda: 0,
         )
@@ -100,6 +101,16 @@ def test_one_that_is_in_sync_and_one_that_reads_what_is_new_do_not_wait() -> Non
     leader.shipments.join(NEW, 0)
     leader.shipments.ship(NEW, 0)
     assert leader.sent == [(NEW, position * PART) for position in range(4)]
+
+
+def test_one_that_waits_goes_on_soon_where_the_rate_is_altered() -> None:
+    leader = Leader()
+    leader.pace.alter(1)
+    leader.shipments.join(NEW, 0)
+    leader.shipments.ship(NEW, 0)
+    assert leader.wait(10_000) == [], "a part takes 1,000 s"
+    leader.pace.alter(RATE)
+    assert leader.wait(1_000)
 
 
 def test_nothing_is_read_for_one_that_has_left_meanwhile() -> None:
