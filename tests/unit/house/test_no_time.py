@@ -35,6 +35,7 @@ SLEEPERS = {
     "support/faulty_node.py": "a disk that stalls",
     "support/frame_chaos.py": "delays on the line",
     "support/rpc_ledger.py": "effects that take their time",
+    "support/slow_way.py": "delays on the line",
     "support/waiting.py": "the time between two questions to another process",
     "unit/cluster/coordinator/test_memory.py": "in virtual time, which takes none",
     "unit/rpc/grpc/test_hostile_clients.py": "gRPC's network has no event for what is waited for",

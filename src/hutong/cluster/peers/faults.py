@@ -11,8 +11,8 @@ from hutong.cluster.peers.handshake.messages import HandshakeRefused, RefusalRea
 _log = logging.getLogger("hutong.cluster.peers")
 
 _SENTENCES: Final = {
-    RefusalReason.PROTOCOL_VERSION: "it speaks another version of the protocol between nodes: {}. Run the same version "
-    "of Hutong on all nodes",
+    RefusalReason.PROTOCOL_VERSION: "no version of the protocol between nodes is common to both: {}. Upgrade nodes by "
+    "one release at a time",
     RefusalReason.CLUSTER: "it belongs to another cluster: {}. Check the addresses of the nodes, and where each keeps "
     "its data",
     RefusalReason.SECRET: "its cluster secret is another one. Give all nodes the same secret",

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-PROTOCOL_VERSION: Final = 1
-"""Of the frames between nodes. Nodes with different ones do not link."""
+PROTOCOL_LOWEST: Final = 1
+PROTOCOL_HIGHEST: Final = 1
+"""The versions of the frames between nodes that this program speaks. Two nodes use the highest that both speak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,4 +16,17 @@ class PeerIdentity:
     node: int
     incarnation: int
     version: str = ""
-    protocol: int = PROTOCOL_VERSION
+    protocol_highest: int = PROTOCOL_HIGHEST
+    protocol_lowest: int = PROTOCOL_LOWEST
+
+    def shared_protocol(self, other: "PeerIdentity") -> int | None:
+        """The highest version of the protocol that both speak; None without one."""
+        highest = min(self.protocol_highest, other.protocol_highest)
+        return highest if highest >= max(self.protocol_lowest, other.protocol_lowest) else None
+
+    @property
+    def protocols(self) -> str:
+        """The versions of the protocol, for people."""
+        lowest, highest = self.protocol_lowest, self.protocol_highest
+        spoken = str(highest) if lowest == highest else f"{lowest} to {highest}"
+        return f"{spoken} (Hutong {self.version!r})"

@@ -271,6 +271,8 @@ class PeerNetwork:
         known.is_gone_reported = False
         self._faults.forget(_name_of(partner.node))
         self._compare_clocks(partner.node, greeting.handshake.their_clock_ms)
+        words = "Linked with %s (Hutong %s) by version %s of the protocol between nodes."
+        _log.info(words, _name_of(partner.node), partner.version, greeting.handshake.protocol)
         known.link = link = PeerLink(partner, channel, known.figures, self._links)
         greeting.peer.session = link
         link.begin()

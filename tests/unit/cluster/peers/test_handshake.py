@@ -1,5 +1,6 @@
 """Both machines of a handshake against each other, and against those that know no secret or garble what passes."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from hutong.cluster.peers.handshake.messages import (
     REFUSAL,
     WELCOME,
     HandshakeRefused,
+    PeerHello,
     PeerRefusal,
     RefusalReason,
     encode_handshake,
@@ -26,6 +28,10 @@ from hutong.foundation.errors import ProtocolError
 SECRET = b"secret"
 ONE = PeerIdentity("cluster", 1, 11, "1.0")
 TWO = PeerIdentity("cluster", 2, 22, "1.1")
+
+
+def speaking(identity: PeerIdentity, lowest: int, highest: int) -> PeerIdentity:
+    return replace(identity, protocol_lowest=lowest, protocol_highest=highest)
 
 
 def pair(
@@ -65,7 +71,7 @@ def test_a_cluster_without_a_secret() -> None:
 @pytest.mark.parametrize(
     ("one", "two", "to_node", "reason"),
     [
-        (replace(ONE, protocol=2), TWO, 2, RefusalReason.PROTOCOL_VERSION),
+        (replace(ONE, protocol_highest=3, protocol_lowest=2), TWO, 2, RefusalReason.PROTOCOL_VERSION),
         (replace(ONE, cluster_id="other"), TWO, 2, RefusalReason.CLUSTER),
         (replace(ONE, node=2), TWO, 2, RefusalReason.SAME_NUMBER),
         (ONE, TWO, 3, RefusalReason.OTHER_NODE),
@@ -85,6 +91,36 @@ def test_those_that_do_not_belong_together(
     assert heard.value.is_theirs
     assert heard.value.reason is reason
     assert sentence_of(heard.value)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "used"),
+    [((1, 1), (1, 1), 1), ((1, 2), (1, 1), 1), ((1, 3), (2, 4), 3), ((3, 3), (1, 5), 3), ((4, 9), (1, 4), 4)],
+)
+def test_the_highest_version_that_both_speak_is_used(one: tuple[int, int], two: tuple[int, int], used: int) -> None:
+    dialling, dialled = pair(speaking(ONE, *one), speaking(TWO, *two))
+    assert play(dialling, dialled)[-1] == READY
+    assert dialling.protocol == dialled.protocol == used
+
+
+def test_without_a_common_version_both_sides_say_in_one_sentence_what_each_speaks() -> None:
+    dialling, dialled = pair(speaking(ONE, 1, 2), speaking(TWO, 3, 3))
+    [(_, hello)] = dialling.begin()
+    with pytest.raises(HandshakeRefused) as refused:
+        dialled.receive(HELLO, hello)
+    with pytest.raises(HandshakeRefused) as heard:
+        dialling.receive(REFUSAL, encode_handshake(PeerRefusal(refused.value.reason)))
+    assert "it speaks 1 to 2 (Hutong '1.0'), this node 3 (Hutong '1.1')" in sentence_of(refused.value)
+    assert "this node speaks 1 to 2 (Hutong '1.0')" in sentence_of(heard.value)
+
+
+def test_one_that_tells_no_lowest_version_speaks_the_one_that_it_tells() -> None:
+    for told, used in ((2, 2), (1, None), (4, None)):
+        dialled = DialledHandshake(speaking(TWO, 2, 3), SECRET, b"2" * 32)
+        hello = PeerHello(told, "cluster", 1, 11, 2, b"1" * 32)
+        with nullcontext() if used else pytest.raises(HandshakeRefused):
+            dialled.receive(HELLO, encode_handshake(hello))
+        assert dialled.protocol == used
 
 
 @pytest.mark.parametrize("secret", [b"other", b"", SECRET + b"!"])

@@ -35,7 +35,7 @@ OWN = PeerIdentity("the cluster", 1, 101, "1.0")
         ({"secret": b"another"}, "cluster secret"),
         ({"secret": None}, "cluster secret"),
         ({"identity": replace(OWN, cluster_id="another")}, "another cluster"),
-        ({"identity": replace(OWN, protocol=2)}, "another version"),
+        ({"identity": replace(OWN, protocol_highest=2, protocol_lowest=2)}, "no version of the protocol"),
     ],
 )
 async def test_nodes_that_do_not_belong_together(

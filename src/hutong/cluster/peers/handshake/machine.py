@@ -43,6 +43,7 @@ _DIALLED: Final = b"hutong peers 1: the node that was dialled"
 class Handshake:
     """One side. `partner` is set once the other side has proven itself; `is_done` once both may send.
 
+    `protocol` is the version that both use, as soon as it is known what the other side speaks.
     `clock_ms` is what this side takes for the time, and tells; `their_clock_ms` what the other side told, 0 if nothing.
     """
 
@@ -50,6 +51,7 @@ class Handshake:
         self.partner: PeerIdentity | None = None
         self.claimed: PeerIdentity | None = None  # by the other side, which has not proven it
         self.is_done = False
+        self.protocol: int | None = None
         self.their_clock_ms = 0
         self._clock_ms = clock_ms
         self._own = own
@@ -65,10 +67,16 @@ class Handshake:
     def receive(self, code: int, body: Buffer) -> Sent:
         """Take a message. Raises HandshakeRefused, which the other side should hear of, and ProtocolError."""
         if code == REFUSAL:
-            raise HandshakeRefused(reason_of(decode_handshake(body, PeerRefusal).reason), is_theirs=True)
+            raise self._refused_by(decode_handshake(body, PeerRefusal))
         if self.is_done or code != self._awaited:
             raise ProtocolError(f"message {code} of a handshake where {self._awaited} is due")
         return self._take(code, body)
+
+    def _refused_by(self, refusal: PeerRefusal) -> HandshakeRefused:
+        reason = reason_of(refusal.reason)
+        # The other side tells no stranger what it speaks.
+        detail = f"this node speaks {self._own.protocols}" if reason is RefusalReason.PROTOCOL_VERSION else ""
+        return HandshakeRefused(reason, detail, is_theirs=True)
 
     def _take(self, code: int, body: Buffer) -> Sent:
         raise NotImplementedError
@@ -88,10 +96,14 @@ class Handshake:
     def _check_claim(self, claim: PeerHello | PeerChallenge) -> None:
         own = self._own
         self.their_clock_ms = claim.clock_ms
-        self.claimed = PeerIdentity(claim.cluster_id, claim.node, claim.incarnation, claim.version, claim.protocol)
-        if claim.protocol != own.protocol:
-            detail = f"{claim.protocol} ({claim.version!r}), not {own.protocol} ({own.version!r})"
-            raise HandshakeRefused(RefusalReason.PROTOCOL_VERSION, detail)
+        protocols = claim.protocol, claim.lowest_protocol or claim.protocol
+        self.claimed = PeerIdentity(claim.cluster_id, claim.node, claim.incarnation, claim.version, *protocols)
+        # Both sides come to the same number: the proofs are over what both have said.
+        self.protocol = own.shared_protocol(self.claimed)
+        if self.protocol is None:
+            raise HandshakeRefused(
+                RefusalReason.PROTOCOL_VERSION, f"it speaks {self.claimed.protocols}, this node {own.protocols}"
+            )
         if claim.cluster_id != own.cluster_id:
             raise HandshakeRefused(RefusalReason.CLUSTER, f"{claim.cluster_id!r}, not {own.cluster_id!r}")
         if claim.node == own.node:
@@ -108,7 +120,7 @@ class DiallingHandshake(Handshake):
     def begin(self) -> Sent:
         own, version = self._own, self._own.version[:TEXT_MAX]
         hello = PeerHello(
-            own.protocol,
+            own.protocol_highest,
             own.cluster_id,
             own.node,
             own.incarnation,
@@ -116,6 +128,7 @@ class DiallingHandshake(Handshake):
             self._nonce,
             version,
             self._clock_ms,
+            own.protocol_lowest,
         )
         content = encode_handshake(hello)
         self._note(content)
@@ -162,7 +175,14 @@ class DialledHandshake(Handshake):
             raise ProtocolError(f"node {hello.node} has dialled node {own.node}: the lower number dials")
         version = own.version[:TEXT_MAX]
         challenge = PeerChallenge(
-            own.protocol, own.cluster_id, own.node, own.incarnation, self._nonce, version, self._clock_ms
+            own.protocol_highest,
+            own.cluster_id,
+            own.node,
+            own.incarnation,
+            self._nonce,
+            version,
+            self._clock_ms,
+            own.protocol_lowest,
         )
         content = encode_handshake(challenge)
         self._note(body)

@@ -59,7 +59,10 @@ class HandshakeRefused(PeerError):
 
 
 class PeerHello(msgspec.Struct, frozen=True):
-    """`to_node` is the number that is dialled, `clock_ms` what the sender takes for the time; 0: it does not say."""
+    """`protocol` is the highest version that the sender speaks, `lowest_protocol` the lowest one; 0: that one alone.
+
+    `to_node` is the number that is dialled, `clock_ms` what the sender takes for the time; 0: it does not say.
+    """
 
     protocol: int
     cluster_id: _Text
@@ -69,6 +72,7 @@ class PeerHello(msgspec.Struct, frozen=True):
     nonce: _Nonce
     version: _Text = ""
     clock_ms: int = 0
+    lowest_protocol: int = 0
 
 
 class PeerChallenge(msgspec.Struct, frozen=True):
@@ -81,6 +85,7 @@ class PeerChallenge(msgspec.Struct, frozen=True):
     nonce: _Nonce
     version: _Text = ""
     clock_ms: int = 0
+    lowest_protocol: int = 0
 
 
 class PeerRefusal(msgspec.Struct, frozen=True):
