@@ -73,7 +73,7 @@ from hutong.server.cluster.share_progress import RoutedProgress
 from hutong.server.cluster.split_groups import SplitGroups
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import ClusterBrokerView
-from hutong.server.cluster.yielding import FOLLOWERS_MS_MAX, YieldingLeaders
+from hutong.server.cluster.yielding import FOLLOWERS_MS_MAX, YieldingLeaders, is_handed_over
 from hutong.server.monitoring.sources import ClusterSources
 
 NODES_MAX: Final = 15
@@ -481,7 +481,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         handing: WaitTable[None] = WaitTable("handing over", self._environment.wheel, 1)
 
         def look() -> None:
-            if replies and _is_handed_over(replies[0], node, driver):
+            if replies and is_handed_over(replies[0], node, driver):
                 handing.resume_all(None, None)
 
         def replied(reply: CommandReply | HutongError) -> None:
@@ -490,7 +490,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
 
         self._reactions.on_news = look
         self._reactions.control.command(HandOverLeaders(node), replied)
-        if replies and _is_handed_over(replies[0], node, driver):
+        if replies and is_handed_over(replies[0], node, driver):
             return
         with suppress(Expired):  # without a controller the node goes all the same
             await handing.wait(None, deadline_ms=self._clock.monotonic_ms() + HAND_OVER_MS_MAX)
@@ -504,9 +504,3 @@ class ClusterBrokerVerticle(BrokerVerticle):
             await self._splits.close()
         if self._driver is not None:
             await asyncio.gather(*(replica.close() for replica in self._driver.replicas.values()))
-
-
-def _is_handed_over(reply: CommandReply | HutongError, node: int, driver: ClusterDriver) -> bool:
-    """Return True if this node knows of all new leaders, so that its clients are sent to them."""
-    handed = () if isinstance(reply, HutongError) else reply.groups
-    return all(driver.groups[name].leader != node for name in handed)
