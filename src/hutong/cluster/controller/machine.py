@@ -10,8 +10,8 @@ here at once and becomes a record; a caller is answered when the record is store
 record does not lead the metadata any more: its machine is thrown away, and the next controller begins from the log.
 
 A proposal that names a life of a node which is not known here yet is held for a while: a leader that were refused at
-once would propose the same at once. One that names a life which is over, or a node that is short of space, is refused
-at once: until then the leader waits for acknowledgements of that node.
+once would propose the same at once. One that names a life which is over, or a replica that has failed or is short of
+space, is refused at once: until then the leader waits for acknowledgements of that node.
 
 Knows nothing of logs, connections or clocks.
 """
@@ -219,8 +219,9 @@ class ControllerMachine:
         changed = with_proposal(state, proposal.followers, live.of(proposal.group), needed)
         if changed is None:
             new = {each for each in proposal.followers if each[0] not in state.in_sync}
-            is_short = any(self._short.get((node, proposal.group)) == life for node, life in new)
-            return ProposalReply(False, state) if is_short or not self._departed.isdisjoint(new) else None
+            keys = {(node, proposal.group): life for node, life in new}
+            is_unable = any(life in (self._short.get(key), self._failed.get(key)) for key, life in keys.items())
+            return ProposalReply(False, state) if is_unable or not self._departed.isdisjoint(new) else None
         self.decisions.put_group(changed)
         return ProposalReply(True, changed)
 

@@ -185,8 +185,9 @@ def test_a_replica_that_failed_is_dead_for_its_group_until_its_node_is_restarted
     assert leader != 1
     assert in_sync == {2, 3}
     assert scene.leaders() == {**before, name: leader}
+    # At once: until then the leader waits for its acknowledgements.
     ticket = scene.propose(name, {1, 2, 3} - {leader})
-    assert scene.reply(ticket) is None
+    assert scene.reply(ticket) == ProposalReply(False, scene.state(name))
     status = scene.ask(ShowStatus()).status
     assert status is not None
     assert [each.replicas_failed for each in status.nodes] == [1, 0, 0]
