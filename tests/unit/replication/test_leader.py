@@ -19,7 +19,13 @@ from hutong.replication.following.messages import (
     LeaderConnected,
     ReplicaGrew,
 )
-from hutong.replication.leading.machine import GONE_MS_MAX, JOIN_LAG_MS_MAX, LAG_MS_MAX, LeaderReplication
+from hutong.replication.leading.machine import (
+    GONE_MS_MAX,
+    HELD_UP_MS,
+    JOIN_LAG_MS_MAX,
+    LAG_MS_MAX,
+    LeaderReplication,
+)
 from hutong.replication.leading.messages import (
     Acknowledged,
     FollowerJoined,
@@ -122,6 +128,24 @@ def test_a_member_that_does_not_keep_up_leaves_the_set() -> None:
     assert told(machine, Acknowledged(2, FIRST, FIRST, LAG_MS_MAX + 1)) == [], "it counts until that is committed"
     changed = SetCommitted(ReplicaSet(2, 6, frozenset({1, 2}), 1), LAG_MS_MAX + 2)
     assert told(machine, changed) == [Replicated(FIRST, FIRST), TellCommitted(FIRST)]
+
+
+def test_a_leader_that_was_stopped_reads_what_came_before_it_takes_anybody_for_late() -> None:
+    """A loop runs its timers before it reads. So a busy machine would leave the leader alone in its set."""
+    machine = leader(1, 2, 3)
+    told(machine, joined(2), joined(3), Shipped(2, BEGIN, FIRST), Shipped(3, BEGIN, FIRST), StreamGrew(FIRST, FIRST))
+    over_ms = LAG_MS_MAX + HELD_UP_MS + 1
+    assert told(machine, Tick(over_ms)) == []
+    assert machine.next_tick_ms() == over_ms + HELD_UP_MS
+    told(machine, Acknowledged(2, FIRST, FIRST, over_ms))
+    assert told(machine, Tick(over_ms + HELD_UP_MS)) == [ProposeSet(5, frozenset({(2, 72)}))]
+
+
+def test_a_silent_member_is_spared_once_however_slowly_the_leader_turns() -> None:
+    machine = leader(1, 2)
+    told(machine, joined(2))
+    assert told(machine, Tick(2 * LAG_MS_MAX)) == []
+    assert told(machine, Tick(4 * LAG_MS_MAX)) == [ProposeSet(5, frozenset())]
 
 
 def test_a_member_whose_connection_ends_leaves_soon() -> None:

@@ -24,6 +24,7 @@ class FollowerStanding:
         "is_shipping",
         "left_ms",
         "next_position",
+        "spared_until_ms",
         "stored_position",
     )
 
@@ -36,6 +37,7 @@ class FollowerStanding:
         self.held_position = 0
         self.stored_position = 0
         self.left_ms: int | None = now_ms  # since when it is not connected
+        self.spared_until_ms = LONG_AGO_MS  # not taken for late before, as the leader had no processor
         self.caught_up_ms = now_ms if is_member else LONG_AGO_MS  # when it had last stored what the stream had
         self._mark_position = 0
         self._mark_ms = now_ms

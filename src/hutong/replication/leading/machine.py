@@ -47,6 +47,7 @@ from hutong.replication.leading.messages import (
 LAG_MS_MAX: Final = 2_000
 JOIN_LAG_MS_MAX: Final = 200  # of one that may join: for about so long all acknowledgements wait for it
 GONE_MS_MAX: Final = 250  # for a connection that comes back at once, before its node leaves the set
+HELD_UP_MS: Final = 100  # a leader that looks later than this after its time has not read either
 
 
 class LeaderReplication:
@@ -235,7 +236,7 @@ class LeaderReplication:
             self._joining = set()
             return []
         in_sync = self._replicas.in_sync
-        on_time = {node for node in in_sync if node != self._node and now_ms < self._late_ms(self._followers[node])}
+        on_time = {node for node in in_sync if node != self._node and self._is_on_time(self._followers[node], now_ms)}
         outside = self._followers.keys() - in_sync
         self._joining = {node for node in outside if self._may_join(self._followers[node], now_ms)}
         if self._proposed is not None:
@@ -259,6 +260,15 @@ class LeaderReplication:
         has_all = follower.held_position >= told.held_position and follower.stored_position >= told.stored_position
         return follower.is_following and has_all
 
+    def _is_on_time(self, follower: FollowerStanding, now_ms: int) -> bool:
+        late_ms = self._late_ms(follower)
+        # This process has not run in time, and a loop runs its timers before it reads what came meanwhile. Once only:
+        # on a machine that stays busy a dead follower must leave, too.
+        if now_ms > late_ms + HELD_UP_MS and late_ms > follower.spared_until_ms:
+            follower.spared_until_ms = now_ms + HELD_UP_MS
+        return now_ms < self._late_ms(follower)
+
     def _late_ms(self, follower: FollowerStanding) -> int:
         late_ms = follower.caught_up_ms + self._lag_ms_max
-        return late_ms if follower.left_ms is None else min(late_ms, follower.left_ms + GONE_MS_MAX)
+        late_ms = late_ms if follower.left_ms is None else min(late_ms, follower.left_ms + GONE_MS_MAX)
+        return max(late_ms, follower.spared_until_ms)

@@ -2,7 +2,8 @@
 
 Strategy: a timer that looks a few times in a session time. A standing compares its deadline with the clock whenever it
 is asked, so a process that was stopped refuses before any timer of it has run. A look that finds a lease over, or
-begun again, tells so: waits of clients end.
+begun again, tells so: waits of clients end. After a stop they end with the next look, for a loop runs its timers before
+it reads what came meanwhile.
 
 Decides nothing: `cluster/lease` does.
 """
@@ -51,6 +52,8 @@ class LeaseKeeper:
         self._clock = clock
         self._timers = timers
         self._timer: Timer | None = None
+        self._due_ms = clock.monotonic_ms()  # of the next look
+        self._lapsed: set[str] = set()  # groups whose waits end with the next look, if nothing is heard by then
         standings.renew = self.renew
         self._look()
 
@@ -81,11 +84,20 @@ class LeaseKeeper:
         controller = self._controller()
         controller_ms = now_ms if controller == self._node else self._peers.answered_ms(controller)
         self._lease.look(self._session(), controller_ms, now_ms)
+        lapsed, self._lapsed = self._lapsed, set()
         for group, standing in self._standings.by_group.items():
             self.renew(group)
             if standing.is_leading and standing.is_led_here != standing.was_served:
                 self._turned(group, is_served=standing.is_led_here)
-        self._timer = self._timers.add(now_ms + self._lease.look_ms, self._look)
+            elif standing.is_lapsed and group in lapsed:
+                self.on_lapse(group)
+        was_stopped = now_ms - self._due_ms > self._lease.look_ms
+        if not was_stopped:
+            for group in self._lapsed:
+                self.on_lapse(group)
+            self._lapsed.clear()
+        self._due_ms = now_ms + self._lease.look_ms
+        self._timer = self._timers.add(self._due_ms, self._look)
 
     def _turned(self, group: str, *, is_served: bool) -> None:
         self._standings.by_group[group].was_served = is_served
@@ -93,7 +105,7 @@ class LeaseKeeper:
             _log.info("this node serves %s again: it hears of the cluster.", group)
         else:
             self.lapsed_total += 1
-            self.on_lapse(group)
+            self._lapsed.add(group)
             _log.warning(
                 "this node leads %s, and serves it no more: it hears neither of the coordinator nor of a majority of "
                 "the replicas that are in sync.",

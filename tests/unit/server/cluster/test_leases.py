@@ -132,6 +132,30 @@ def test_a_process_that_was_stopped_refuses_before_any_timer_has_run() -> None:
     assert not node.serves
 
 
+def test_waits_outlast_a_stop_of_the_process_if_others_are_heard_by_the_next_look() -> None:
+    node = Node()
+    lapsed: list[str] = []
+    node.keeper.on_lapse = lapsed.append
+    node.session = SessionState.SUSPENDED
+    node.pass_time(1_000, answering=(2, 3))
+    node.stop_process(SESSION_MS + 1_000)
+    node.wheel.advance(node.clock.monotonic_ms())
+
+    assert not node.serves
+    assert lapsed == []
+
+    node.pass_time(500, answering=(2, 3))
+
+    assert node.serves
+    assert lapsed == []
+
+    node.stop_process(SESSION_MS + 1_000)
+    node.pass_time(1_000)
+
+    assert not node.serves
+    assert lapsed == ["days"]
+
+
 def test_nobody_else_in_the_set_means_no_deadline() -> None:
     node = Node(frozenset({1}))
     node.session = SessionState.LOST

@@ -91,6 +91,32 @@ def test_a_cluster_survives_what_is_aimed_at_a_rule(kind: str, happening: str) -
             break
 
 
+def test_a_machine_without_processor_time_changes_no_set() -> None:
+    """All nodes stand still for longer than a member may be late, as on a machine that is too busy."""
+    plan = draw_plan(1, MINUTES, (), 3)
+    settings = {**dict(plan.node.settings), "cluster.lag_ms_max": "1000", "cluster.session_timeout_ms": "4000"}
+    node = dataclasses.replace(plan.node, flush_us=0, settings=tuple(settings.items()))
+    quick = tuple(dataclasses.replace(machine, flush_us=0) for machine in plan.others)
+    simulation = Simulation(dataclasses.replace(plan, node=node, others=quick, clients=()))
+    world, nodes = simulation.world, simulation._nodes
+
+    def versions() -> set[tuple[str, int, int]]:
+        states = [each.state for node in nodes for each in node.replicas.values()]
+        return {(state.name, state.epoch, state.version) for state in states if state is not None}
+
+    for each in nodes:
+        each.start()
+    world.run(SECOND_US, lambda: all(each.is_ready for each in nodes))
+    world.run(world.now_us + 8 * SECOND_US)  # until all have joined, and those lead that are preferred
+    before = versions()
+    for each in nodes:
+        each.pause(SECOND_US * 3 // 2)
+    world.run(world.now_us + 3 * SECOND_US)
+    assert versions() == before
+    for each in nodes:
+        each.host.kill()
+
+
 def test_a_node_ends_where_it_cannot_store_the_metadata_that_its_start_waits_for() -> None:
     """Else nobody would start it again: it is up, and serves nobody."""
     plan = draw_plan(1, MINUTES, (), 3)
