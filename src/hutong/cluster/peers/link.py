@@ -238,5 +238,7 @@ class PeerLink:
         # Past where this process was stopped: what came meanwhile is read before the next look.
         if silent_at_ms <= now_ms:
             silent_at_ms = now_ms + limits.heartbeat_ms
-        self._due_ms = min(now_ms + limits.heartbeat_ms, silent_at_ms)
+        # At the same moments for all links, and as followers have them: an idle node sleeps between.
+        next_ms = now_ms - now_ms % limits.heartbeat_ms + limits.heartbeat_ms
+        self._due_ms = min(next_ms, silent_at_ms)
         self._timer = self._around.wheel.add(self._due_ms, self._tick)

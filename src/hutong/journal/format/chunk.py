@@ -25,7 +25,7 @@ Numbers are big-endian, as in the batches. Knows nothing of files.
 """
 
 import struct
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 from typing import Final, NamedTuple, cast
 
 from hutong.foundation.checksum import crc32c
@@ -78,6 +78,7 @@ class Chunk:
     """A parsed chunk header. The chunk covers journal positions from `position` to before `end`."""
 
     __slots__ = (
+        "_runs",
         "append_time_ms",
         "digest",
         "end",
@@ -109,16 +110,23 @@ class Chunk:
         self.entries = entries  # packed
         self.unflushed_bytes = unflushed_bytes
         self.digest = digest  # None in a chunk of a version without one
+        self._runs: list[LogRun] | None = None
 
     @property
     def flushed_position(self) -> int:
         """Everything before it was flushed when this chunk was made."""
         return 0 if self.unflushed_bytes == FLUSH_UNKNOWN else self.position - self.unflushed_bytes
 
-    def runs(self) -> Iterator[LogRun]:
-        payload = self.position + self.header_bytes
-        for partition_id, kind, base, count, start, size, batches, timestamp in ENTRY.iter_unpack(self.entries):
-            yield LogRun(partition_id, kind, base, count, payload + start, size, batches, timestamp)
+    def runs(self) -> list[LogRun]:
+        """The runs in order, made at the first call: a replica goes over them four times."""
+        runs = self._runs
+        if runs is None:
+            payload = self.position + self.header_bytes
+            runs = self._runs = [
+                LogRun(partition_id, kind, base, count, payload + start, size, batches, timestamp)
+                for partition_id, kind, base, count, start, size, batches, timestamp in ENTRY.iter_unpack(self.entries)
+            ]
+        return runs
 
 
 def entry_count_at(buffer: Buffer, offset: int) -> int:

@@ -74,7 +74,9 @@ class ReplicaAppends:
                 for batch in batches:
                     if batch.producer_id >= 0:
                         learn_batch(log, batch, markers.get(batch.base_offset), header.append_time_ms)
-        self._epochs.note(header.leader_epoch, header.position, epoch_node(header))
+        # Only the first chunk of an epoch counts.
+        if header.leader_epoch > self._epochs.last:
+            self._epochs.note(header.leader_epoch, header.position, epoch_node(header))
         self._writer.take_chunk(header, whole, logs)
 
     def _obey(self, run: chunk.LogRun) -> None:
