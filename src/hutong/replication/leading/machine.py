@@ -108,8 +108,10 @@ class LeaderReplication:
     def handle(self, event: LeaderEvent) -> list[LeaderInstruction]:
         match event:
             case StreamGrew(end_position, flushed_position):
+                # What a leader with followers has only sealed commits nothing.
+                may_commit = flushed_position > self._flushed_position or not self._members
                 self._end_position, self._flushed_position = end_position, flushed_position
-                return [*self._ship_all(), *self._advance()]
+                return [*self._ship_all(), *self._advance()] if may_commit else [*self._ship_all()]
             case Acknowledged():
                 return self._acknowledged(event)
             case Shipped():
@@ -129,11 +131,15 @@ class LeaderReplication:
 
     def next_tick_ms(self) -> int | None:
         """The time at which the next member is late, or a follower that is joining holds the others up no longer."""
-        due_ms = [self._followers[node].caught_up_ms + JOIN_LAG_MS_MAX + 1 for node in self._joining]
+        due_ms: int | None = None
+        for node in self._joining:
+            held_up_ms = self._followers[node].caught_up_ms + JOIN_LAG_MS_MAX + 1
+            due_ms = held_up_ms if due_ms is None or held_up_ms < due_ms else due_ms
         # While a change is on its way, nothing can be done about a late member.
-        if self._proposed is None:
-            due_ms += map(self._late_ms, self._members)
-        return min(due_ms, default=None)
+        for member in self._members if self._proposed is None else ():
+            late_ms = self._late_ms(member)
+            due_ms = late_ms if due_ms is None or late_ms < due_ms else due_ms
+        return due_ms
 
     def check_invariants(self) -> None:
         assert self.committed_position <= self._flushed_position <= self._end_position
@@ -191,8 +197,10 @@ class LeaderReplication:
             members = [self._followers[node] for node in self.maximal_set if node != self._node]
         stored_position = held_position = self._end_position
         for member in members:
-            stored_position = min(stored_position, member.stored_position)
-            held_position = min(held_position, member.held_position)
+            if member.stored_position < stored_position:
+                stored_position = member.stored_position
+            if member.held_position < held_position:
+                held_position = member.held_position
         if stored_position <= self._own_position:
             return
         told = self._told
