@@ -1,7 +1,6 @@
 """Rules that keep the replicas of a cluster safe, each with a way to leave it out (the plan of in-sync sets).
 
-Strategy: the patches go to the machines and the rules of sets, so that every node of a simulation lacks the rule. The
-least number of members is no rule of these: it matters where a disk is lost, and no simulated fault loses one.
+Strategy: the patches go to the machines and the rules of sets, so that every node of a simulation lacks the rule.
 """
 
 import sys
@@ -9,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import pytest
 from tests.fault.ablation_search import Patch
 
@@ -24,6 +24,7 @@ from hutong.replication.driver import GroupReplica
 from hutong.replication.following.driver import FollowingReplica
 from hutong.replication.following.machine import FollowerReplication
 from hutong.replication.group_state import PartitionGroupState
+from hutong.replication.leading import driver as leading_driver
 from hutong.replication.leading.follower_standing import FollowerStanding
 from hutong.replication.leading.machine import LeaderReplication
 from hutong.replication.replica_messages import ReplicaMessage
@@ -80,13 +81,18 @@ def takes_messages_of_any_epoch(patch: pytest.MonkeyPatch) -> None:
     told, heard = GroupReplica.told, FollowingReplica.told
 
     def careless(self: GroupReplica, node: int, message: ReplicaMessage) -> None:
-        told(self, node, replace(message, epoch=max(message.epoch, self._known_epoch)))
+        told(self, node, msgspec.structs.replace(message, epoch=max(message.epoch, self._known_epoch)))
 
     def credulous(self: FollowingReplica, _node: int, message: ReplicaMessage) -> None:
         heard(self, self._leader, message)
 
     patch.setattr(GroupReplica, "told", careless)
     patch.setattr(FollowingReplica, "told", credulous)
+
+
+def commits_in_a_set_that_is_too_small(patch: pytest.MonkeyPatch) -> None:
+    set_of = leading_driver._set_of
+    patch.setattr(leading_driver, "_set_of", lambda state: replace(set_of(state), min_in_sync=1))
 
 
 def lets_any_replica_lead(patch: pytest.MonkeyPatch) -> None:
@@ -182,6 +188,7 @@ RULES: Final = (
         "a leader commits older chunks with one of its own", commits_what_an_earlier_leader_wrote_at_once, "lose_joined"
     ),
     ClusterRule("messages of an older leader change nothing", takes_messages_of_any_epoch, "late_leader"),
+    ClusterRule("a set that is too small commits nothing", commits_in_a_set_that_is_too_small, "lose_alone"),
     ClusterRule("a leader is a member of the set", lets_any_replica_lead, "lose_leader"),
     ClusterRule("a new member is registered in this life", takes_members_of_any_incarnation, "late_proposal"),
     ClusterRule("a write of share progress follows the one before", takes_share_progress_of_any_version, "late_leader"),

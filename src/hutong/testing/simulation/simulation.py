@@ -45,7 +45,7 @@ from hutong.testing.simulation.clients.reader import SimReader
 from hutong.testing.simulation.clients.temporary import SimTemporaryUser
 from hutong.testing.simulation.clients.transactions.processor import SimProcessor
 from hutong.testing.simulation.clients.transactions.producer import SimTransactionalProducer
-from hutong.testing.simulation.faults import FaultInjector
+from hutong.testing.simulation.faults.injector import FaultInjector
 from hutong.testing.simulation.final_questions import FinalQuestions
 from hutong.testing.simulation.history import SimulationHistory
 from hutong.testing.simulation.hosts.host import SimHost

@@ -8,13 +8,20 @@ import pytest
 
 from hutong.cluster.coordinator.memory import MemoryEnsemble
 from hutong.server.configuration.settings import Settings
-from hutong.testing.simulation.cluster_faults import ClusterFaults
+from hutong.testing.simulation.faults.cluster_faults import ClusterFaults
+from hutong.testing.simulation.faults.faulty_cluster import FaultyCluster
 from hutong.testing.simulation.hosts.host import SimHost
 from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import SimNode
 from hutong.testing.simulation.plan.clients import PlannedProducer, PlannedShareMember
 from hutong.testing.simulation.plan.drawing import draw_plan
-from hutong.testing.simulation.plan.faults import AIMED_FAULTS, CLUSTER_FAULTS, PlannedFault, kinds_of
+from hutong.testing.simulation.plan.faults import (
+    AIMED_FAULTS,
+    CLUSTER_FAULTS,
+    LATER_AIMED_FAULTS,
+    PlannedFault,
+    kinds_of,
+)
 from hutong.testing.simulation.replica_checks import LogContent, differences
 from hutong.testing.simulation.runner.plan_checks import check_plan
 from hutong.testing.simulation.world import World
@@ -33,7 +40,10 @@ class Cluster:
         ensemble = MemoryEnsemble(later, Random(1))
         hosts = [SimHost(self.world, self.network, f"node-{n}", f"127.1.0.{n}") for n in range(1, NODES + 1)]
         self.nodes = [SimNode(host, Settings(), number=n, ensemble=ensemble) for n, host in enumerate(hosts, 1)]
-        self.faults = ClusterFaults(self.world, self.network, self.nodes, ensemble, lambda node: None)
+        self.cluster = FaultyCluster(
+            self.world, self.network, self.nodes, ensemble, lambda node: None, lambda sentence: None
+        )
+        self.faults = ClusterFaults(self.cluster)
 
     def begin(self, kind: str) -> None:
         self.faults.begin[kind](PlannedFault(0, kind, SECOND_US, 1), Random(3), self.nodes[0])
@@ -89,7 +99,7 @@ def test_a_leader_that_is_to_be_lost_loses_a_link_first_and_nothing_once_all_is_
     assert cluster.heard_by() == [NODES - 1] * NODES
     cluster.world.run(3 * SECOND_US // 2)  # none changes its set, so any leader will do after a while
     assert cluster.heard_by() == [NODES - 2] * 2 + [NODES - 1] * (NODES - 2)
-    cluster.faults.heal()
+    cluster.cluster.heal()
     cluster.begin("lose_leader")
     cluster.world.run(4 * SECOND_US)
     assert cluster.heard_by() == [NODES - 1] * NODES
@@ -113,18 +123,18 @@ def test_some_plans_of_clusters_have_one_aimed_fault_and_a_reader_for_each_momen
     for seed in range(150):
         plan = draw_plan(seed, 0.1, kinds_of("all"), 3)
         kinds = {fault.kind for fault in plan.faults}
-        if kinds & {*AIMED_FAULTS}:
+        if kinds & {*AIMED_FAULTS, *LATER_AIMED_FAULTS}:
             check_plan(plan)
             assert len(kinds) == 1
             seen |= kinds
-    assert seen == {*AIMED_FAULTS}
+    assert seen == {*AIMED_FAULTS, *LATER_AIMED_FAULTS}
 
 
 def test_healing_mends_all_links() -> None:
     cluster = Cluster()
     for kind in ("isolate", "split", "ring", "cut_coordinator", "coordinator_outage"):
         cluster.begin(kind)
-    cluster.faults.heal()
+    cluster.cluster.heal()
     assert cluster.heard_by() == [NODES - 1] * NODES
 
 

@@ -11,7 +11,7 @@ from tests.unit.testing.simulation.scene import Noting, Scene
 
 from hutong.testing.simulation.clients.connection import Disconnected, KafkaConnection
 from hutong.testing.simulation.clients.routing.routes import Routes
-from hutong.testing.simulation.faults import FaultInjector
+from hutong.testing.simulation.faults.injector import FaultInjector
 from hutong.testing.simulation.network.connections import WINDOW_BYTES
 from hutong.testing.simulation.plan.faults import PlannedFault
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest

@@ -2,18 +2,19 @@
 
 Strategy: some of the plans of several nodes are made into one, as `draw_elections` does. A rule that keeps replicas
 safe matters for some milliseconds, between two messages, and only if the right node is lost then. Drawn by themselves,
-these never meet. So the fault waits for the moment (`aimed_faults`); the plan leaves it time, and has no other fault.
+these never meet. So the fault waits for the moment (`faults/`); the plan leaves it time, and has no other fault.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from hutong.testing.simulation.plan.clients import PlannedProducer, PlannedReader, PlannedShareMember
-from hutong.testing.simulation.plan.faults import AIMED_FAULTS, PlannedFault
+from hutong.testing.simulation.plan.clients import PlannedReader, PlannedShareMember
+from hutong.testing.simulation.plan.draw_clients import writers
+from hutong.testing.simulation.plan.faults import PlannedFault
 from hutong.testing.simulation.plan.plan import PlannedMachine, PlannedShareGroup, SimulationPlan
 
-_SHARE: Final = 0.3
 _FLUSH_US: Final = (0, 0, 5_000, 20_000)
 _QUICK: Final = ("lose_joined",)  # a decision must be quicker there than a slow link
 _PRODUCERS: Final = 4
@@ -26,29 +27,19 @@ _LASTS_US: Final = {
     "deaf_leader": 5_000_000,  # longer than a session
     "late_proposal": 2_500_000,
     "lone_controller": 8_500_000,  # longer than a link may be silent, and then than others need to lead
+    "lose_alone": 2_000_000,
 }
 _USUALLY_US: Final = 1_500_000
 _DIRTY_BYTES_MAX: Final = 16 << 20  # as usual: with less, one that lacks much of the stream takes it a little at a time
 _SETTINGS: Final = {"cluster.lag_ms_max": "500", "cluster.session_timeout_ms": "1000", "cluster.slots": "1"}
 
 
-def with_aim(random: Random, plan: SimulationPlan, kinds: tuple[str, ...]) -> SimulationPlan:
-    """The plan, or, in some cases, one made of it, if such faults are among the kinds."""
-    aimed = [kind for kind in AIMED_FAULTS if kind in kinds]
-    if random.random() >= _SHARE or not aimed:
+def with_aim(random: Random, plan: SimulationPlan, aimed: Sequence[str], share: float) -> SimulationPlan:
+    """The plan, or, in that share of cases, one made of it with one of these kinds of faults, if there are any."""
+    if random.random() >= share or not aimed:
         return plan
     kind, topic = random.choice(aimed), plan.topics[0]
-    producers = [
-        PlannedProducer(
-            name=f"producer-{number}",
-            topic=topic.name,
-            partition=number % topic.partitions,
-            acks=-1,
-            pause_ms=random.choice((2, 5)),
-            is_uniform=True,
-        )
-        for number in range(_PRODUCERS)
-    ]
+    producers = writers(random, topic, _PRODUCERS, (2, 5), is_uniform=True)
     readers = [
         PlannedReader(name=f"reader-{number}", topic=topic.name, partition=0, pause_ms=0, is_committed=False)
         for number in range(_READERS)

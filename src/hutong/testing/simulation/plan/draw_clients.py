@@ -41,6 +41,29 @@ _MEMBERS_OF_GROUPS: Final[tuple[tuple[type[PlannedMember], ...], ...]] = (
 )
 
 
+def writers(
+    random: Random,
+    topic: PlannedTopic,
+    count: int,
+    pauses_ms: Sequence[int],
+    *,
+    partitions: int | None = None,
+    is_uniform: bool = False,
+) -> list[PlannedClient]:
+    """Producers that wait for all replicas, dealt over the topic's first `partitions`: over all by default."""
+    return [
+        PlannedProducer(
+            name=f"producer-{number}",
+            topic=topic.name,
+            partition=number % (partitions or topic.partitions),
+            acks=-1,
+            pause_ms=random.choice(pauses_ms),
+            is_uniform=is_uniform,
+        )
+        for number in range(count)
+    ]
+
+
 def producers_and_readers(random: Random, topic: PlannedTopic) -> list[PlannedClient]:
     clients: list[PlannedClient] = [
         PlannedProducer(

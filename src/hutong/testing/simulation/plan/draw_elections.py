@@ -9,7 +9,8 @@ import dataclasses
 from random import Random
 from typing import Final
 
-from hutong.testing.simulation.plan.clients import PlannedProducer, PlannedReader
+from hutong.testing.simulation.plan.clients import PlannedReader
+from hutong.testing.simulation.plan.draw_clients import writers
 from hutong.testing.simulation.plan.faults import PlannedFault
 from hutong.testing.simulation.plan.plan import PlannedMachine, SimulationPlan
 
@@ -29,16 +30,7 @@ def with_elections(random: Random, plan: SimulationPlan, kinds: tuple[str, ...])
     if random.random() >= _SHARE or not aimed or not others:
         return plan
     topic = plan.topics[0]
-    producers = [
-        PlannedProducer(
-            name=f"producer-{number}",
-            topic=topic.name,
-            partition=number % topic.partitions,
-            acks=-1,
-            pause_ms=random.choice((1, 5, 20)),
-        )
-        for number in range(_PRODUCERS)
-    ]
+    producers = writers(random, topic, _PRODUCERS, (1, 5, 20))
     reader = PlannedReader(name="reader-0", topic=topic.name, partition=0, pause_ms=0, is_committed=False)
     faults = []
     for begin_us in range(_PAIR_US // 2, plan.lasts_us, _PAIR_US):

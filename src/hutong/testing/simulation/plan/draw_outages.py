@@ -10,7 +10,8 @@ import dataclasses
 from random import Random
 from typing import Final
 
-from hutong.testing.simulation.plan.clients import PlannedProducer, PlannedReader
+from hutong.testing.simulation.plan.clients import PlannedReader
+from hutong.testing.simulation.plan.draw_clients import writers
 from hutong.testing.simulation.plan.faults import PlannedFault
 from hutong.testing.simulation.plan.plan import SimulationPlan
 
@@ -27,19 +28,9 @@ def with_outages(random: Random, plan: SimulationPlan, kinds: tuple[str, ...]) -
     crashes = [kind for kind in _CRASHES if kind in kinds]
     if random.random() >= _SHARE or not crashes:
         return plan
-    topic = plan.topics[0].name
-    producers = [
-        PlannedProducer(
-            name=f"producer-{number}",
-            topic=topic,
-            partition=0,
-            acks=-1,
-            pause_ms=random.choice((1, 20, 200)),
-            is_uniform=True,
-        )
-        for number in range(_PRODUCERS)
-    ]
-    reader = PlannedReader(name="reader-0", topic=topic, partition=0, pause_ms=0, is_committed=False)
+    topic = plan.topics[0]
+    producers = writers(random, topic, _PRODUCERS, (1, 20, 200), partitions=1, is_uniform=True)
+    reader = PlannedReader(name="reader-0", topic=topic.name, partition=0, pause_ms=0, is_committed=False)
     begin_us = [random.randrange(plan.lasts_us) for _ in range(plan.lasts_us // _PAIR_US)]
     begin_us += [at_us + random.randrange(_LASTS_US, 10 * _LASTS_US) for at_us in begin_us]
     faults = [

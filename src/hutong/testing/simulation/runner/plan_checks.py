@@ -20,7 +20,7 @@ from hutong.testing.simulation.plan.clients import (
 )
 from hutong.testing.simulation.plan.draw_cluster import NODES_MAX
 from hutong.testing.simulation.plan.drawing import MINUTE_US
-from hutong.testing.simulation.plan.faults import CLUSTER_FAULTS, FAMILIES
+from hutong.testing.simulation.plan.faults import FAMILIES
 from hutong.testing.simulation.plan.plan import SimulationPlan
 
 TIME_US_MAX: Final = 60 * MINUTE_US
@@ -58,6 +58,7 @@ _BOUNDS_OF_NUMBERS: Final = {
 }
 """Of the numbers of clients, by their names."""
 _KINDS: Final = frozenset(kind for family in FAMILIES.values() for kind in family)
+_OF_SEVERAL: Final = frozenset((*FAMILIES["cluster"], *FAMILIES["aimed"]))  # faults
 _BOUNDS_OF_JOURNALS: Final = frozenset(each.name for each in dataclasses.fields(JournalSettings))
 
 
@@ -108,7 +109,7 @@ def _problems_of_topics_and_faults(plan: SimulationPlan) -> Iterator[str]:
     for fault in plan.faults:
         if fault.kind not in _KINDS:
             yield f"there is no fault {fault.kind}"
-        if fault.kind in CLUSTER_FAULTS and not plan.others:
+        if fault.kind in _OF_SEVERAL and not plan.others:
             yield f"a fault {fault.kind} needs several nodes"
         if not (0 <= fault.at_us <= TIME_US_MAX and 0 <= fault.lasts_us <= TIME_US_MAX):
             yield f"the time of a fault {fault.kind} is not from 0 to {TIME_US_MAX}"

@@ -11,8 +11,11 @@ from random import Random
 from typing import Final
 
 from hutong.cluster.coordinator.memory import MemoryEnsemble
-from hutong.testing.simulation.aimed_faults import AimedFaults
-from hutong.testing.simulation.cluster_faults import ClusterFaults
+from hutong.testing.simulation.faults.aimed_disks import DiskScenes
+from hutong.testing.simulation.faults.aimed_leaders import LeaderScenes
+from hutong.testing.simulation.faults.aimed_sets import SetScenes
+from hutong.testing.simulation.faults.cluster_faults import ClusterFaults
+from hutong.testing.simulation.faults.faulty_cluster import FaultyCluster
 from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import SimNode
 from hutong.testing.simulation.plan.faults import PlannedFault
@@ -65,12 +68,11 @@ class FaultInjector:
             "cold_cache": self._cold_cache,
             "clock_jump": self._clock_jump,
         }
-        self._cluster, self._aimed = None, None
+        self._cluster: FaultyCluster | None = None
         if ensemble is not None:
-            self._cluster = ClusterFaults(world, network, nodes, ensemble, self._keep_up)
-            self._begin |= self._cluster.begin
-            self._aimed = AimedFaults(world, network, nodes, ensemble, self._keep_up, complain)
-            self._begin |= self._aimed.begin
+            self._cluster = FaultyCluster(world, network, nodes, ensemble, self._keep_up, complain)
+            for kinds in (ClusterFaults, SetScenes, DiskScenes, LeaderScenes):
+                self._begin |= kinds(self._cluster).begin
 
     def begin(self, fault: PlannedFault) -> None:
         # A plan that was made shorter may still have it: the quiet time is quiet.
@@ -86,8 +88,7 @@ class FaultInjector:
         """Undo everything, and start every node that is down."""
         self._is_over = True
         self._world.note("fault", "all faults are over")
-        if self._cluster is not None and self._aimed is not None:
-            self._aimed.heal()
+        if self._cluster is not None:
             self._cluster.heal()
         for node in self._nodes:
             node.disk.plan.heal()
