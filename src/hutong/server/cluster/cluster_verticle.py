@@ -73,7 +73,7 @@ from hutong.server.cluster.share_progress import RoutedProgress
 from hutong.server.cluster.split_groups import SplitGroups
 from hutong.server.cluster.standings import ClusterStandings
 from hutong.server.cluster.view import ClusterBrokerView
-from hutong.server.cluster.yielding import FOLLOWERS_MS_MAX, YieldingLeaders, is_handed_over
+from hutong.server.cluster.yielding import YieldingLeaders, is_handed_over
 from hutong.server.monitoring.sources import ClusterSources
 
 NODES_MAX: Final = 15
@@ -438,7 +438,7 @@ class ClusterBrokerVerticle(BrokerVerticle):
         if driver is not None and self._is_serving:
             # The metadata go on: their leader has to store who leads the others.
             led = [name for name, each in driver.replicas.items() if each.is_leading and name != METADATA_GROUP]
-            await self._await_followers(led)
+            await self._yielding.wait_for_followers(led)
             await self._hand_over(driver)
             for name in led:
                 self._yielding.end(name)
@@ -454,22 +454,6 @@ class ClusterBrokerVerticle(BrokerVerticle):
         if self._requests is not None:
             self._requests.close(OwnerGone("the node is stopping"))
         await super()._end()
-
-    async def _await_followers(self, led: Sequence[str]) -> None:
-        """Let the next leaders have all that was taken here: acks=1 did not wait for them, and they would cut it."""
-        followers: WaitTable[None] = WaitTable("followers", self._environment.wheel, 1)
-        lacking = set(led)
-
-        def stored(name: str, _error: HutongError | None) -> None:
-            lacking.discard(name)
-            if not lacking:
-                followers.resume_all(None, None)
-
-        for name in led:
-            self._yielding.begin(name, partial(stored, name))
-        with suppress(Expired):
-            if lacking:
-                await followers.wait(None, deadline_ms=self._clock.monotonic_ms() + FOLLOWERS_MS_MAX)
 
     async def _hand_over(self, driver: ClusterDriver) -> None:
         """Let others lead what this node leads, so that clients need not wait until somebody notices that it is gone.

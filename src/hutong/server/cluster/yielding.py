@@ -11,15 +11,19 @@ Decides nothing.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.cluster.controller.handovers import YIELD_MS_MAX
 from hutong.cluster.peers.port import PeerMessage
 from hutong.cluster.questions import QuestionCode, decode_yield, encode_yield
-from hutong.foundation.errors import HutongError
+from hutong.foundation.errors import Expired, HutongError
+from hutong.foundation.waiting.table import WaitTable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hutong.broker.produce.congestion import Congestion
     from hutong.cluster.controller.commands import CommandReply
     from hutong.cluster.controller.messages import AskToYield
@@ -103,6 +107,22 @@ class YieldingLeaders:
         self.begin(group, lambda _: then(None))
         at_ms = self._clock.monotonic_ms() + ELECTION_MS_MAX
         self._held[group] = self._timers.add(at_ms, partial(self.end, group)), epoch
+
+    async def wait_for_followers(self, led: Sequence[str]) -> None:
+        """Let the next leaders have all that was taken here: acks=1 did not wait for them, and they would cut it."""
+        followers: WaitTable[None] = WaitTable("followers", self._timers, 1)
+        lacking = set(led)
+
+        def stored(name: str, _error: HutongError | None) -> None:
+            lacking.discard(name)
+            if not lacking:
+                followers.resume_all(None, None)
+
+        for name in led:
+            self.begin(name, partial(stored, name))
+        with suppress(Expired):
+            if lacking:
+                await followers.wait(None, deadline_ms=self._clock.monotonic_ms() + FOLLOWERS_MS_MAX)
 
 
 def is_handed_over(reply: CommandReply | HutongError, node: int, driver: ClusterDriver) -> bool:
