@@ -67,6 +67,8 @@ def test_a_wrong_password_is_told(alone: Node, tmp_path: Path, capsys: pytest.Ca
     ("arguments", "sentence"),
     [
         (["move", "days"], "Say where the group shall be"),
+        (["move", "days", "--cancel", "--throttle", "5"], "leave out --throttle"),
+        (["move", "orders/1", "--to", "1,2,3", "--throttle", "5"], "A partition that moves alone has no throttle"),
         (["move", "days", "--to", "1,b"], "takes the numbers of nodes"),
         (["move", "orders/x", "--to", "1,2"], "is named as TOPIC/NUMBER"),
         (["elect", "--unclean", "2"], "is for one group"),
