@@ -189,7 +189,7 @@ class Remover(JournalPart):
             if error is not None and not isinstance(error, StorageShortage):
                 self._unused += unused
                 return
-            removed = [segment for segment in unused if self._is_in_checkpoint(segment)]
+            removed = [each for each in unused if self._is_in_checkpoint(each) and not self._is_last(each)]
             self._unused += [segment for segment in unused if segment not in removed]
             if removed:
                 room = 0 if self._is_disk_full else self._recycled.room
@@ -201,6 +201,17 @@ class Remover(JournalPart):
 
     def _is_in_checkpoint(self, segment: Segment) -> bool:
         return segment.next_position is not None and segment.next_position <= self._checkpointer.last_position
+
+    def _is_last(self, segment: Segment) -> bool:
+        """Return True for the file that proves to the next start that the journal reaches its checkpoint.
+
+        After a roll the next file has no name on the disk until something in it is flushed.
+        """
+        end = segment.next_position
+        if end is None or end < self._progress.flushed_position:
+            return False
+        # A cleaned file covers what those that it replaces did.
+        return not any((each.next_position or 0) >= end for each in self._segments.all())
 
     def _release(self, segments: list[Segment], room: int) -> list[Path]:
         """Rename the files of up to `room` segments and remove all others, on a worker. Returns the renamed ones."""

@@ -82,7 +82,8 @@ def test_the_partitions_of_a_node_that_fails_are_written_by_way_of_another(kind:
     ],
 )
 def test_a_cluster_survives_what_is_aimed_at_a_rule(kind: str, happening: str) -> None:
-    plans = (draw_plan(seed, 0.1, (kind,), 3) for seed in count())
+    minutes = 0.2 if kind == "lone_controller" else 0.1  # it takes nine seconds
+    plans = (draw_plan(seed, minutes, (kind,), 3) for seed in count())
     for plan in (plan for plan in plans if plan.faults):
         outcome = Simulation(plan, keeps_trace=True).run()
         assert outcome.errors == ()
