@@ -49,6 +49,17 @@ def test_what_is_deleted_goes_and_all_else_stays() -> None:
     assert stage.journal.log_ids() == [1]
 
 
+def test_a_journal_opens_again_after_all_of_it_was_deleted() -> None:
+    stage = mixed()
+    stage.journal.delete_log(1)
+    assert shed(stage)
+    position = stage.journal.position
+    stage.journal.abort()
+    stage.settle()
+    stage.open()
+    assert stage.journal.position == position
+
+
 def test_without_garbage_nothing_is_written_again() -> None:
     stage = ReplicaStage(1).lead(1)
     stage.append(1, *values(0, 3))
