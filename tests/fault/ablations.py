@@ -203,7 +203,7 @@ def does_not_end_a_flush_with_a_blank_header(patch: pytest.MonkeyPatch) -> None:
 
 
 def believes_batches_of_another_header(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(scan, "_check_digest", lambda _scanned: None)
+    patch.setattr(scan, "_check_digest", lambda *_scanned: None)
 
 
 # -- cleaning
