@@ -1,4 +1,4 @@
-"""What shards of coordinators cost a cluster, and what they bring: `python -m bench coordinators`.
+"""The cost of shards of coordinators, and their gain: `python -m bench coordinators`.
 
 Strategy: for each number of shards (`cluster.coordinators`) three nodes of their own, and a ZooKeeper. Figures of an
 idle node come from the kernel, as the least and the most of the three nodes. Then groups commit offsets, each its next
@@ -94,7 +94,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _embedded_start_s(count: int) -> float:
-    """How long a whole cluster takes in this process."""
+    """Seconds in which a whole cluster starts in this process."""
     begun_s = time.perf_counter()
     with EmbeddedCluster(NODES, settings={"cluster.coordinators": str(count)}):
         return time.perf_counter() - begun_s

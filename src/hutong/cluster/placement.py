@@ -202,7 +202,7 @@ class Placement:
         return (self._bytes[node] + more) / self._nodes[node].weight
 
     def _byte_peak(self, giver: int, taker: int, moved_bytes: int) -> float:
-        """The greater load of two nodes after so many bytes have gone from one to the other."""
+        """The greater load of two nodes after `moved_bytes` have gone from one to the other."""
         return max(self._byte_load(giver, -moved_bytes), self._byte_load(taker, moved_bytes))
 
     def _free_nodes(self, replicas: Replicas, avoided: Collection[int]) -> list[int]:

@@ -4,7 +4,7 @@
     dropped      its partitions were deleted: close the journal, remove the files
 
 Strategy: the record of a split comes before the states that it has led to. So a replica of the source makes the fork
-before it takes part in the next epoch, and whatever happens there later is not in the fork. Until the new journal is
+before it takes part in the next epoch, and nothing of that epoch is in the fork. Until the new journal is
 open, a stand-in refuses what the partitions are asked.
 
 Decides nothing.

@@ -1,6 +1,6 @@
 """An administrator who moves single partitions of a topic between the nodes of a cluster, and changes his mind.
 
-Strategy: each step is one request, whatever became of the last one. Nothing that others were promised may change by it,
+Strategy: each step is one request, also where the last one failed. Nothing that others were promised may change by it,
 so all other checkers look for its faults. When it stops, what it has begun ends by itself.
 """
 

@@ -34,7 +34,7 @@ class PlannedAdmin(PlannedClient):
 class PlannedTemporaryUser(PlannedClient):
     """A user of temporary topics, each with this number of partitions and one batch in each.
 
-    One request has batches of `batches_together` partitions. All are of one size, with so many bytes of padding.
+    One request has batches of `batches_together` partitions. All are of one size, with `padding_bytes` of padding.
     """
 
     kind: ClassVar[str] = "temporary user"
