@@ -305,6 +305,8 @@ class Cleaner(JournalPart):
             # A log of which nothing is left loses its spans there.
             span = None if summary is None else span_of(base_position, summary)
             log.spans.replace(base_position, range_end, span)
+            if span is not None and span.end_offset <= log.start_offset:
+                cleaned.kept_bytes += span.bytes
             summaries.pop(partition_id, None)
             if partition_id in self._policies:  # the cache still has the records that cleaning has removed
                 log.cached_runs.trim(range_end)

@@ -124,11 +124,12 @@ def decide(shares: Iterable[LogShare], segments: Iterable[tuple[int, int]]) -> C
 def garbage(logs: Iterable[PartitionLog], segments: Iterable[Segment]) -> set[int]:
     """The base positions of the closed segments that are mostly garbage.
 
-    Garbage is the data of deleted logs, and the data before the start of others.
+    Garbage is the data of deleted logs, and the data before the start of others, but what cleaning must keep of them.
     """
     dead_bytes, held_bytes = {}, {}
     for segment in segments:
-        dead_bytes[segment.base_position], held_bytes[segment.base_position] = segment.dead_bytes, segment.held_bytes
+        dead_bytes[segment.base_position] = segment.dead_bytes - segment.kept_bytes
+        held_bytes[segment.base_position] = segment.held_bytes
     for log in logs:
         # Spans before the log's start hold only deleted records.
         for number in range(log.spans.number_for(log.start_offset)):

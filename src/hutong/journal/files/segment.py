@@ -112,6 +112,7 @@ class Segment:
         "is_complete",
         "is_doomed",
         "is_replaced",
+        "kept_bytes",
         "path",
         "range_end",
         "readers",
@@ -125,6 +126,7 @@ class Segment:
         self.generation = 0  # how often what is in it was cleaned
         self.held_bytes = 0  # of batches, once it is closed
         self.dead_bytes = 0  # of them, those of logs that were deleted
+        self.kept_bytes = 0  # of deleted records that cleaning had to leave: a log ends there, or a producer may repeat
         self.begun_ms: int | None = None  # wall time of its first chunk, where it matters: of the active one
         self.path = path
         self.file: DiskFile | None = None

@@ -60,6 +60,27 @@ def test_a_journal_opens_again_after_all_of_it_was_deleted() -> None:
     assert stage.journal.position == position
 
 
+def test_what_must_stay_of_deleted_records_is_no_garbage() -> None:
+    """The last batch of a log stays, as the log ends with it: to clean its segment again and again would not end."""
+    stage = ReplicaStage(1).lead(1)
+    for log_id in (1, 3):
+        stage.append(log_id, bytes(20 if log_id == 1 else 400))
+        stage.settle()
+        stage.commit()
+        stage.settle()
+    stage.append(2, bytes(400))
+    stage.settle()
+    stage.commit()
+    stage.settle()
+    stage.journal.delete_log(2)
+    log = stage.journal.log(3)
+    log.delete_before(log.end_offset)
+    assert shed(stage)
+    assert stage.journal.cleaner.passes_total == 1
+    assert stage.read_all(1) == [(0, bytes(20))]
+    assert (log.start_offset, log.end_offset) == (1, 1)
+
+
 def test_without_garbage_nothing_is_written_again() -> None:
     stage = ReplicaStage(1).lead(1)
     stage.append(1, *values(0, 3))
