@@ -93,13 +93,24 @@ def journal_settings(
         recycled_bytes_max=log.recycled_bytes,
         filling_flush_bytes_max=filling_flush_bytes_max,
         region_bytes=log.cache_region_bytes,
-        cached_bytes_max=log.cache_bytes,
+        cached_bytes_max=_cached_bytes_max(settings),
         segments_open_max=segments_open_max,
         batch_bytes_max=min(log.segment_bytes, JournalSettings().batch_bytes_max),
         producer_expiry_ms=log.producer_id_expiration_ms,
         clean_keys_max=keys_in(log.cleaner_buffer_bytes),
         clean_bytes_per_second_max=log.cleaner_io_bytes_per_second,
     )
+
+
+def _cached_bytes_max(settings: Settings) -> int:
+    """The share of one partition group in the node's cache.
+
+    A cluster deals the partitions of each topic over several groups, and a node has replicas of them all.
+    """
+    log, cluster = settings.log, settings.cluster
+    groups = 1 if cluster.coordinator is None else cluster.slots
+    # A smaller window than a region would be empty after each flush.
+    return max(log.cache_bytes // groups, log.cache_region_bytes)
 
 
 def topic_defaults(settings: Settings) -> dict[str, str]:

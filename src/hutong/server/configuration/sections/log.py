@@ -117,7 +117,10 @@ class LogSettings:
         4 * MEBIBYTE, "Size of one region of the journal cache.", minimum=64 * KIBIBYTE, maximum=1024 * MEBIBYTE
     )
     cache_bytes: int = setting(
-        32 * MEBIBYTE, "Newest bytes kept in memory for readers.", minimum=MEBIBYTE, maximum=INT64_MAX
+        32 * MEBIBYTE,
+        "Newest bytes kept in memory for readers, for each lifetime of records; the slots of a cluster share them.",
+        minimum=MEBIBYTE,
+        maximum=INT64_MAX,
     )
 
 
