@@ -39,7 +39,7 @@ def with_aim(random: Random, plan: SimulationPlan, aimed: Sequence[str], share: 
     if random.random() >= share or not aimed:
         return plan
     kind, topic = random.choice(aimed), plan.topics[0]
-    producers = writers(random, topic, _PRODUCERS, (2, 5), is_uniform=True)
+    producers = writers(random, topic, _PRODUCERS, (5, 20), is_uniform=True)
     readers = [
         PlannedReader(name=f"reader-{number}", topic=topic.name, partition=0, pause_ms=0, is_committed=False)
         for number in range(_READERS)

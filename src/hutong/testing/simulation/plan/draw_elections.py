@@ -30,7 +30,7 @@ def with_elections(random: Random, plan: SimulationPlan, kinds: tuple[str, ...])
     if random.random() >= _SHARE or not aimed or not others:
         return plan
     topic = plan.topics[0]
-    producers = writers(random, topic, _PRODUCERS, (1, 5, 20))
+    producers = writers(random, topic, _PRODUCERS, (5, 20))
     reader = PlannedReader(name="reader-0", topic=topic.name, partition=0, pause_ms=0, is_committed=False)
     faults = []
     for begin_us in range(_PAIR_US // 2, plan.lasts_us, _PAIR_US):
