@@ -128,10 +128,14 @@ class Remover(JournalPart):
         """Oldest first, and never the active one or one that is not flushed."""
         self._may_have_dead = False
         self._is_taking_out = True
-        is_any_out = False
+        is_any_out = must_state = False
         while (oldest := self._segments.oldest) is not None and oldest is not self._segments.active:
-            assert oldest.next_position is not None
-            if oldest.next_position > self._progress.flushed_position or self._is_kept(oldest):
+            if self._is_kept(oldest):
+                break
+            if self._is_last(oldest):
+                self._may_have_dead = True  # it goes when something behind it is flushed
+                # A quiet journal would keep it for ever. A replica that follows waits for what its leader says.
+                must_state = self._writer.position == oldest.next_position
                 break
             if self._cleaner.holds(oldest):
                 break  # checked again when that has ended
@@ -144,17 +148,19 @@ class Remover(JournalPart):
             for log in self._logs.values():
                 log.spans.drop_before(oldest.base_position + 1)
         self._is_taking_out = False
-        if is_any_out:
+        if is_any_out or must_state:
             self._state_ends()
+        if is_any_out:
             self._remove_files()
 
     def _state_ends(self) -> None:
         """State the end of each log without data: nothing else in the stream would name it."""
         if self._writer.is_following:  # only the leader says anything; a checkpoint holds the ends here
             return
-        self._writer.seal_chunk()  # so that a log without spans has nothing left to come
+        self._writer.seal_chunk()  # so that a log without data has nothing left to come
         for log in self._logs.values():
-            if log.oldest_span() is None and log.end_offset:
+            is_empty = log.start_offset == log.end_offset or log.oldest_span() is None
+            if is_empty and log.end_offset:
                 self._writer.add_statement(chunk.START_MOVED, log.partition_id, log.end_offset)
 
     def _is_kept(self, oldest: Segment) -> bool:
@@ -189,7 +195,7 @@ class Remover(JournalPart):
             if error is not None and not isinstance(error, StorageShortage):
                 self._unused += unused
                 return
-            removed = [each for each in unused if self._is_in_checkpoint(each) and not self._is_last(each)]
+            removed = [each for each in unused if self._is_in_checkpoint(each)]
             self._unused += [segment for segment in unused if segment not in removed]
             if removed:
                 room = 0 if self._is_disk_full else self._recycled.room
@@ -205,13 +211,11 @@ class Remover(JournalPart):
     def _is_last(self, segment: Segment) -> bool:
         """Return True for the file that proves to the next start that the journal reaches its checkpoint.
 
-        After a roll the next file has no name on the disk until something in it is flushed.
+        After a roll the next file has no name on the disk until something in it is flushed. Replicas that lack
+        everything copy it, too.
         """
-        end = segment.next_position
-        if end is None or end < self._progress.flushed_position:
-            return False
-        # A cleaned file covers what those that it replaces did.
-        return not any((each.next_position or 0) >= end for each in self._segments.all())
+        assert segment.next_position is not None
+        return segment.next_position >= self._progress.flushed_position
 
     def _release(self, segments: list[Segment], room: int) -> list[Path]:
         """Rename the files of up to `room` segments and remove all others, on a worker. Returns the renamed ones."""

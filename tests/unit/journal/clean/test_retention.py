@@ -148,6 +148,27 @@ def test_a_quiet_segment_is_closed_when_it_is_old_and_its_space_returns() -> Non
     assert (stage.journal.log(1).start_offset, stage.journal.log(1).end_offset) == (3, 3)
 
 
+def test_the_last_segment_stays_listed_until_something_behind_it_is_flushed() -> None:
+    """A replica that lacks everything gets the files that are listed, and a start the one that is left."""
+    stage = Stage()
+    fill(stage, 1, 3)
+    stage.journal.log(1).delete_before(3)
+    stage.journal.writer.roll()
+    segments, rolled = stage.journal._parts.segments, stage.journal.position
+    while stage.journal.position == rolled:
+        stage.turn()
+        stage.steps.work()
+        stage.steps.tell()
+    assert segments.all()[0].base_position == 0, "what states the end of the log is not flushed"
+    stage.settle()
+    assert [each.base_position for each in segments.all()] == [rolled]
+    stage.journal.checkpointer.begin_checkpoint()
+    stage.settle()
+    assert journal_files(stage) == [segments.all()[0].path.name]
+    stage.open()
+    assert (stage.journal.log(1).start_offset, stage.journal.log(1).end_offset) == (3, 3)
+
+
 def test_the_age_of_a_segment_outlives_a_restart() -> None:
     stage = Stage()
     fill(stage, 1, 1)

@@ -1,7 +1,11 @@
 """A journal gives back what deleted logs have left in it, and keeps all else."""
 
+import pytest
 from tests.unit.journal.replicate.replicas import ReplicaStage
-from tests.unit.journal.stage import values
+from tests.unit.journal.replicate.test_install import copy_files, listing_of
+from tests.unit.journal.stage import DIRECTORY, values
+
+from hutong.journal.replicate.install import install_files
 
 STEPS_MAX = 100
 
@@ -58,6 +62,28 @@ def test_a_journal_opens_again_after_all_of_it_was_deleted() -> None:
     stage.settle()
     stage.open()
     assert stage.journal.position == position
+
+
+@pytest.mark.parametrize("is_log_deleted", [True, False])
+def test_a_journal_of_which_all_was_deleted_can_be_copied(*, is_log_deleted: bool) -> None:
+    stage = mixed()
+    log = stage.journal.log(1)
+    if is_log_deleted:
+        stage.journal.delete_log(1)
+    else:
+        log.delete_before(log.end_offset)
+    assert shed(stage)
+    listing = listing_of(stage)
+    replica = ReplicaStage(2)
+    replica.journal.abort()
+    replica.settle()
+    copy_files(stage, listing, replica)
+    install_files(replica.disk, DIRECTORY, listing.sizes)
+    replica.open()
+    assert replica.journal.position == listing.position
+    if not is_log_deleted:
+        assert replica.journal.log(1).start_offset == replica.journal.log(1).end_offset == log.end_offset
+    assert replica.problems() == []
 
 
 def test_what_must_stay_of_deleted_records_is_no_garbage() -> None:
