@@ -13,13 +13,14 @@ each from the newest value that was read. A write of unknown outcome is repeated
 nothing else is written meanwhile. While the coordinator does not answer, nobody is elected and everything goes on.
 
 A proposal that names a life of a node which is not known here yet is held for a while: a leader that were refused at
-once would propose the same at once. One that names a life which is over, or a node that is short of space, is refused
-at once: until then the leader waits for acknowledgements of that node.
+once would propose the same at once. So is one after which a minority would commit, without a majority that lives: if
+they reach each other, one of them shall lead, and only a member may. One that names a life which is over, or a node
+that is short of space, is refused at once: until then the leader waits for acknowledgements of that node.
 
 Knows nothing of coordinators, connections or clocks.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -313,13 +314,23 @@ class MetadataElection:
         without = without_nodes(state, gone - {self._node})
         if without is not state:
             return without
-        if self._proposal is not None:
+        if self._proposal is not None and not self._leaves_a_majority(self._proposal, state, live):
             able = {node: life for node, life in live.items() if node not in unable}
             proposed = with_proposal(state, self._proposal.followers, able, self._needed(state.replicas))
             if proposed is not None:
                 self._proposal = None
                 return proposed
         return self._handed_over(state, live) or self._with_other_replicas(state, live)
+
+    def _leaves_a_majority(self, proposal: SetProposedHere, state: PartitionGroupState, live: Collection[int]) -> bool:
+        """Return True if the set would commit without members that may be a majority by themselves.
+
+        Only with `cluster.min_in_sync` below the majority: who leaves a set that commits may not lead any more.
+        """
+        staying = {self._node, *(node for node, _ in proposal.followers)}
+        outside = {node for node in state.replicas if node in live} - staying
+        is_majority = 2 * len(outside) > len(state.replicas)
+        return is_majority and len(staying) >= state.min_in_sync and not outside.isdisjoint(state.in_sync)
 
     def _handed_over(self, state: PartitionGroupState, live: Mapping[int, int]) -> PartitionGroupState | None:
         """Let another member lead, if this one shall not."""
@@ -346,7 +357,9 @@ class MetadataElection:
         return None if replicas == state.replicas else with_replicas(state, replicas, self._needed(replicas))
 
     def _needed(self, replicas: tuple[int, ...]) -> int:
-        return needed_in_sync(min(len(replicas), self._replica_count), self._min_in_sync)
+        count = min(len(replicas), self._replica_count)
+        # A majority is enough, however many replicas records need: somebody must lead what a dead node has led.
+        return min(needed_in_sync(count, self._min_in_sync), needed_in_sync(count))
 
 
 def _age(state: PartitionGroupState) -> tuple[int, int]:

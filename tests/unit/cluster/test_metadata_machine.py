@@ -256,6 +256,35 @@ def test_a_leader_out_of_reach_hands_over_to_one_that_left_a_set_that_commits_no
     assert leader.handle(ReachChanged(frozenset({1, 2}), 0)) == [WriteRegister(7, led)]
 
 
+def test_a_leader_that_may_commit_alone_keeps_live_members_that_others_reach() -> None:
+    """With `cluster.min_in_sync` below the majority, a set without them would commit, and none of them could lead."""
+    state = group(1, {1, 2, 3}, min_in_sync=1)
+    leader = machine(1, state)
+    assert leader.handle(SetProposedHere(5, frozenset(), 0)) == []
+    led = group(2, {2, 3}, epoch=2, version=6, min_in_sync=1)
+    assert leader.handle(ReachChanged(frozenset({1}), 500)) == [WriteRegister(7, led)]
+    # Where nobody is out of reach, the others are slow, and the leader waits for one of them.
+    waiting = machine(1, state)
+    assert waiting.handle(SetProposedHere(5, frozenset(), 0)) == []
+    assert waiting.handle(Tick(HOLD_MS_MAX)) == [RefuseProposal(5)]
+    one_more = WriteRegister(7, group(1, {1, 2}, version=6, min_in_sync=2))
+    assert waiting.handle(SetProposedHere(5, frozenset({(2, 21)}), HOLD_MS_MAX + 1)) == [one_more]
+
+
+def test_a_leader_that_may_commit_alone_does_so_once_the_others_are_dead() -> None:
+    leader = machine(1, group(1, {1, 2}, min_in_sync=1), {1: 11, 2: 21})
+    alone = group(1, {1}, version=6, min_in_sync=1)
+    assert leader.handle(SetProposedHere(5, frozenset(), 0)) == [WriteRegister(7, alone)]
+
+
+def test_the_metadata_never_need_more_than_a_majority() -> None:
+    leader = MetadataElection(1, 11, min_in_sync=3)
+    leader.handle(RegisterRead(7, group(1, {1, 2}), 0))
+    leader.handle(LiveChanged(LIVE, 0))
+    proposal = SetProposedHere(5, frozenset({(2, 21), (3, 31)}), 1)
+    assert leader.handle(proposal) == [WriteRegister(7, group(1, {1, 2, 3}, version=6, min_in_sync=2))]
+
+
 def test_a_leader_out_of_reach_stays_where_nobody_within_reach_has_everything() -> None:
     """Alone in a set that commits, it may have what no other node has."""
     leader = machine(1, group(1, {1}, min_in_sync=1))
