@@ -5,9 +5,9 @@ Knows nothing of what the helpers do.
 
 from typing import TYPE_CHECKING
 
-from hutong.testing.cluster.watching import Coordinated
+from hutong.testing.cluster.watching import ELECTION_S_MAX, IN_SYNC_S_MAX, Coordinated
 from hutong.testing.node.aio import AsyncWaits
-from hutong.testing.node.helpers import TIMEOUT_S, to_ms
+from hutong.testing.node.helpers import to_ms
 
 if TYPE_CHECKING:
     from hutong.testing.cluster.embedded import EmbeddedCluster
@@ -32,18 +32,18 @@ class AsyncClusterHelpers(AsyncWaits):
     async def restart(self, number: int) -> None:
         await self._run(self._cluster.renew(number))
 
-    async def leader_of(self, topic: str, partition: int = 0, *, timeout: float = TIMEOUT_S) -> int:
+    async def leader_of(self, topic: str, partition: int = 0, *, timeout: float = ELECTION_S_MAX) -> int:
         __tracebackhide__ = True
         return await self._run(self._cluster.watch.leader_of(topic, partition, to_ms(timeout)))
 
-    async def controller(self, *, timeout: float = TIMEOUT_S) -> int:
+    async def controller(self, *, timeout: float = ELECTION_S_MAX) -> int:
         __tracebackhide__ = True
         return await self._run(self._cluster.watch.controller(to_ms(timeout)))
 
-    async def coordinator_of(self, name: str, kind: Coordinated = "group", *, timeout: float = TIMEOUT_S) -> int:
+    async def coordinator_of(self, name: str, kind: Coordinated = "group", *, timeout: float = ELECTION_S_MAX) -> int:
         __tracebackhide__ = True
         return await self._run(self._cluster.watch.coordinator_of(name, kind, to_ms(timeout)))
 
-    async def wait_until_in_sync(self, *, timeout: float = 2 * TIMEOUT_S) -> None:
+    async def wait_until_in_sync(self, *, timeout: float = IN_SYNC_S_MAX) -> None:
         __tracebackhide__ = True
         await self._run(self._cluster.watch.wait_until_in_sync(to_ms(timeout)))

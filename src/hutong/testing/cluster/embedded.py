@@ -22,8 +22,8 @@ from hutong.server.configuration.settings import Settings
 from hutong.testing.cluster.aio import AsyncClusterHelpers
 from hutong.testing.cluster.member import COORDINATOR, ClusterMember, ClusterPlace
 from hutong.testing.cluster.routing import RoutedLoopback
-from hutong.testing.cluster.watching import ClusterWatch, Coordinated
-from hutong.testing.node.helpers import TIMEOUT_S, Helpers, to_ms
+from hutong.testing.cluster.watching import ELECTION_S_MAX, IN_SYNC_S_MAX, ClusterWatch, Coordinated
+from hutong.testing.node.helpers import Helpers, to_ms
 from hutong.testing.node.loop_thread import LoopThread
 from hutong.testing.node.settings import DEFAULTS, check_own, embedded_settings
 from hutong.testing.observe.loopback import Loopback
@@ -36,7 +36,6 @@ CLUSTER_DEFAULTS: Final = {
     **DEFAULTS,
     "cluster.session_timeout_ms": "1000",
     "cluster.lag_ms_max": "1000",
-    "cluster.start_timeout_ms": "10000",
 }
 _OWN: Final = ("cluster.coordinator", "cluster.listen", "cluster.advertised", "node.id")
 
@@ -163,22 +162,22 @@ class EmbeddedCluster(Helpers):
 
     # -- who leads
 
-    def leader_of(self, topic: str, partition: int = 0, *, timeout: float = TIMEOUT_S) -> int:
+    def leader_of(self, topic: str, partition: int = 0, *, timeout: float = ELECTION_S_MAX) -> int:
         """The number of the node that leads the partition, once one within reach does. Raises WaitFailed."""
         __tracebackhide__ = True
         return self._wait(self.watch.leader_of(topic, partition, to_ms(timeout)), "leader_of")
 
-    def controller(self, *, timeout: float = TIMEOUT_S) -> int:
+    def controller(self, *, timeout: float = ELECTION_S_MAX) -> int:
         """The number of the controller, once there is one within reach. Raises WaitFailed."""
         __tracebackhide__ = True
         return self._wait(self.watch.controller(to_ms(timeout)), "controller")
 
-    def coordinator_of(self, name: str, kind: Coordinated = "group", *, timeout: float = TIMEOUT_S) -> int:
+    def coordinator_of(self, name: str, kind: Coordinated = "group", *, timeout: float = ELECTION_S_MAX) -> int:
         """The number of the node that coordinates the consumer group, or the transactional id. Raises WaitFailed."""
         __tracebackhide__ = True
         return self._wait(self.watch.coordinator_of(name, kind, to_ms(timeout)), "coordinator_of")
 
-    def wait_until_in_sync(self, *, timeout: float = 2 * TIMEOUT_S) -> None:
+    def wait_until_in_sync(self, *, timeout: float = IN_SYNC_S_MAX) -> None:
         """Return once all replicas on nodes within reach are in sync, and all these nodes say so. Raises WaitFailed."""
         __tracebackhide__ = True
         self._wait(self.watch.wait_until_in_sync(to_ms(timeout)), "wait_until_in_sync")
@@ -198,7 +197,7 @@ class EmbeddedCluster(Helpers):
         for topic in topics:
             await self.observer.create(topic)
         if topics:
-            await self.watch.wait_for_topics([topic.name for topic in topics], to_ms(TIMEOUT_S))
+            await self.watch.wait_for_topics([topic.name for topic in topics], to_ms(ELECTION_S_MAX))
 
     async def renew(self, number: int) -> None:
         """On the cluster's loop: stop and start."""
@@ -208,7 +207,7 @@ class EmbeddedCluster(Helpers):
     def create_topic(self, name: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         """Return once all nodes within reach know it. Raises ValueError, Refused as for a single node."""
         super().create_topic(name, partitions=partitions, config=config)
-        self.run(self.watch.wait_for_topics([name], to_ms(TIMEOUT_S)))
+        self.run(self.watch.wait_for_topics([name], to_ms(ELECTION_S_MAX)))
 
     # -- how
 

@@ -18,6 +18,10 @@ from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataRequest
 from hutong.wire.kafka.apis.k10_find_coordinator import FindCoordinatorRequest
 
 ASK_AGAIN_S: Final = 0.01
+ELECTION_S_MAX: Final = 30.0
+"""For one that takes a session at most on an idle machine."""
+IN_SYNC_S_MAX: Final = 60.0
+"""As long as a node may need to get into the cluster (`cluster.start_timeout_ms`)."""
 Coordinated = Literal["group", "transaction"]
 _KINDS: Final[dict[str, int]] = {"group": 0, "transaction": 1}
 _METADATA_VERSION: Final = 9

@@ -12,7 +12,7 @@ from hutong.testing import EmbeddedCluster
 
 RECORDS, RECORD_BYTES = 4, 900_000
 # No node is to be taken for dead here.
-PATIENT = {"cluster.session_timeout_ms": "20000", "cluster.lag_ms_max": "20000", "cluster.start_timeout_ms": "60000"}
+PATIENT = {"cluster.session_timeout_ms": "20000", "cluster.lag_ms_max": "20000"}
 PART_BYTES_MAX = 2_000_000  # of what a leader reads at a time
 
 
