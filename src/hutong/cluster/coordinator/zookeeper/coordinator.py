@@ -6,24 +6,21 @@ Knows nothing of ZooKeeper's data.
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from hutong.cluster.coordinator.port import CoordinatorListener, CoordinatorRegister, NodeRegistration
 from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
 from hutong.cluster.coordinator.zookeeper.session import ZooKeeperSession
+from hutong.cluster.coordinator.zookeeper.session_thread import SessionThread
 from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone
-from hutong.foundation.waiting.pending import Continuation, settle_future
-from hutong.runtime.threads.offload import ThreadOffload
+from hutong.foundation.waiting.pending import Continuation
 
 WAITING_MAX: Final = 64
 """Compare-and-sets that wait for their answers."""
 REGISTER_BYTES_MAX: Final = 512 * 1024
 """ZooKeeper takes a megabyte with all around it."""
-_THREAD_NAME: Final = "zookeeper"
-
-T = TypeVar("T")
 
 
 class ZooKeeperCoordinator:
@@ -34,7 +31,7 @@ class ZooKeeperCoordinator:
         self._settings = settings
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: ThreadOffload | None = None
+        self._thread: SessionThread | None = None
         self._session: ZooKeeperSession | None = None
         self._listener: CoordinatorListener | None = None
         self._waiting = 0
@@ -49,25 +46,21 @@ class ZooKeeperCoordinator:
     ) -> str:
         assert self._session is None, "a coordinator is started once"
         self._loop = asyncio.get_running_loop()
-        thread = self._thread = ThreadOffload(self._loop, 1, _THREAD_NAME)
+        thread = self._thread = SessionThread()
         self._listener = listener
         self._session = ZooKeeperSession(
-            self._address,
-            self._settings,
-            self._clock,
-            lambda work: thread.submit(work, _raise),
-            self._submit_later,
-            self._tell,
+            self._address, self._settings, self._clock, thread.submit, thread.submit_later, self._tell
         )
-        return await self._done(partial(self._session.open, registration, cluster_id, may_join=may_join))
+        return await thread.done(partial(self._session.open, registration, cluster_id, may_join=may_join))
 
     def describe(self, description: bytes) -> None:
         assert self._session is not None
-        self._submit(partial(self._session.describe, description), _raise)
+        assert self._thread is not None
+        self._thread.submit(partial(self._session.describe, description))
 
     def compare_and_set(self, version: int, value: bytes, then: Continuation[CoordinatorRegister]) -> None:
         assert self._loop is not None
-        if self._session is None:
+        if self._session is None or self._thread is None:
             self._loop.call_soon(then, OwnerGone("the node is stopping"))
         elif len(value) > REGISTER_BYTES_MAX:
             self._loop.call_soon(then, LimitExceeded("REGISTER_BYTES_MAX", REGISTER_BYTES_MAX))
@@ -75,7 +68,7 @@ class ZooKeeperCoordinator:
             self._loop.call_soon(then, LimitExceeded("WAITING_MAX", WAITING_MAX))
         else:
             self._waiting += 1
-            self._submit(partial(self._session.compare_and_set, version, value), partial(self._answer, then))
+            self._thread.submit(partial(self._session.compare_and_set, version, value), partial(self._answer, then))
 
     async def close(self) -> None:
         self._listener = None
@@ -85,33 +78,7 @@ class ZooKeeperCoordinator:
         session, self._session = self._session, None
         thread, self._thread = self._thread, None
         # Behind all that was submitted, so every compare-and-set has had its answer.
-        await self._done_on(thread, session.end)
-        thread.close()
-
-    def _submit(self, work: Callable[[], T], then: Callable[[T | BaseException], None]) -> None:
-        assert self._thread is not None
-        self._thread.submit(work, then)
-
-    def _submit_later(self, delay_ms: int, work: Callable[[], None]) -> None:
-        """Submit the work after a while, unless the coordinator is closed by then. On the session's thread."""
-
-        def submit() -> None:
-            if self._session is not None:
-                self._submit(work, _raise)
-
-        assert self._loop is not None
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._loop.call_later, delay_ms / 1_000, submit)
-
-    async def _done(self, work: Callable[[], T]) -> T:
-        assert self._thread is not None
-        return await self._done_on(self._thread, work)
-
-    async def _done_on(self, thread: ThreadOffload, work: Callable[[], T]) -> T:
-        assert self._loop is not None
-        future: asyncio.Future[T] = self._loop.create_future()
-        thread.submit(work, partial(_settle, future))
-        return await future
+        await thread.close(session.end)
 
     def _answer(self, then: Continuation[CoordinatorRegister], outcome: CoordinatorRegister | BaseException) -> None:
         self._waiting -= 1
@@ -127,20 +94,7 @@ class ZooKeeperCoordinator:
             if self._listener is not None:
                 call(self._listener)
 
-        assert self._loop is not None
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(told)
-
-
-def _settle(future: "asyncio.Future[T]", outcome: T | BaseException) -> None:
-    if isinstance(outcome, BaseException) and not isinstance(outcome, HutongError):
-        if not future.done():
-            future.set_exception(outcome)
-    else:
-        settle_future(future, outcome)
-
-
-def _raise(outcome: object) -> None:
-    """Let an error of ours reach the loop's handler."""
-    if isinstance(outcome, BaseException):
-        raise outcome
+        # None once it is closed: nobody listens any more.
+        thread = self._thread
+        if thread is not None:
+            thread.post(told)

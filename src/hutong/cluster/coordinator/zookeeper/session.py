@@ -1,9 +1,6 @@
 """The session of a node with ZooKeeper: its registration, the register, and the news of both.
 
-Strategy: everything runs on one worker thread, where a call of kazoo's may block, for a session's time at most. kazoo
-calls back on threads of its own: these callbacks only submit work to the worker. So all of it happens in one order.
-
-A watch fires once, and may be lost with the connection. So each reading sets it anew, and after each connection
+Strategy: a connection that is kept up (`connection.py`). Each reading sets its watch anew, and after each connection
 everything is read again. Whatever became of the registration, the node registers anew where it is not there.
 """
 
@@ -13,19 +10,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from kazoo.exceptions import (
-    AuthFailedError,
-    BadVersionError,
-    ConnectionLoss,
-    NoAuthError,
-    NodeExistsError,
-    NoNodeError,
-    OperationTimeoutError,
-    SessionExpiredError,
-)
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from hutong.cluster.coordinator.port import (
@@ -36,7 +23,8 @@ from hutong.cluster.coordinator.port import (
     other_cluster,
 )
 from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
-from hutong.cluster.coordinator.zookeeper.client import FAILURES, ZooKeeperClient
+from hutong.cluster.coordinator.zookeeper.client import FAILURES
+from hutong.cluster.coordinator.zookeeper.connection import SLICE_S, ZooKeeperConnection
 from hutong.cluster.coordinator.zookeeper.layout import (
     FORMAT,
     OWN_NAMES,
@@ -46,14 +34,11 @@ from hutong.cluster.coordinator.zookeeper.layout import (
     encode_marker,
     encode_registration,
 )
-from hutong.cluster.coordinator.zookeeper.probe import SERVERS_PROBED_MAX, look_at, make_context, serves
 from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import (
     CoordinatorUnavailable,
     ExitCode,
-    HutongError,
-    OwnerGone,
     ProtocolError,
     Refused,
     UsageError,
@@ -62,19 +47,12 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 NODES_MAX: Final = 1_000
 _CONNECTED: Final = SessionState.CONNECTED
-_AGAIN_S: Final = 0.5
-_STUCK_SESSIONS: Final = 2
-_SLICE_S: Final = 0.05
-_INTERRUPTIONS: Final = (
-    AuthFailedError, ConnectionLoss, KazooTimeoutError, OperationTimeoutError, SessionExpiredError,
-)  # fmt: skip
-"""Failures that end with a new connection, or come with its end."""
 _log = logging.getLogger("hutong.cluster")
 
 Tell = Callable[[Callable[[CoordinatorListener], None]], None]
 
 
-class ZooKeeperSession:
+class ZooKeeperSession(ZooKeeperConnection):
     """Made anew for each start of a coordinator. `interrupt` may be called on any thread."""
 
     def __init__(
@@ -90,50 +68,27 @@ class ZooKeeperSession:
 
         Raises UsageError for TLS files that cannot be used.
         """
-        self._context = make_context(settings.tls)
-        self._address = address
-        self._settings = settings
-        self._clock = clock
-        self._submit = submit
-        self._submit_later = submit_later
+        super().__init__(address, settings, clock, submit, submit_later)
         self._tell = tell
         self._paths = ClusterPaths(address.path)
-        self._client: ZooKeeperClient | None = None
         self._registration: NodeRegistration | None = None
         self._cluster_id = ""
-        self._state = SessionState.LOST  # as the listener knows it
-        self._is_open = False
-        self._ending = threading.Event()
         self._is_reading_due = False
-
-    @property
-    def session_ms(self) -> int:
-        return self._client.negotiated_ms if self._client is not None else self._settings.session_ms
 
     # -- what the coordinator submits
 
     def open(self, registration: NodeRegistration, cluster_id: str, *, may_join: bool = True) -> str:
         """Connect and register. Returns the cluster's id. Raises UsageError."""
         self._registration = registration
-        try:
-            client = self._connect()
+
+        def join() -> None:
             self._cluster_id = self._find_cluster(cluster_id)
             # Before it is registered: the others would give it replicas.
             if not may_join and self._cluster_id != cluster_id:
                 raise other_cluster(self._address, cluster_id, self._cluster_id)
             self._wait_for_number()
-            self._is_open = True
-            self._follow(client, client.state)
-        except NoAuthError:
-            message = f"{self._address} may not be used by this user: set the right NAME:PASSWORD for ZooKeeper."
-            raise self._failed(UsageError(message, ExitCode.NOPERM)) from None
-        except FAILURES as error:
-            message = (
-                f"ZooKeeper at {self._address.hosts} failed while this node registered ({_name(error)}); try again."
-            )
-            raise self._failed(UsageError(message, ExitCode.UNAVAILABLE)) from None
-        except UsageError as error:
-            raise self._failed(error) from None
+
+        self._open(join)
         return self._cluster_id
 
     def compare_and_set(self, version: int, value: bytes) -> CoordinatorRegister:
@@ -150,28 +105,14 @@ class ZooKeeperSession:
         except (BadVersionError, NodeExistsError, NoNodeError):
             raise Refused(ErrorCode.INVALID_UPDATE_VERSION, f"the register no longer has version {version}") from None
         except FAILURES as error:
-            raise CoordinatorUnavailable(f"ZooKeeper did not answer: {_name(error)}") from None
+            raise CoordinatorUnavailable(f"ZooKeeper did not answer: {str(error) or type(error).__name__}") from None
 
     def describe(self, description: bytes) -> None:
         self._registration = replace(self._own, description=description)
         if self._state is _CONNECTED:
             self._guarded(self._register)
 
-    def interrupt(self) -> None:
-        """Let no wait of `open` last longer: the node is stopping."""
-        self._ending.set()
-
-    def end(self) -> None:
-        """Give the registration back, and end kazoo's threads."""
-        self._ending.set()
-        client, self._client = self._client, None
-        if client is not None:
-            client.end()
-
     # -- kazoo's threads
-
-    def _state_changed(self, client: ZooKeeperClient, state: str) -> None:
-        self._submit(partial(self._follow, client, state))
 
     def _members_watched(self, event: object) -> None:
         # All watches fire together where a connection ends: one reading is enough.
@@ -188,28 +129,6 @@ class ZooKeeperSession:
     def _own(self) -> NodeRegistration:
         assert self._registration is not None
         return self._registration
-
-    def _wait(self, result: Any) -> Any:
-        """The outcome of a call of kazoo's. It comes within a session's time, or the connection is dead."""
-        return result.get(timeout=self.session_ms / 1_000)
-
-    def _failed(self, error: UsageError) -> HutongError:
-        is_stopping = self._ending.is_set()
-        self.end()
-        return OwnerGone("the node is stopping") if is_stopping else error
-
-    def _connect(self) -> ZooKeeperClient:
-        client = self._client = ZooKeeperClient(self._address, self._settings)
-        give_up_ms = self._clock.monotonic_ms() + self._settings.connect_timeout_ms
-        client.start_async()
-        while not client.connected:
-            if self._ending.wait(_SLICE_S) or self._clock.monotonic_ms() > give_up_ms:
-                found = look_at(self._address, self._context)
-                seconds = self._settings.connect_timeout_ms / 1_000
-                message = f"ZooKeeper did not answer within {seconds:g} s: {found}."
-                raise UsageError(message, ExitCode.UNAVAILABLE)
-        client.add_listener(partial(self._state_changed, client))
-        return client
 
     def _find_cluster(self, cluster_id: str) -> str:
         """The cluster's id. It is founded where nothing is yet. Raises UsageError for what is another program's."""
@@ -270,7 +189,7 @@ class ZooKeeperSession:
         while not self._register():
             is_gone = threading.Event()
             exists = self._wait(client.exists_async(path, watch=lambda _, is_gone=is_gone: is_gone.set()))
-            while exists and not is_gone.wait(_SLICE_S):
+            while exists and not is_gone.wait(SLICE_S):
                 if self._ending.is_set() or self._clock.monotonic_ms() > give_up_ms:
                     raise self._taken()
 
@@ -306,53 +225,10 @@ class ZooKeeperSession:
             pass  # it has changed since then, and the next attempt finds out
         return False
 
-    def _follow(self, client: ZooKeeperClient, state: str) -> None:
-        """Follow a change of the connection."""
-        if client is not self._client or not self._is_open or self._ending.is_set():
-            return
-        if state == "CONNECTED":
-            self._guarded(self._resume)
-            return
-        self._change(SessionState.SUSPENDED if state == "SUSPENDED" else SessionState.LOST)
-        if client.has_ended:
-            self._replace(client)
-        else:
-            self._submit_later(_STUCK_SESSIONS * self.session_ms, partial(self._look_again, client))
-
-    def _look_again(self, client: ZooKeeperClient, *, has_served: bool = False) -> None:
-        """Begin again where a server works at two looks in succession, and this session cannot go on.
-
-        A server that has lost its disk refuses each client that has seen more than it, for ever (ZOOKEEPER-832).
-        """
-        if client is not self._client or client.connected or self._ending.is_set():
-            return
-        is_serving = any(serves(server, self._context) for server in self._address.servers[:SERVERS_PROBED_MAX])
-        # At the first look it may just be back, and kazoo between two attempts: sessions survive such an outage.
-        if is_serving and has_served:
-            self._replace(client)
-        else:
-            again = partial(self._look_again, client, has_served=is_serving)
-            self._submit_later(_STUCK_SESSIONS * self.session_ms, again)
-
-    def _replace(self, client: ZooKeeperClient) -> None:
-        """Begin another session where this one cannot go on. It can take over the registration of the other one."""
-        _log.error("The session with ZooKeeper at %s has ended for good, and another is begun.", self._address.hosts)
-        client.end()
-        self._change(SessionState.LOST)
-        if not self._ending.wait(_AGAIN_S):
-            self._client = client = ZooKeeperClient(self._address, self._settings)
-            client.add_listener(partial(self._state_changed, client))
-            client.start_async()
-
-    def _change(self, state: SessionState) -> None:
-        if state is not self._state:
-            level = logging.INFO if state is SessionState.CONNECTED else logging.WARNING
-            _log.log(level, "The session with ZooKeeper at %s is %s.", self._address.hosts, state.value)
-        self._state = state
+    def _tell_state(self, state: SessionState) -> None:
         self._tell(lambda listener: listener.session_changed(state))
 
     def _resume(self) -> None:
-        """Register if need be, and read everything again: nothing is known of the time without a connection."""
         assert self._client is not None
         self._wait(self._client.sync_async(self._paths.root))
         cluster_id = self._find_cluster(self._cluster_id)
@@ -405,22 +281,3 @@ class ZooKeeperSession:
             except NoNodeError:
                 pass
         self._tell(lambda listener: listener.register_changed(register))
-
-    def _guarded(self, work: Callable[[], object]) -> None:
-        """Do what needs a connection. Without one it is left to the next, which reads everything."""
-        client = self._client
-        if client is None or not client.connected or self._ending.is_set():
-            return
-        try:
-            work()
-        except _INTERRUPTIONS as error:
-            # A server that answers no request and yet its heartbeats: nothing else would begin it again.
-            if client.connected and isinstance(error, KazooTimeoutError):
-                self._submit(partial(self._guarded, self._resume))
-        except (*FAILURES, UsageError) as error:
-            _log.error("The cluster's data in ZooKeeper could not be read or written: %s", _name(error))
-            self._submit_later(_STUCK_SESSIONS * self.session_ms, partial(self._guarded, self._resume))
-
-
-def _name(error: Exception) -> str:
-    return str(error) or type(error).__name__
