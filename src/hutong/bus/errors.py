@@ -16,6 +16,8 @@ from hutong.foundation.errors import HutongError
 
 BUILT_IN_CODE: Final = -1
 """The failure code of every failure that the bus itself reports."""
+HANDLER_RAISED: Final = "the handler raised an error"
+"""The text for others than this process, where a handler raised."""
 
 
 class FailureType(Enum):

@@ -8,7 +8,6 @@ Knows no transport except the bus.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from random import Random, SystemRandom
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +27,7 @@ from hutong.rpc.descriptions.description import ServiceDescription, describe
 from hutong.rpc.errors import CallFailed
 from hutong.rpc.figures import ServiceStatistics
 from hutong.rpc.idle_time import REFERENCE_IDLE_DEFAULT, idle_ms_of
-from hutong.rpc.over_bus.endpoint import BusEndpoint, ServiceFailure, ServiceFailureCodec
+from hutong.rpc.over_bus.endpoint import BusEndpoint
 from hutong.rpc.over_bus.exports import Exports, ReferenceContexts
 from hutong.rpc.over_bus.temporaries import BindingTemporaries
 from hutong.rpc.over_bus.temporary import ON_BUS, TEMPORARIES_MAX, Surroundings
@@ -99,8 +98,6 @@ class Rpc(Caller):
         self.reference_contexts = ReferenceContexts(runtime)
         self._exporter = Exports(self.temporaries, self.reference_contexts, self, lambda: ON_BUS, TEMPORARIES_MAX)
         bus.add_close_hook(self.close)
-        with suppress(ValueError):  # another one of the same bus was first
-            bus.register_codec(ServiceFailureCodec(), default_for=ServiceFailure)
 
     async def bind(
         self,

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from tests.unit.rpc.descriptions.test_description import Colour, Line, Parts, Place
 
+from hutong.bus.envelope.service_failure import ServiceFailure, ServiceFailureCodec
 from hutong.foundation.errors import ProtocolError
 from hutong.rpc import BadReply, DispatchFailed, OutcomeUnknown, RequestExpired, ServiceError, ServiceFault
 from hutong.rpc.calling.transport import CallSite
 from hutong.rpc.descriptions.conversion import arguments_from, result_from, result_to_builtins, to_builtins
 from hutong.rpc.errors import Failure, error_of
-from hutong.rpc.over_bus.endpoint import ServiceFailure, ServiceFailureCodec
 from hutong.rpc.remote.outgoing import Prepared
 from hutong.rpc.remote.wire import encode_body
 from hutong.wire.rocketmq.command import Command
@@ -101,7 +101,7 @@ def test_a_failure_comes_back_from_its_codec(code: int, text: str, info: dict[st
     except UnicodeEncodeError:  # half of a surrogate pair is no text
         return
     back = codec.decode(data)
-    assert (back.failure_code, back.message, back.debug_info) == (code, text, info)
+    assert (back.failure_code, back.message, back.debug_info) == (code, text, info or None)
 
 
 @settings(deadline=None)

@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -31,7 +31,7 @@ from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.envelope.headers import Headers
 from hutong.bus.envelope.message import Message
 from hutong.bus.envelope.reply import Reply
-from hutong.bus.errors import BUILT_IN_CODE, FailureType, HandlerRaised, ReplyError, carrying_failed
+from hutong.bus.errors import BUILT_IN_CODE, HANDLER_RAISED, FailureType, HandlerRaised, ReplyError, carrying_failed
 from hutong.bus.options import DEFAULT, TIMEOUT_DEFAULT, DeliveryOptions
 from hutong.bus.waiting.promise import Promise
 from hutong.foundation.clock import Clock
@@ -42,9 +42,6 @@ from hutong.wire.buffer import Buffer
 from hutong.wire.vertx.client_frames import ClientFrame, FrameKind, Malformed, decode
 from hutong.wire.vertx.codes import Code, Dialect
 from hutong.wire.vertx.server_frames import FrameEncoder
-
-HANDLER_RAISED: Final = "the handler raised an error"
-"""The text that clients get; the error itself is in the node's log."""
 
 Answer = tuple[ClientFrame, bool]
 """A client's answer, and whether it asks back."""

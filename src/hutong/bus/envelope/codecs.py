@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from hutong.bus.envelope.bodies import IMMUTABLE, UnknownBody, copied
+from hutong.bus.envelope.java_objects import ClusterSerializable, JavaSerialized
+from hutong.bus.envelope.service_failure import ServiceFailure, ServiceFailureCodec
 from hutong.bus.errors import FailureType, ReplyError
 from hutong.foundation.errors import ProtocolError
 
@@ -189,6 +191,17 @@ def _json(kind: type) -> tuple[Callable[[Any], Any], Callable[[Any], bytes], Cal
     return _only(kind), _json_bytes, _json_from(kind)
 
 
+def _object_bytes(body: ClusterSerializable) -> bytes:
+    return _counted(body.class_name.encode()) + body.data
+
+
+def _object_from(data: bytes) -> ClusterSerializable:
+    (size,) = struct.unpack_from(">i", data)
+    if not 0 <= size <= len(data) - 4:
+        raise ValueError(f"a class name of {size} bytes in {len(data)}")
+    return ClusterSerializable(data[4 : 4 + size].decode(), data[4 + size :])
+
+
 _UTF16: Final = (lambda body: struct.pack(">H", ord(body)), lambda data: chr(_packed(">H")[1](data)))
 
 SYSTEM_CODECS: Final[dict[str, SystemCodec]] = {
@@ -212,18 +225,28 @@ SYSTEM_CODECS: Final[dict[str, SystemCodec]] = {
         SystemCodec("jsonobject", 13, *_json(dict)),
         SystemCodec("jsonarray", 14, *_json(list)),
         SystemCodec("replyexception", 15, _error_check, _error_bytes, _error_from),
+        SystemCodec("clusterserializable", 16, _only(ClusterSerializable), _object_bytes, _object_from),
+        SystemCodec(
+            "serializable",
+            17,
+            _only(JavaSerialized),
+            lambda body: _counted(body.data),
+            lambda data: JavaSerialized(_uncounted(data)),
+        ),
     )
 }
-# Vert.x's codecs 16 and 17 carry Java objects; their names are reserved as well.
-RESERVED_NAMES: Final = frozenset(SYSTEM_CODECS) | {"clusterserializable", "serializable"}
+RESERVED_NAMES: Final = frozenset(SYSTEM_CODECS)
+CODECS_BY_NUMBER: Final = {codec.number: codec for codec in SYSTEM_CODECS.values()}
 
 
 class Codecs:
     """The codecs of one bus: the system's and those registered. Tables are replaced, so any thread may read them."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, MessageCodec[Any, Any]] = {}
-        self._by_type: dict[type, MessageCodec[Any, Any]] = {}
+        # Failures of services travel to and from other nodes also where a program has no services of its own.
+        services = ServiceFailureCodec()
+        self._by_name: dict[str, MessageCodec[Any, Any]] = {services.name: services}
+        self._by_type: dict[type, MessageCodec[Any, Any]] = {ServiceFailure: services, **_OF_JAVA}
 
     def register(self, codec: MessageCodec[Any, Any], default_for: type | None) -> None:
         """Raises ValueError where the name or the type is taken, TypeError for what is no codec."""
@@ -277,4 +300,8 @@ class Codecs:
         return default.transform(body), default
 
 
-_BUILT_IN: Final = frozenset({type(None), bool, int, float, str, bytes, dict, list, ReplyError})
+_OF_JAVA: Final[dict[type, MessageCodec[Any, Any]]] = {
+    ClusterSerializable: SYSTEM_CODECS["clusterserializable"],
+    JavaSerialized: SYSTEM_CODECS["serializable"],
+}
+_BUILT_IN: Final = frozenset({type(None), bool, int, float, str, bytes, dict, list, ReplyError, *_OF_JAVA})

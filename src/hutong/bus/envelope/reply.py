@@ -9,7 +9,7 @@ from asyncio import _get_running_loop
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from hutong.bus.envelope.message import REPLY_PREFIX, Message
 from hutong.bus.errors import BUILT_IN_CODE, FailureType, ReplyError
@@ -42,6 +42,8 @@ class Reply(Promise[Message]):
     """
 
     __slots__ = ("_arrived", "_requested", "bus")
+
+    is_remote: ClassVar[bool] = False  # awaited in another process
 
     _arrived: "deque[Callable[[], object]]"
 

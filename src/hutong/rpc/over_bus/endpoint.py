@@ -11,47 +11,17 @@ from typing import Any, Final, TypeVar
 
 from hutong.bus.envelope.headers import Headers
 from hutong.bus.envelope.message import Message
-from hutong.bus.errors import FailureType, ReplyError
+from hutong.bus.envelope.service_failure import ServiceFailure
 from hutong.bus.options import DeliveryOptions
-from hutong.foundation.errors import LimitExceeded, ProtocolError
+from hutong.foundation.errors import LimitExceeded
 from hutong.rpc.call import ACTION, IncomingCall, Outcome
 from hutong.rpc.descriptions.conversion import arguments_from, result_to_builtins
-from hutong.rpc.errors import DISPATCH_CODE, DebugInfo, DispatchFailed, Failure
+from hutong.rpc.errors import DISPATCH_CODE, DispatchFailed, Failure
 from hutong.rpc.serving.dispatcher import Dispatcher
 
 A = TypeVar("A")
 PEER: Final = "bus"
 """The peer of calls that came over the bus."""
-
-
-class ServiceFailure(ReplyError):
-    """A service's failure as the bus carries it: RECIPIENT_FAILURE with a code, a message and debug information."""
-
-    def __init__(self, code: int, message: str, debug_info: DebugInfo | None = None) -> None:
-        super().__init__(FailureType.RECIPIENT_FAILURE, code, message)
-        self.debug_info = debug_info
-
-
-class ServiceFailureCodec:
-    """Lets a ServiceFailure be a reply; within this process as it is, since it does not change."""
-
-    name = "ServiceException"  # as Vert.x's proxies have it
-
-    def encode(self, body: ServiceFailure) -> bytes:
-        import msgspec
-
-        return msgspec.json.encode([body.failure_code, body.message, body.debug_info])
-
-    def decode(self, data: bytes) -> ServiceFailure:
-        import msgspec
-
-        try:
-            return ServiceFailure(*msgspec.json.decode(data, type=tuple[int, str, dict[str, Any] | None]))
-        except msgspec.MsgspecError as error:
-            raise ProtocolError(f"this is not what the codec {self.name!r} writes: {error}") from None
-
-    def transform(self, body: ServiceFailure) -> ServiceFailure:
-        return body
 
 
 class BusCall(IncomingCall):

@@ -10,6 +10,7 @@ from typing import Final
 from hutong.bus.bus import EventBus
 from hutong.bus.envelope.headers import Headers
 from hutong.bus.envelope.message import Message
+from hutong.bus.envelope.service_failure import ServiceFailure
 from hutong.bus.errors import FailureType, ReplyError
 from hutong.bus.options import DeliveryOptions
 from hutong.foundation.errors import HutongError
@@ -17,7 +18,6 @@ from hutong.rpc.call import ACTION, Outcome
 from hutong.rpc.calling.transport import Abandon, CallSite, Ended, OutgoingCall
 from hutong.rpc.descriptions.conversion import as_names, result_from
 from hutong.rpc.errors import BadReply, CallFailed, CallTimeout, Failure, NoService
-from hutong.rpc.over_bus.endpoint import ServiceFailure
 
 _OWN_FAILURES: Final[dict[FailureType, type[CallFailed]]] = {
     FailureType.TIMEOUT: CallTimeout,

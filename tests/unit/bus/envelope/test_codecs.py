@@ -193,7 +193,7 @@ async def test_register_codec_twice(bus: EventBus) -> None:
     bus.register_codec(other)
 
 
-@pytest.mark.parametrize("name", [*SYSTEM_CODECS, "serializable", "clusterserializable"])
+@pytest.mark.parametrize("name", SYSTEM_CODECS)
 async def test_register_system_codec(bus: EventBus, name: str) -> None:
     codec = PointCodec()
     codec.name = name
