@@ -4,12 +4,12 @@ Strategy: a send takes one step of the address's round over its consumers, a pub
 is for most messages: an immutable body, no options, no interceptors, no context variables. Everything else takes the
 careful path, with the same effects; what one does the other must do too, so both are in this file.
 
-Knows no network: other nodes and bridges are made of consumers and sends.
+Knows no network: bridges are made of consumers and sends, and other nodes are receivers in its registrations.
 """
 
 import asyncio
 from asyncio import _get_running_loop
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, overload
 
@@ -18,7 +18,8 @@ from hutong.bus.delivery.consumer import BUFFERED_MESSAGES_MAX, DONE, Consumer, 
 from hutong.bus.delivery.interception import InterceptedBus
 from hutong.bus.delivery.producer import WRITE_QUEUE_MAX, MessageProducer
 from hutong.bus.delivery.publication import deliver_copies
-from hutong.bus.delivery.registrations import Registrations
+from hutong.bus.delivery.registrations import Among, Registrations, Turn
+from hutong.bus.delivery.remote import RemoteSide
 from hutong.bus.delivery.replies import awaited_reply, deliver_reply
 from hutong.bus.delivery.unanswered import UnansweredRequests
 from hutong.bus.durable.addresses import PREFIX, is_durable
@@ -78,6 +79,11 @@ class EventBus(InterceptedBus):
     def runtime(self) -> Runtime:
         """The one that its consumers' contexts are of."""
         return self._runtime
+
+    @property
+    def remote_side(self) -> RemoteSide:
+        """The side for other nodes: what they have registered, and what came from them."""
+        return RemoteSide(self, self._registrations, self._codecs, self._contexts.numbers)
 
     def send(
         self,
@@ -145,7 +151,7 @@ class EventBus(InterceptedBus):
             self._send_carefully(address, body, options)  # a reply address has one reader
             return DONE
         message = self._message(address, body, options, is_send=False)
-        self._route(message, options, self._publish)
+        self._route(message, options, self._publish_here if options.local_only else self._publish)
         return DONE
 
     def request(
@@ -367,14 +373,19 @@ class EventBus(InterceptedBus):
             self.tracer.sending(message)  # now, though it may be held: the parent is the writer's span
         return message
 
-    def carry(self, message: FullMessage) -> None:
+    def carry(self, message: FullMessage, *, is_local_only: bool = False) -> None:
         """For producers: send or publish. Raises ReplyError NO_HANDLERS where nobody would get it."""
         self._check_open()
         address = message.address
         # As `write` of a Vert.x producer: unlike `send`, it has a promise that can report the loss.
-        if address not in self._consumers:
+        if address not in self._consumers or (
+            is_local_only and not self._registrations.receivers_of(address, Among.OF_PROCESS)
+        ):
             raise ReplyError(FailureType.NO_HANDLERS, BUILT_IN_CODE, f"no handlers for address {address!r}")
-        self._intercept(message, self._send if message.is_send else self._publish)
+        if is_local_only:
+            self._intercept(message, self._send_here if message.is_send else self._publish_here)
+        else:
+            self._intercept(message, self._send if message.is_send else self._publish)
 
     def on_home_loop(self, work: Callable[[], None]) -> None:
         """For producers: do it soon on the loop of the bus; from any thread. Not at all once that loop has ended."""
@@ -428,7 +439,7 @@ class EventBus(InterceptedBus):
                 deliver_reply(self, reply, self._message(reply._number, body, options, is_send=True))
             return
         message = self._message(address, body, options, is_send=True)
-        self._route(message, options, self._send)
+        self._route(message, options, self._send_here if options.local_only else self._send)
 
     def _request_carefully(self, state: ContextState, address: str, body: Any, options: DeliveryOptions) -> Reply:
         if not self._knows(address):
@@ -439,12 +450,18 @@ class EventBus(InterceptedBus):
         # The message first: a body that cannot be sent raises here, and then no wait is left behind.
         message = self._message(address, body, options, is_send=True, reply=reply)
         state.queue_for(options.timeout_ms).park(reply)
-        self._route(message, options, self._send)
+        self._route(message, options, self._send_here if options.local_only else self._send)
         return reply
 
     def _send(self, message: Message) -> None:
         address: str = message._address  # type: ignore[assignment]  # a reply has another way
-        around = self._rounds.get(address) or self._registrations.round_of(address)
+        self._give(message, self._rounds.get(address) or self._registrations.round_of(address))
+
+    def _send_here(self, message: Message) -> None:
+        """Send to a consumer of this process."""
+        self._give(message, self._registrations.narrow_round_of(message.address, Among.OF_PROCESS))
+
+    def _give(self, message: Message, around: Iterator[Turn] | None) -> None:
         if around is None:
             # At once, as in Vert.x: a requester learns nothing more by waiting for its timeout.
             if message._reply is not None:
@@ -458,6 +475,10 @@ class EventBus(InterceptedBus):
 
     def _publish(self, message: Message) -> None:
         deliver_copies(message, self._consumers.get(message.address, ()), self._codecs)
+
+    def _publish_here(self, message: Message) -> None:
+        """Publish to the consumers of this process."""
+        deliver_copies(message, self._registrations.receivers_of(message.address, Among.OF_PROCESS), self._codecs)
 
     def _answer_and_await(self, state: ContextState, reply: Reply, body: Any, options: DeliveryOptions) -> Reply:
         another = reply_to(self, state.executor, reply.address)

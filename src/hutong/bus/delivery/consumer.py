@@ -16,7 +16,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from hutong.bus.envelope.interceptors import Delivery
 from hutong.bus.envelope.message import FullMessage, Message
@@ -71,6 +71,9 @@ class Consumer:
         "max_buffered_messages",
         "shares_bodies",
     )
+
+    is_remote: ClassVar[bool] = False
+    turns: ClassVar[int] = 1  # in a round of sends
 
     def __init__(
         self, state: "ContextState", context: Context, address: str, *, local_only: bool, max_buffered_messages: int

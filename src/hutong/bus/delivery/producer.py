@@ -40,7 +40,7 @@ class ProducerBus(Protocol):
     def message_of(self, producer: "MessageProducer", body: Any) -> FullMessage:
         """The message that carries the body as it is now."""
 
-    def carry(self, message: FullMessage) -> None:
+    def carry(self, message: FullMessage, *, is_local_only: bool = False) -> None:
         """Send or publish the message. Raises ReplyError NO_HANDLERS at an address without consumers."""
 
     def on_home_loop(self, work: Callable[[], None]) -> None:
@@ -149,7 +149,7 @@ class MessageProducer:
         self._credits_given += 1
         self._has_been_full = self._has_been_full or self.is_full
         try:
-            self._bus.carry(message)
+            self._bus.carry(message, is_local_only=self.options.local_only)
         except HutongError:
             message._credit = None  # the error's traceback has the message
             raise

@@ -6,13 +6,13 @@ Knows no routes.
 from collections.abc import Sequence
 from typing import Any
 
-from hutong.bus.delivery.consumer import Consumer
+from hutong.bus.delivery.registrations import MessageReceiver
 from hutong.bus.envelope.bodies import IMMUTABLE
 from hutong.bus.envelope.codecs import Codecs
 from hutong.bus.envelope.message import FullMessage, Message
 
 
-def deliver_copies(message: Message, consumers: Sequence[Consumer], codecs: Codecs) -> None:
+def deliver_copies(message: Message, consumers: Sequence[MessageReceiver], codecs: Codecs) -> None:
     """Queue the message in the first consumer's context, and a copy of it in each other's."""
     is_plain = message._credit is None and message._variables is None
     # Bridges register thousands of clients at one address and only encode the body: one copy serves all of them.

@@ -1,40 +1,108 @@
-"""Registrations of consumers by address.
+"""Registrations of receivers by address: the consumers of this process, and those of other nodes.
 
-Strategy: an address has a tuple of its consumers (for publishes) and an endless round over them (for sends). When a
-consumer comes or goes, the round is dropped and the tuple is replaced, under the lock; neither is ever changed. So a
-publish sees all consumers of one moment, and a send from any thread takes one step of a round without a lock.
+Strategy: an address has a tuple of its receivers (for publishes) and an endless round over them (for sends). When a
+receiver comes or goes, the round is dropped and the tuple is replaced, under the lock; neither is ever changed. So a
+publish sees all receivers of one moment, and a send from any thread takes one step of a round without a lock.
 
-Knows no messages.
+The consumers of another node at an address are one receiver, since one frame reaches all of them. In the round it has a
+turn for each of them.
+
+Knows no messages, and nothing of what other nodes are.
 """
 
 import itertools
 import threading
-from collections.abc import Iterator
-from typing import Final
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from typing import Any, Final, Protocol, TypeAlias
 
-from hutong.bus.delivery.consumer import Consumer, Handler
+from hutong.bus.delivery.consumer import Consumer
+from hutong.bus.envelope.message import Message
 from hutong.foundation.errors import LimitExceeded
-from hutong.runtime.contexts.contexts import Context
 
 CONSUMERS_MAX: Final = 1_000_000
 """Registrations on one bus."""
 
 
-class Registrations:
-    """The consumers of one bus. Senders read the two tables themselves, which saves a call for each message."""
+class ReceivingQueue(Protocol):
+    """The services of a receiver's context: see `Context`, which is one."""
 
-    __slots__ = ("by_address", "consumer_count", "lock", "rounds")
+    queue: deque[tuple[Callable[[Any], object], Any]]
+    is_scheduled: bool
+
+    def schedule(self) -> None: ...
+
+    def run(self, handler: Callable[[Any], object], argument: Any) -> None: ...
+
+
+class MessageReceiver(Protocol):
+    """A consumer, or all consumers of another node at one address. `turns` counts them."""
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def context(self) -> ReceivingQueue: ...
+
+    @property
+    def local_only(self) -> bool: ...
+
+    @property
+    def shares_bodies(self) -> bool: ...
+
+    @property
+    def is_remote(self) -> bool: ...
+
+    @property
+    def turns(self) -> int: ...
+
+    def deliver(self, message: Message) -> object: ...
+
+    def take_carefully(self, message: Message) -> object: ...
+
+    def settle(self) -> None: ...
+
+
+class Among(Enum):
+    """The receivers that a message may go to."""
+
+    ALL = "all"
+    OF_PROCESS = "of process"  # those of this process: the message is for it alone
+    OFFERED = "offered"  # those that other nodes may reach: the message came from one
+
+
+class RegistrationListener(Protocol):
+    """Hears of the consumers of this process, with the lock of the registrations held."""
+
+    def consumer_added(self, consumer: Consumer) -> None: ...
+
+    def consumer_removed(self, consumer: Consumer) -> None: ...
+
+
+Turn: TypeAlias = tuple[Callable[[Message], object], ReceivingQueue]
+
+
+class Registrations:
+    """The receivers of one bus. Senders read the two tables themselves, which saves a call for each message."""
+
+    __slots__ = ("_narrow_rounds", "by_address", "consumer_count", "listener", "lock", "rounds")
 
     def __init__(self) -> None:
-        self.by_address: dict[str, tuple[Consumer, ...]] = {}
-        self.rounds: dict[str, Iterator[tuple[Handler, Context]]] = {}
+        self.by_address: dict[str, tuple[MessageReceiver, ...]] = {}
+        self.rounds: dict[str, Iterator[Turn]] = {}
         self.lock = threading.Lock()
         self.consumer_count = 0
+        self.listener: RegistrationListener | None = None
+        self._narrow_rounds: dict[tuple[str, Among], Iterator[Turn]] = {}
 
     def add(self, consumer: Consumer) -> None:
         """Register the consumer; the caller holds the lock. Raises LimitExceeded at CONSUMERS_MAX."""
         if self.consumer_count >= CONSUMERS_MAX:
             raise LimitExceeded("consumers_max", CONSUMERS_MAX)
+        # First: it may refuse the address.
+        if self.listener is not None:
+            self.listener.consumer_added(consumer)
         self.consumer_count += 1
         self._replace(consumer.address, (*self.by_address.get(consumer.address, ()), consumer))
 
@@ -44,22 +112,59 @@ class Registrations:
             at = present.index(consumer)  # thousands may listen at one address and leave together
             self.consumer_count -= 1
             self._replace(consumer.address, present[:at] + present[at + 1 :])
+            if self.listener is not None:
+                self.listener.consumer_removed(consumer)
 
-    def round_of(self, address: str) -> Iterator[tuple[Handler, Context]] | None:
-        """The round of an address, made at the first send after its consumers have changed; None without consumers."""
+    def place_remote(self, address: str, receivers: Sequence[MessageReceiver]) -> None:
+        """Have these receivers of other nodes at the address, in the place of all others of other nodes."""
         with self.lock:
-            consumers = self.by_address.get(address)
-            # Another thread may have made the round meanwhile; a second one would begin at the first consumer again.
-            if consumers is not None and address not in self.rounds:
-                # One step of `cycle` is one call in C, which the GIL makes atomic: senders on threads need no lock.
-                self.rounds[address] = itertools.cycle([(consumer.deliver, consumer.context) for consumer in consumers])
+            own = [receiver for receiver in self.by_address.get(address, ()) if not receiver.is_remote]
+            self._replace(address, (*own, *receivers))
+
+    def round_of(self, address: str) -> Iterator[Turn] | None:
+        """The round of an address, made at the first send after its receivers have changed; None without receivers."""
+        with self.lock:
+            receivers = self.by_address.get(address)
+            # Another thread may have made the round meanwhile; a second one would begin at the first receiver again.
+            if receivers is not None and address not in self.rounds:
+                self.rounds[address] = _round(receivers)
             return self.rounds.get(address)
 
-    def _replace(self, address: str, consumers: tuple[Consumer, ...]) -> None:
-        # The round goes first: a send that misses it waits for the lock, and then sees the new consumers.
+    def narrow_round_of(self, address: str, among: Among) -> Iterator[Turn] | None:
+        """The round over some of the receivers, None without any."""
+        around = self._narrow_rounds.get((address, among))
+        if around is not None:
+            return around
+        with self.lock:
+            receivers = self.receivers_of(address, among)
+            if not receivers:
+                return None
+            return self._narrow_rounds.setdefault((address, among), _round(receivers))
+
+    def receivers_of(self, address: str, among: Among) -> tuple[MessageReceiver, ...]:
+        receivers = self.by_address.get(address, ())
+        if among is Among.ALL:
+            return receivers
+        is_offered = among is Among.OFFERED
+        return tuple([each for each in receivers if not each.is_remote and not (is_offered and each.local_only)])
+
+    def _replace(self, address: str, receivers: tuple[MessageReceiver, ...]) -> None:
+        # The round goes first: a send that misses it waits for the lock, and then sees the new receivers.
         self.rounds.pop(address, None)
-        if consumers:
-            self.by_address[address] = consumers
+        if self._narrow_rounds:
+            self._narrow_rounds.pop((address, Among.OF_PROCESS), None)
+            self._narrow_rounds.pop((address, Among.OFFERED), None)
+        if receivers:
+            self.by_address[address] = receivers
         else:
             # No empty entry stays behind: addresses may be short-lived and many, such as one for each client.
             self.by_address.pop(address, None)
+
+
+def _round(receivers: tuple[MessageReceiver, ...]) -> Iterator[Turn]:
+    turns = [(receiver.deliver, receiver.context) for receiver in receivers]
+    # A node with several consumers comes once in each further pass, not several times in succession.
+    for taken in range(1, max([receiver.turns for receiver in receivers])):
+        turns += [(receiver.deliver, receiver.context) for receiver in receivers if receiver.turns > taken]
+    # One step of `cycle` is one call in C, which the GIL makes atomic: senders on threads need no lock.
+    return itertools.cycle(turns)

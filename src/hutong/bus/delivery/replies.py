@@ -35,13 +35,15 @@ class InterceptingBus(Protocol):
 def deliver_reply(bus: InterceptingBus, reply: Reply, message: Message) -> None:
     """Deliver the message as the reply. It is dropped if the reply is not awaited any more."""
     if bus.outbound_chain:
-        Delivery(message, bus.outbound_chain, partial(_carry_reply, bus, reply), bus.report, reply).begin()
+        Delivery(message, bus.outbound_chain, partial(carry_reply, bus, reply), bus.report, reply).begin()
     else:
-        _carry_reply(bus, reply, message)
+        carry_reply(bus, reply, message)
 
 
-def _carry_reply(bus: InterceptingBus, reply: Reply, message: Message) -> None:
-    if bus.inbound_chain:
+def carry_reply(bus: InterceptingBus, reply: Reply, message: Message) -> None:
+    """Deliver a reply that has passed the replier's interceptors."""
+    # The interceptors of another process are its own.
+    if bus.inbound_chain and not reply.is_remote:
         reply.arrive(partial(_receive_reply, bus, reply, message))
     else:
         _end_reply(reply, message)
