@@ -23,6 +23,7 @@ from hutong.runtime.threads.pools import WORKER_THREADS
 from hutong.runtime.watch.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits
 from hutong.server.bus.bus_part import BusPart, bus_parts
 from hutong.server.bus.call_parts import GrpcPart, RpcPart
+from hutong.server.bus.cluster_part import LISTEN_DEFAULT, BusClusterPart
 from hutong.server.composition import ComposedNode, NodePart
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class Node:
     Another log
         `log="kafka://HOST:PORT[,HOST:PORT...]"` keeps durable addresses and the results of calls in a cluster of
         Hutong or Kafka.
+    Cluster
+        `cluster="zk://HOST:PORT[,HOST:PORT...]"` makes the bus one with those of other nodes, ours and Vert.x's, that
+        name the same ZooKeeper (docs/bus-cluster.md). They connect to this one at `cluster_listen`.
     Services
         `rpc="HOST:PORT"` offers the services of `node.rpc` over connections (`hutong.rpc.connect`), with TLS by
         `rpc_tls` and bounds by `rpc_limits`; `node.rpc_address` has the port. `grpc="HOST:PORT"` offers them to gRPC's
@@ -78,6 +82,8 @@ class Node:
     grpc: str | None
     rpc_address: str | None  # HOST:PORT for `hutong.rpc.connect`
     rpc_listener: "RpcListener | None"  # what listens there
+    cluster_address: str | None  # HOST:PORT where other nodes of the bus connect
+    cluster_node: str | None  # the id of this node among them
 
     def __init__(
         self,
@@ -85,6 +91,8 @@ class Node:
         *,
         kafka: str | None = None,
         log: str | None = None,
+        cluster: str | None = None,
+        cluster_listen: str = LISTEN_DEFAULT,
         metrics: str | None = None,
         tcp_bridge: str | None = None,
         sockjs: str | None = None,
@@ -125,6 +133,7 @@ class Node:
         self._tracing = tracing
         idle_ms_of(rpc_reference_idle_time)  # refused here, not when services are first used
         self._reference_idle_time = rpc_reference_idle_time
+        self._cluster = None if cluster is None else BusClusterPart(cluster, cluster_listen, tuple(allow_plain))
         self._grpc = None if grpc is None else GrpcPart(grpc, grpc_tls, tuple(allow_plain))
         self._rpc = None if rpc is None else RpcPart(rpc, rpc_tls, rpc_limits, tuple(allow_plain))
         self._make_runtime = partial(
@@ -134,7 +143,8 @@ class Node:
     async def __aenter__(self) -> "Node":
         self._exit = AsyncExitStack()
         async with AsyncExitStack() as exit_stack:
-            parts = [part for part in (*self._main_parts(exit_stack), self._grpc, self._rpc) if part is not None]
+            more = (self._cluster, self._grpc, self._rpc)
+            parts = [part for part in (*self._main_parts(exit_stack), *more) if part is not None]
             bus_part = next(part for part in parts if isinstance(part, BusPart))
             self._node = ComposedNode(self._make_runtime(), parts, self._tracing, self._reference_idle_time)
             exit_stack.push_async_callback(self._node.stop)
@@ -143,6 +153,7 @@ class Node:
             self.tcp_bridge, self.sockjs = _text(addresses.tcp_bridge), _text(addresses.sockjs)
             self.metrics = _text(addresses.metrics)
             self.grpc, self.rpc_address = addresses.grpc, _text(addresses.rpc)
+            self.cluster_address, self.cluster_node = _text(addresses.cluster), addresses.cluster_node
             self.rpc_listener = None if self._rpc is None else self._rpc.listener
             self._exit = exit_stack.pop_all()
         return self

@@ -1,0 +1,1 @@
+"""The bus over many nodes: connections between them, in Vert.x's own wire format and registrations."""

@@ -1,0 +1,289 @@
+"""A clustered bus: the local bus, the membership and the connections to other nodes, put together.
+
+Strategy: the machine decides and this carries out, on one loop. Other nodes' consumers are receivers in the local bus's
+registrations (`RemoteConsumers`), so a send to them goes to the outbox of their node like to a context. What comes from
+another node is delivered like a local message, with a reply that leads back (`RemoteReply`).
+
+Decides nothing.
+"""
+
+import itertools
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final, TypeAlias
+
+from hutong.bus.bus import EventBus
+from hutong.bus.clustered import messages
+from hutong.bus.clustered.connections import AcceptedConnections, OpenedConnections, PongFraming
+from hutong.bus.clustered.limits import ClusteredLimits
+from hutong.bus.clustered.link import NodeLink, RemoteConsumers, RemoteReply, failed
+from hutong.bus.clustered.machine import ClusterMachine
+from hutong.bus.clustered.membership.port import Counts, Membership
+from hutong.bus.clustered.translation import message_of
+from hutong.bus.delivery.consumer import Consumer
+from hutong.bus.envelope.message import REPLY_PREFIX, Message
+from hutong.bus.errors import carrying_failed
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, LimitExceeded
+from hutong.foundation.machine import Tick
+from hutong.foundation.machine_host import MachineEntry, MachineHost
+from hutong.foundation.timers import TimerWheel
+from hutong.reactor.accept.acceptor import Acceptor, OpenSocket
+from hutong.reactor.connector import Connector
+from hutong.reactor.frames.framing import length_prefixed
+from hutong.reactor.limits import ReactorLimits
+from hutong.runtime.contexts.contexts import Context
+from hutong.wire.vertx.cluster_frames import ClusterFrame, encode_ping
+from hutong.wire.vertx.cluster_nodes import NodeInfo
+
+Entry: TypeAlias = MachineEntry[str, ClusterMachine]
+CLOSE_GRACE_MS: Final = 1_000
+_log = logging.getLogger("hutong.bus")
+
+
+class ClusteredBus:
+    """One node's part in a cluster. `start` once, then `close` once, in a context whose loop is the bus's own."""
+
+    def __init__(
+        self,
+        bus: EventBus,
+        context: Context,
+        node: str,
+        membership: Membership,
+        *,
+        clock: Clock,
+        wheel: TimerWheel,
+        limits: ClusteredLimits | None = None,
+        open_socket: OpenSocket = socket.socket,
+    ) -> None:
+        """`node` is the id of this node, which no other may have."""
+        self.node = node
+        self._side = bus.remote_side
+        self._context = context
+        self._membership = membership
+        self._limits = limits or ClusteredLimits()
+        self._loop = context.loop
+        self._links: dict[str, NodeLink] = {}
+        self._numbers = itertools.count(1)
+        self._own: dict[Consumer, int] = {}  # numbers of announced consumers; changed with the registrations' lock
+        self._host: MachineHost[Entry, messages.Event, messages.Instruction] = MachineHost(
+            clock, wheel, None, self._feed_entry
+        )
+        self._entry: Entry = self._host.put(MachineEntry(node, ClusterMachine(node, self._limits)))
+        self._is_closed = False
+        reactor = replace(
+            ReactorLimits(),
+            frame_bytes_max=self._limits.frame_bytes_max,
+            unsent_bytes_max=self._limits.unsent_bytes_max,
+        )
+        self._acceptor = Acceptor(
+            self._loop,
+            AcceptedConnections(self),
+            length_prefixed(),
+            clock=clock,
+            wheel=wheel,
+            limits=reactor,
+            open_socket=open_socket,
+        )
+        self._connector = Connector(
+            self._loop, OpenedConnections(self), PongFraming, clock=clock, wheel=wheel, limits=reactor
+        )
+
+    async def listen(self, host: str, port: int) -> tuple[str, int]:
+        """Accept connections of other nodes. Returns what was bound. Raises OSError."""
+        return await self._acceptor.listen(host, port)
+
+    async def join(self, info: NodeInfo) -> None:
+        """Enter the cluster: afterwards all that is registered in it is known. Raises UsageError.
+
+        `info` is where the other nodes connect.
+        """
+        await self._membership.start(self.node, info, self)
+        # Afterwards: nothing can be announced before there is a session.
+        self._side.listen(self)
+
+    async def close(self) -> None:
+        """Leave the cluster. Messages that are on their way are sent; requests that wait for other nodes fail."""
+        self._side.listen(None)
+        # First: the others then send nothing more to here.
+        await self._membership.close()
+        self._is_closed = True
+        self._host.close()
+        for address in self._entry.machine.placed_addresses:
+            self._side.place(address, ())
+        await self._connector.close(CLOSE_GRACE_MS)
+        await self._acceptor.drain(CLOSE_GRACE_MS)
+        for link in self._links.values():
+            link.fail_all("this node has left the cluster")
+
+    # -- news of the membership
+
+    def nodes_changed(self, nodes: Mapping[str, NodeInfo]) -> None:
+        self._feed(messages.ClusterNodesChanged(nodes, self._host.now_ms))
+
+    def registrations_changed(self, address: str, counts: Counts) -> None:
+        self._feed(messages.RegistrationsChanged(address, counts))
+
+    # -- consumers of this node, with the registrations' lock, on any thread
+
+    def consumer_added(self, consumer: Consumer) -> None:
+        """Raises UsageError for an address that the membership cannot keep."""
+        # As in Vert.x, nothing of it is written: other nodes must not choose it.
+        if consumer.local_only:
+            return
+        self._membership.check(consumer.address)
+        number = self._own[consumer] = next(self._numbers)
+        self._post(partial(self._membership.announce, consumer.address, number))
+
+    def consumer_removed(self, consumer: Consumer) -> None:
+        # None for one that is for this process alone.
+        number = self._own.pop(consumer, None)
+        if number is not None:
+            self._post(partial(self._membership.withdraw, consumer.address, number))
+
+    def _post(self, work: Callable[[], object]) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(work)
+
+    # -- messages of other nodes
+
+    def frame_received(self, frame: ClusterFrame) -> None:
+        reply = None
+        if frame.reply_address is not None:
+            # An answer will go there. A node whose entry is not known is waited for, and then forgotten.
+            is_known = frame.sender in self._links
+            link = self._link_to(frame.sender)
+            if not is_known:
+                self._wanted(link)
+            reply = RemoteReply(self._side.bus, link, frame.reply_address, frame.address)
+        try:
+            message = message_of(frame, self._side, reply)
+        except Exception as error:  # noqa: BLE001  # a codec is other people's code, and the frames behind go on
+            self._undeliverable(frame, reply, error)
+            return
+        if frame.address.startswith(REPLY_PREFIX):
+            self._receive_reply(frame, message)
+            return
+        try:
+            is_delivered = self._side.receive(message)
+        except LimitExceeded as error:
+            self._undeliverable(frame, reply, error)
+            return
+        # The sender did not know yet that the last consumer has gone.
+        if not is_delivered and reply is not None:
+            reply.fail_without_handlers()
+
+    def _receive_reply(self, frame: ClusterFrame, message: Message) -> None:
+        """Take a reply, of the node that was asked. Any other is dropped: its request is over, or was never its own."""
+        number = frame.address.removeprefix(REPLY_PREFIX)
+        link = self._links.get(frame.sender)
+        # The number came over the network: `int` takes more than digits, and long ones take long.
+        if link is None or not (number.isascii() and number.isdigit() and len(number) < 20):
+            return
+        awaited = link.take_awaited(int(number))
+        if awaited is not None:
+            self._side.receive_reply(awaited, message)
+
+    def _undeliverable(self, frame: ClusterFrame, reply: RemoteReply | None, error: Exception) -> None:
+        failure = carrying_failed(f"the message to {frame.address!r}", error)
+        if reply is not None:
+            reply.fail(failure)
+        # The reply itself cannot be read: its requester is here.
+        elif frame.address.startswith(REPLY_PREFIX):
+            self._receive_reply(frame, failed(frame.address, failure))
+        else:
+            _log.warning("%s (from node %s)", failure, frame.sender)
+
+    # -- connections
+
+    def pong_received(self, link: NodeLink) -> None:
+        self._feed(messages.PongReceived(link.node))
+
+    def connection_ended(self, link: NodeLink) -> None:
+        link.peer = None
+        link.outbox.hold()
+        self._feed(messages.NodeConnectionLost(link.node, self._host.now_ms))
+
+    def _link_to(self, node: str) -> NodeLink:
+        """The link to a node, also to one whose entry is not known (yet)."""
+        link = self._links.get(node)
+        if link is None:
+            link = self._links[node] = NodeLink(node, self.node, self._loop, self._wanted)
+        return link
+
+    def _wanted(self, link: NodeLink) -> None:
+        if self._is_closed or self._links.get(link.node) is not link:
+            link.fail_all("it has left the cluster")
+        else:
+            self._feed(messages.Wanted(link.node, self._host.now_ms))
+
+    async def _connect(self, instruction: messages.Connect) -> None:
+        link, info = self._link_to(instruction.node), instruction.info
+        attempt = link.attempt = link.attempt + 1
+        try:
+            peer = await self._connector.connect(info.host, info.port, timeout_ms=self._limits.connect_ms_max)
+        except (OSError, HutongError) as error:
+            if link.attempt == attempt:
+                reason = f"{info.host}:{info.port} cannot be connected to: {error}"
+                self._feed(messages.ConnectFailed(link.node, reason, self._host.now_ms))
+            return
+        # Given up meanwhile.
+        if link.attempt != attempt:
+            peer.close()
+            return
+        link.peer, peer.session = peer, link
+        peer.sending_changed = partial(self._sending_changed, link)
+        self._feed(messages.Connected(link.node, self._host.now_ms))
+
+    def _sending_changed(self, link: NodeLink, is_paused: bool) -> None:
+        # Messages then wait in the outbox, whose bound the senders feel, and not in the connection, which has none.
+        if is_paused:
+            link.outbox.hold()
+        elif link.peer is not None:
+            link.outbox.release()
+
+    # -- the machine
+
+    def _feed_entry(self, entry: Entry, event: Tick) -> None:
+        self._feed(event)
+
+    def _feed(self, event: messages.Event) -> None:
+        # Connections that are closed with this node report their ends.
+        if self._is_closed:
+            return
+        for instruction in self._host.handle(self._entry, event):
+            self._carry_out(instruction)
+
+    def _carry_out(self, instruction: messages.Instruction) -> None:
+        match instruction:
+            case messages.PlaceRemote(address, turns):
+                receivers = tuple([RemoteConsumers(address, self._link_to(node), count) for node, count in turns])
+                self._side.place(address, receivers)
+            case messages.Connect():
+                self._context.run(self._connect, instruction)
+            case messages.Release(node):
+                self._links[node].outbox.release()
+            case messages.Ping(node):
+                peer = self._links[node].peer
+                if peer is not None:
+                    peer.push([encode_ping(node)])
+            case messages.DisconnectNode(node):
+                self._disconnect(self._links[node])
+            case messages.Fail(node, reason):
+                # A node that nothing was sent to has no link.
+                if node in self._links:
+                    self._links[node].fail_all(reason)
+            case messages.Forget(node):
+                self._links.pop(node, None)
+
+    def _disconnect(self, link: NodeLink) -> None:
+        # An attempt that is under way finds another number, and closes what it opens.
+        link.attempt += 1
+        peer, link.peer = link.peer, None
+        link.outbox.hold()
+        if peer is not None:
+            peer.session = None
+            peer.close()

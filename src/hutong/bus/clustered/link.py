@@ -1,0 +1,181 @@
+"""The way to one other node: its outbox, its connection, and the requests that it has not answered.
+
+Strategy: a pass over the outbox makes frames of its messages and gives them to the connection together. A request is
+remembered here until it is answered, so that it fails with the node. Requests that ended otherwise are found out when
+the table has doubled, which costs nothing for each.
+
+Knows no other node. Everything except `outbox.run` is on the loop's thread.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from hutong.bus.clustered.outbox import Outbox
+from hutong.bus.clustered.translation import carried, frame_bytes
+from hutong.bus.envelope.codecs import SYSTEM_CODECS
+from hutong.bus.envelope.message import FullMessage, Message
+from hutong.bus.envelope.reply import Reply
+from hutong.bus.envelope.service_failure import ServiceFailure, ServiceFailureCodec
+from hutong.bus.errors import BUILT_IN_CODE, FailureType, ReplyError, carrying_failed
+from hutong.reactor.connections.handler import Peer
+from hutong.wire.buffer import Buffer
+
+AWAITED_LOOKED_THROUGH: Final = 1_024
+"""Unanswered requests of one node from which on those that ended otherwise are looked for."""
+_log = logging.getLogger("hutong.bus")
+
+
+class NodeLink:
+    """Made for each node that something was sent to. `own` is the id of this node."""
+
+    def __init__(
+        self, node: str, own: str, loop: asyncio.AbstractEventLoop, wanted: Callable[["NodeLink"], object]
+    ) -> None:
+        """`wanted(link)` is called where messages wait for a connection."""
+        self.node = node
+        self.peer: Peer | None = None
+        self.attempt = 0  # numbers attempts to connect; one that is given up has another number than the last
+        self.outbox = Outbox(loop, lambda: wanted(self), self._flush)
+        self._own = own
+        self._ready: list[Buffer] = []
+        self._awaited: dict[object, Reply] = {}
+        self._looked_through = AWAITED_LOOKED_THROUGH
+
+    def transmit(self, message: Message) -> None:
+        """For the outbox: send what somebody here has sent."""
+        reply: Reply | None = message._reply
+        try:
+            data = frame_bytes(message, self._own)
+        except Exception as error:  # noqa: BLE001  # a codec is other people's code, and the messages behind go on
+            failure = carrying_failed(f"the message to {message.address!r}", error)
+            # Nobody waits for a plain send, so the log is the only place for it.
+            if reply is None:
+                _log.warning("%s", failure)
+            else:
+                reply.fail(failure)
+            return
+        if reply is not None:
+            self._remember(reply)
+        self._ready.append(data)
+        # The connection has it now, and bounds what it has.
+        if isinstance(message, FullMessage):
+            message._credit = None
+
+    def answer(self, message: Message) -> None:
+        """For the outbox: send the answer to a request of that node."""
+        try:
+            data = frame_bytes(message, self._own)
+        except Exception as error:  # noqa: BLE001  # as above
+            failure = carrying_failed("the reply", error)
+            data = frame_bytes(failed(message.address, failure), self._own)
+            _log.warning("%s", failure)
+        # An answer may ask back.
+        if message._reply is not None:
+            self._remember(message._reply)
+        self._ready.append(data)
+
+    def take_awaited(self, number: int) -> Reply | None:
+        """The request with this number that was sent to the node; it counts as answered then."""
+        return self._awaited.pop(number, None)
+
+    def fail_all(self, reason: str) -> None:
+        """Fail what waits for a connection, and the requests that are not answered."""
+        text = f"node {self.node} cannot answer: {reason}"
+        waiting = self.outbox.take_all()
+        lost = 0
+        for message in waiting:
+            if message._reply is None:
+                lost += 1
+            else:
+                message._reply.fail(ReplyError(FailureType.ERROR, BUILT_IN_CODE, text))
+            if isinstance(message, FullMessage):
+                message._credit = None
+        awaited, self._awaited = self._awaited, {}
+        for reply in awaited.values():
+            reply.fail(ReplyError(FailureType.ERROR, BUILT_IN_CODE, text))
+        if lost:
+            _log.warning("%d messages for node %s are lost: %s", lost, self.node, reason)
+
+    @property
+    def awaited_count(self) -> int:
+        return len(self._awaited)
+
+    def _remember(self, reply: Reply) -> None:
+        self._awaited[reply._number] = reply
+        if len(self._awaited) >= self._looked_through:
+            self._awaited = {number: each for number, each in self._awaited.items() if each.is_waiting}
+            self._looked_through = max(AWAITED_LOOKED_THROUGH, 2 * len(self._awaited))
+
+    def _flush(self) -> None:
+        if self._ready:
+            assert self.peer is not None, "an outbox is released with a connection"
+            ready, self._ready = self._ready, []
+            self.peer.push(ready)
+
+
+class RemoteConsumers:
+    """All consumers of one node at one address, as one receiver of the local bus."""
+
+    __slots__ = ("_link", "address", "context", "turns")
+
+    is_remote = True
+    local_only = False
+    shares_bodies = True  # they are only made bytes
+
+    def __init__(self, address: str, link: NodeLink, turns: int) -> None:
+        self.address = address
+        self.turns = turns
+        self.context = link.outbox
+        self._link = link
+
+    def deliver(self, message: Message) -> None:
+        self._link.transmit(message)
+
+    def take_carefully(self, message: Message) -> None:
+        self._link.transmit(message)
+
+    def settle(self) -> None:
+        """Do nothing: interceptors of this process do not concern the handlers of another."""
+
+
+class RemoteReply(Reply):
+    """The reply that another node awaits. Answers go straight to it, by any thread."""
+
+    __slots__ = ("_is_answered", "_link")
+
+    is_remote = True
+
+    def __init__(self, bus: Any, link: NodeLink, address: str, requested: str) -> None:
+        self.bus = bus
+        self._number = address  # type: ignore[assignment]  # the address of the message that answers it
+        self._requested = requested
+        self._link = link
+        self._is_answered = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """True until it is answered from here. When its time is over, the other node alone knows."""
+        return not self._is_answered
+
+    @property
+    def address(self) -> str:
+        return str(self._number)
+
+    def resume(self, value: Message) -> bool:
+        if self._is_answered:
+            return False
+        # Before it is marked: a full queue raises, and the handler's failure may still be tried.
+        self._link.outbox.run(self._link.answer, value)
+        self._is_answered = True
+        return True
+
+    def fail(self, error: Any) -> bool:
+        return self.resume(failed(self.address, carried(error)))
+
+
+def failed(address: str, error: ReplyError) -> FullMessage:
+    """The message that fails the request whose reply is awaited at the address."""
+    codec: Any = ServiceFailureCodec() if isinstance(error, ServiceFailure) else SYSTEM_CODECS["replyexception"]
+    return FullMessage(address, error, None, None, True, codec)

@@ -1,0 +1,1 @@
+"""Membership: which nodes there are, and what is registered at them."""

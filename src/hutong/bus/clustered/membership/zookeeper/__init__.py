@@ -1,0 +1,1 @@
+"""Membership by ZooKeeper, in the layout of vertx-zookeeper."""

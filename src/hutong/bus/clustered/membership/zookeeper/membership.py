@@ -1,0 +1,70 @@
+"""The membership's side on the loop: it submits work to the session's thread, and its listener is called from here.
+
+Knows nothing of ZooKeeper's data.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from hutong.bus.clustered.membership.port import MembershipListener
+from hutong.bus.clustered.membership.zookeeper.layout import check_name
+from hutong.bus.clustered.membership.zookeeper.session import VertxSession
+from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
+from hutong.cluster.coordinator.zookeeper.session_thread import SessionThread
+from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
+from hutong.foundation.clock import Clock
+from hutong.wire.vertx.cluster_nodes import NodeInfo
+
+
+class ZooKeeperMembership:
+    """Started once; `close` it also where the start failed or was cancelled."""
+
+    def __init__(self, address: ZooKeeperAddress, settings: ZooKeeperSettings, clock: Clock) -> None:
+        self._address = address
+        self._settings = settings
+        self._clock = clock
+        self._thread: SessionThread | None = None
+        self._session: VertxSession | None = None
+        self._listener: MembershipListener | None = None
+
+    async def start(self, node: str, info: NodeInfo, listener: MembershipListener) -> None:
+        assert self._session is None, "a membership is started once"
+        thread = self._thread = SessionThread()
+        self._listener = listener
+        session = self._session = VertxSession(
+            self._address, self._settings, self._clock, thread.submit, thread.submit_later, self._tell
+        )
+        # What it tells is posted before its end is, so the listener has heard all when this returns.
+        await thread.done(partial(session.open, node, info))
+
+    def check(self, address: str) -> None:
+        check_name(address)
+
+    def announce(self, address: str, number: int) -> None:
+        if self._session is not None and self._thread is not None:
+            self._thread.submit(partial(self._session.announce, address, number))
+
+    def withdraw(self, address: str, number: int) -> None:
+        if self._session is not None and self._thread is not None:
+            self._thread.submit(partial(self._session.withdraw, address, number))
+
+    async def close(self) -> None:
+        self._listener = None
+        if self._session is None or self._thread is None:
+            return
+        self._session.interrupt()
+        session, self._session = self._session, None
+        thread, self._thread = self._thread, None
+        await thread.close(session.end)
+
+    def _tell(self, call: Callable[[MembershipListener], None]) -> None:
+        """Call the listener on the loop, unless the membership is closed by then. On the session's thread."""
+
+        def told() -> None:
+            if self._listener is not None:
+                call(self._listener)
+
+        # None once it is closed: nobody listens any more.
+        thread = self._thread
+        if thread is not None:
+            thread.post(told)

@@ -1,0 +1,79 @@
+"""Messages to frames and back, by the codecs of the bus.
+
+Strategy: the body's codec is the message's own or the one that its type implies, by number where Vert.x has it and by
+name where a user has. What an answer cannot carry fails its requester at once, since nobody else would.
+
+Knows no connections.
+"""
+
+from typing import Any, Final
+
+from hutong.bus.delivery.remote import RemoteSide
+from hutong.bus.envelope.codecs import CODECS_BY_NUMBER, SYSTEM_CODECS, MessageCodec, SystemCodec
+from hutong.bus.envelope.message import FullMessage, Message, TrackedMessage
+from hutong.bus.envelope.reply import Reply
+from hutong.bus.errors import BUILT_IN_CODE, HANDLER_RAISED, FailureType, HandlerRaised, ReplyError
+from hutong.foundation.errors import HutongError, ProtocolError
+from hutong.wire.vertx.cluster_frames import USER_CODEC, ClusterFrame, encode
+
+_IMPLIED: Final = frozenset(
+    SYSTEM_CODECS[name]
+    for name in ("null", "boolean", "int", "long", "double", "string", "buffer", "jsonobject", "jsonarray")
+)
+"""The codecs that the type of a body implies: a message that came by one of them need not remember it."""
+
+
+def frame_bytes(message: Message, sender: str) -> bytes:
+    """The frame of a message with its length. Raises TypeError or ValueError for what cannot be carried.
+
+    A codec of the user's may raise anything else.
+    """
+    codec: MessageCodec[Any, Any] = message._codec or SYSTEM_CODECS[message.codec_name]
+    reply: Reply | None = message._reply
+    number, name = (codec.number, None) if isinstance(codec, SystemCodec) else (USER_CODEC, codec.name)
+    return encode(
+        ClusterFrame(
+            number,
+            message.address,
+            sender,
+            codec.encode(message.body),
+            None if reply is None else reply.address,
+            message.header_pairs,
+            message.is_send,
+            name,
+        )
+    )
+
+
+def message_of(frame: ClusterFrame, side: RemoteSide, reply: Reply | None) -> Message:
+    """The message in a frame. Raises ProtocolError for a codec that is not there, or a body that it did not write.
+
+    A codec of the user's may raise anything else.
+    """
+    codec: MessageCodec[Any, Any] | None
+    # Looked up by name in the codecs of this bus: both sides must have registered it.
+    if frame.codec == USER_CODEC:
+        try:
+            codec = side.codec(frame.codec_name or "")
+        except ValueError as error:
+            raise ProtocolError(str(error)) from None
+    else:
+        codec = CODECS_BY_NUMBER.get(frame.codec)
+        if codec is None:
+            raise ProtocolError(f"no codec has the number {frame.codec}")
+    body = codec.decode(bytes(frame.body))
+    message = TrackedMessage(frame.address, body, frame.headers or None, reply)
+    # Nearly always: the type of the body says the codec, and the message need not remember it.
+    if frame.is_send and codec in _IMPLIED and message.codec_name == codec.name:
+        return message
+    return FullMessage(frame.address, body, frame.headers or None, reply, frame.is_send, codec)
+
+
+def carried(error: HutongError) -> ReplyError:
+    """The failure of a request as another node may see it."""
+    # The text of an exception was not written for other processes.
+    if isinstance(error, HandlerRaised):
+        return ReplyError(FailureType.RECIPIENT_FAILURE, BUILT_IN_CODE, HANDLER_RAISED)
+    if isinstance(error, ReplyError):
+        return error
+    return ReplyError(FailureType.ERROR, BUILT_IN_CODE, str(error))

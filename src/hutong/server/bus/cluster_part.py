@@ -1,0 +1,131 @@
+"""The bus over many nodes as a part of a node: its place in the cluster, and the listener for the other nodes.
+
+Strategy: deployed after the bus, so it leaves the cluster before the bus ends; nothing of it is imported by a node
+alone.
+
+Decides nothing: `bus/clustered` does.
+"""
+
+import socket
+from collections.abc import Collection
+from random import Random, SystemRandom
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from hutong.foundation.errors import UsageError
+from hutong.reactor.accept.exposure import check_exposure
+from hutong.runtime.verticles import Verticle
+from hutong.server.composition import ComposedNode, NodePart
+
+if TYPE_CHECKING:
+    from hutong.bus.bus import EventBus
+    from hutong.bus.clustered.driver import ClusteredBus
+    from hutong.bus.clustered.membership.port import Membership
+    from hutong.foundation.clock import Clock
+    from hutong.reactor.accept.acceptor import OpenSocket
+    from hutong.server.configuration.sections.facts import Address
+
+LISTEN_DEFAULT: Final = "127.0.0.1:0"
+KIND: Final = "bus"
+"""The name of its listener in `security.allow_plain`."""
+
+
+class BusClusterVerticle(Verticle):
+    """One node of a clustered bus. `listens_at` has the port that was bound, once it has started.
+
+    Its start raises UsageError for an address that cannot be used and where the membership is not reached.
+    """
+
+    listens_at: "Address"
+    clustered: "ClusteredBus"
+
+    def __init__(
+        self,
+        bus: "EventBus",
+        membership: "Membership",
+        address: "Address",
+        node: str,
+        clock: "Clock",
+        open_socket: "OpenSocket" = socket.socket,
+    ) -> None:
+        self._bus = bus
+        self._membership = membership
+        self._address = address
+        self._node = node
+        self._clock = clock
+        self._open_socket = open_socket
+
+    async def start(self) -> None:
+        from hutong.bus.clustered.driver import ClusteredBus
+        from hutong.server.listeners.binding import bound
+        from hutong.wire.vertx.cluster_nodes import NodeInfo
+
+        self.clustered = ClusteredBus(
+            self._bus,
+            self.context,
+            self._node,
+            self._membership,
+            clock=self._clock,
+            wheel=self.context.home.wheel,
+            open_socket=self._open_socket,
+        )
+        address = self._address
+        try:
+            binding = self.clustered.listen(address.host, address.port)
+            self.listens_at = await bound(address, binding, "with cluster_listen")
+            await self.clustered.join(NodeInfo(self.listens_at.host, self.listens_at.port))
+        # A verticle whose start failed is not stopped, and a thread of the membership would be left behind.
+        except BaseException:
+            await self.clustered.close()
+            raise
+
+    async def stop(self) -> None:
+        await self.clustered.close()
+
+
+class BusClusterPart(NodePart):
+    """Joins the nodes of `cluster`, as in `zk://HOST:PORT`. Only with `allow_plain` connections leave the machine."""
+
+    def __init__(
+        self,
+        cluster: str,
+        listen: str,
+        allow_plain: Collection[str] = (),
+        random: Random | None = None,
+        open_socket: "OpenSocket" = socket.socket,
+    ) -> None:
+        self._cluster = cluster
+        self._listen = listen
+        self._allow_plain = allow_plain
+        self._random = random or SystemRandom()
+        self._open_socket = open_socket
+
+    async def open(self, node: ComposedNode) -> None:
+        from hutong.bus.clustered.membership.zookeeper.opening import make_zookeeper_membership
+        from hutong.cluster.coordinator.zookeeper.address import parse_zookeeper_address
+        from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
+        from hutong.server.configuration.loader import parse_address
+
+        try:
+            address = parse_address(self._listen)
+        except ValueError as error:
+            raise UsageError(f"cluster_listen {error}.") from None
+        place = f"the bus at {self._listen}"
+        check_exposure(KIND, place, address.host, has_tls=False, allowed=self._allow_plain)
+        _check_connectable(address)
+        clock = node.runtime.clock
+        membership = make_zookeeper_membership(parse_zookeeper_address(self._cluster), ZooKeeperSettings(), clock)
+        # As Vert.x has them: nobody can guess one, and none comes twice.
+        own = str(UUID(int=self._random.getrandbits(128), version=4))
+        verticle = BusClusterVerticle(node.bus, membership, address, own, clock, self._open_socket)
+        await node.deploy("bus cluster", verticle)
+        node.addresses.cluster, node.addresses.cluster_node = verticle.listens_at, own
+
+
+def _check_connectable(address: "Address") -> None:
+    """Raise UsageError for an address of every interface, at which no other node can connect."""
+    if address.host in ("0.0.0.0", "::"):
+        raise UsageError(
+            f"cluster_listen is {address}, where other nodes cannot connect: name the address of this machine that "
+            "they reach."
+        )

@@ -1,0 +1,64 @@
+"""A node of a clustered bus by its arguments: what is refused, and a pair that finds each other."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from tests.support.waiting import turning_until
+from tests.support.zookeeper import running_zookeeper
+
+import hutong
+from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
+from hutong.foundation.errors import UsageError
+
+NOBODY = "zk://127.0.0.1:1"
+
+
+async def refused(cluster: str, listen: str = "127.0.0.1:0", *, allow_plain: tuple[str, ...] = ()) -> str:
+    with pytest.raises(UsageError) as caught:
+        async with hutong.Node(cluster=cluster, cluster_listen=listen, allow_plain=allow_plain):
+            pass
+    return str(caught.value)
+
+
+async def test_arguments_that_cannot_be_used_are_refused() -> None:
+    assert "does not begin with zk://" in await refused("127.0.0.1:2181")
+    assert "cluster_listen" in await refused(NOBODY, "nowhere")
+    assert "without TLS" in await refused(NOBODY, "10.0.0.1:0")
+    assert "where other nodes cannot connect" in await refused(NOBODY, "0.0.0.0:0", allow_plain=("bus",))
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevelopmentZooKeeper]:
+    yield from running_zookeeper(tmp_path_factory.mktemp("zookeeper"))
+
+
+@pytest.mark.fault
+async def test_two_nodes_find_each_other(zookeeper: DevelopmentZooKeeper) -> None:
+    cluster = f"zk://{zookeeper.address}"
+    async with hutong.Node(cluster=cluster) as one, hutong.Node(cluster=cluster) as other:
+        assert None is not one.cluster_node != other.cluster_node
+        assert one.cluster_address != other.cluster_address
+        other.bus.consumer("greet", lambda message: f"hello, {message.body}")
+        await turning_until(lambda: "greet" in one.bus._consumers)
+        assert (await one.bus.request("greet", "lane")).body == "hello, lane"
+        with pytest.raises(UsageError, match="cannot be an address of a clustered bus"):
+            one.bus.consumer("a/b", print)
+        one.bus.consumer("a/b", lambda message: message.reply(1), local_only=True)
+        assert (await one.bus.request("a/b")).body == 1
+
+
+@pytest.mark.fault
+async def test_another_path_is_another_cluster(zookeeper: DevelopmentZooKeeper) -> None:
+    cluster = f"zk://{zookeeper.address}"
+    async with hutong.Node(cluster=cluster) as one, hutong.Node(cluster=f"{cluster}/else/where") as other:
+        other.bus.consumer("greet", lambda message: 1)
+        one.bus.consumer("own", lambda message: 1)
+        await asyncio.sleep(0)
+        with pytest.raises(hutong.ReplyError, match="no handlers"):
+            await one.bus.request("greet")
+
+
+async def test_a_node_alone_knows_no_cluster() -> None:
+    async with hutong.Node() as node:
+        assert node.cluster_address is node.cluster_node is None
