@@ -135,9 +135,7 @@ def _uncounted(data: bytes) -> bytes:
 
 
 def _json_bytes(body: Any) -> bytes:
-    # No NaN: JSON has none, and Jackson, which Vert.x reads it with, refuses it.
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_unsayable)
-    return _counted(text.encode())
+    return _counted(_json_text(body).encode())
 
 
 def _unsayable(value: Any) -> Any:
@@ -146,6 +144,13 @@ def _unsayable(value: Any) -> Any:
 
         return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
     raise TypeError(f"JSON has no {type(value).__name__}")
+
+
+# Made once: `json.dumps` with arguments makes one for each body. No NaN: JSON has none, and Jackson, which Vert.x reads
+# it with, refuses it.
+_json_text: Final = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_unsayable
+).encode
 
 
 def _json_from(kind: type) -> Callable[[bytes], Any]:
