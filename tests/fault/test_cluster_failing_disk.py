@@ -10,7 +10,7 @@ import pytest
 from bench.cluster_processes import ClusterProcess
 from tests.fault.test_cluster_kill import judge
 from tests.support.cluster import Cluster
-from tests.support.cluster_load import PARTITIONS, TOPIC, TRANSACTED, ClusterLoad
+from tests.support.cluster_load import TOPIC, ClusterLoad, create_topics
 from tests.support.failing_disk import FailingDisk
 from tests.support.waiting import until
 
@@ -42,8 +42,7 @@ class FailingCluster(Cluster):
 @pytest.fixture
 def cluster(tmp_path: pathlib.Path) -> Iterator[FailingCluster]:
     with FailingCluster(tmp_path) as running:
-        running.create_topic(TOPIC, PARTITIONS)
-        running.create_topic(TRANSACTED, PARTITIONS)
+        create_topics(running)
         yield running
 
 

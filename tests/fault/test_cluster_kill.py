@@ -7,10 +7,9 @@ TEST_CLUSTER_SEED what happens in the test that mixes them.
 """
 
 import os
-import pathlib
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from tests.support.cluster import SESSION_MS, Cluster, missing_below, replica_differences
@@ -28,14 +27,6 @@ UNREPLICATED_BYTES = 6_000_000  # more than sockets hold of it, less than a lead
 PAUSE_S = 1.5 * SESSION_MS / 1000
 
 Fault = Callable[[Cluster, ClusterLoad], None]
-
-
-@pytest.fixture
-def cluster(tmp_path: pathlib.Path) -> Iterator[Cluster]:
-    with Cluster(tmp_path) as running:
-        running.create_topic(TOPIC, PARTITIONS)
-        running.create_topic(TRANSACTED, PARTITIONS)
-        yield running
 
 
 def kill(cluster: Cluster, load: ClusterLoad, *numbers: int) -> None:

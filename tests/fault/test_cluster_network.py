@@ -23,7 +23,7 @@ from typing import Final
 
 import pytest
 from tests.fault.test_cluster_kill import PAUSE_S, judge
-from tests.support.cluster_load import PARTITIONS, TOPIC, TRANSACTED
+from tests.support.cluster_load import TOPIC, create_topics
 from tests.support.foreign_load import NetworkLoad
 from tests.support.network_cluster import ZOOKEEPER, NetworkCluster, node_name
 
@@ -155,8 +155,7 @@ BRIEF: Final[Sequence[Fault]] = (cut_off, cut_one_way, fill_disk)
 @pytest.fixture
 def scene(tmp_path: pathlib.Path) -> Iterator[Scene]:
     with NetworkCluster(tmp_path) as cluster:
-        cluster.create_topic(TOPIC, PARTITIONS)
-        cluster.create_topic(TRANSACTED, PARTITIONS)
+        create_topics(cluster)
         yield Scene(cluster, NetworkLoad(cluster.bootstrap, tmp_path, PER_SECOND))
 
 

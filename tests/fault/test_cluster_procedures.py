@@ -9,14 +9,14 @@ import pathlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import pytest
 from tests.fault.test_cluster_kill import judge
 from tests.support.cluster import Cluster, missing_below, replica_differences
-from tests.support.cluster_load import PARTITIONS, TOPIC, TRANSACTED, ClusterLoad, final_read
+from tests.support.cluster_load import PARTITIONS, TOPIC, ClusterLoad, final_read
 from tests.support.load import RecordedLoad
 
 PAGE: Final = pathlib.Path(__file__).parents[2] / "docs" / "cluster.md"
@@ -54,14 +54,6 @@ def on_all_nodes(cluster: Cluster, steps: Sequence[str]) -> None:
         with ThreadPoolExecutor(len(cluster.nodes)) as pool:
             for done in [pool.submit(carry_out, cluster, number, step) for number in cluster.nodes]:
                 done.result()
-
-
-@pytest.fixture
-def cluster(tmp_path: pathlib.Path) -> Iterator[Cluster]:
-    with Cluster(tmp_path) as running:
-        running.create_topic(TOPIC, PARTITIONS)
-        running.create_topic(TRANSACTED, PARTITIONS)
-        yield running
 
 
 def test_a_rolling_upgrade_loses_nothing(cluster: Cluster) -> None:

@@ -15,7 +15,7 @@ from bench.processes import DidNotStart
 from tests.fault.test_cluster_kill import judge, kill
 from tests.support import altered_node
 from tests.support.cluster import SESSION_MS, Cluster
-from tests.support.cluster_load import PARTITIONS, TOPIC, TRANSACTED, ClusterLoad
+from tests.support.cluster_load import ClusterLoad, create_topics
 from tests.support.slow_way import SlowWay
 from tests.support.waiting import until
 
@@ -57,8 +57,7 @@ def test_zookeeper_that_answers_later_than_a_session(tmp_path: pathlib.Path) -> 
     """It is as good as away: everything goes on, and nodes may die after it."""
     with ExitStack() as stack:
         cluster = stack.enter_context(SlowCluster(tmp_path, stack))
-        cluster.create_topic(TOPIC, PARTITIONS)
-        cluster.create_topic(TRANSACTED, PARTITIONS)
+        create_topics(cluster)
         with ClusterLoad(cluster.bootstrap) as load:
             load.wait_for_progress()
             cluster.way.delay_s = 2 * SESSION_MS / 1000
@@ -72,8 +71,7 @@ def test_zookeeper_that_answers_later_than_a_session(tmp_path: pathlib.Path) -> 
 def test_a_clock_an_hour_ahead_and_a_later_version(tmp_path: pathlib.Path) -> None:
     """Node 3 speaks a version that nobody else speaks, and those of the others: all use the common one."""
     with AlteredCluster(tmp_path, {LATE: (HOUR_MS, 1, 2)}) as cluster:
-        cluster.create_topic(TOPIC, PARTITIONS)
-        cluster.create_topic(TRANSACTED, PARTITIONS)
+        create_topics(cluster)
         until(lambda: all(cluster.said(number, f"The clock of node {LATE} is 3,600 s ahead of") for number in (1, 2)))
         assert cluster.said(LATE, "The clock of node 1 is 3,600 s behind")
         for number in cluster.nodes:
@@ -90,8 +88,7 @@ def test_a_clock_an_hour_ahead_and_a_later_version(tmp_path: pathlib.Path) -> No
 
 def test_a_node_without_a_common_version_does_not_start(tmp_path: pathlib.Path) -> None:
     with AlteredCluster(tmp_path, {4: (0, 2, 3)}) as cluster:
-        cluster.create_topic(TOPIC, PARTITIONS)
-        cluster.create_topic(TRANSACTED, PARTITIONS)
+        create_topics(cluster)
         stranger = cluster.make_node(4)
         with ClusterLoad(cluster.bootstrap) as load:
             load.wait_for_progress()

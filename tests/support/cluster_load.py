@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from tests.support.cluster import Cluster
 from tests.support.confluent import DEADLINE_S, offset_of, read_partition, values
 from tests.support.load import RETRYING, AcknowledgedLoad, Recorded, RecordedLoad, RecordedMember
 from tests.support.log_checker import Anomaly, History, Share, check, merged
@@ -35,6 +36,12 @@ TRANSACTION_RECORDS: Final = 8
 ABORT_EVERY: Final = 3
 END_S: Final = 5.0
 LOOK_S: Final = 0.05
+
+
+def create_topics(cluster: Cluster) -> None:
+    """Make the topics that the load writes, and return once all of their replicas are in sync."""
+    for topic in (TOPIC, TRANSACTED):
+        cluster.create_topic(topic, PARTITIONS)
 
 
 class Transactions:
