@@ -19,7 +19,9 @@ from tests.support.kafka_tools import peer_jars
 from tests.support.load import AcknowledgedLoad
 from tests.support.maven import java_program
 
-STOP_S_MAX: Final = 60.0
+# Java's last transaction: a flush fails when the transaction has timed out (30 s), six attempts to end it take
+# max.block.ms (10 s) each, and a close 10 s. The rest is for a machine that is busy.
+STOP_S_MAX: Final = 30.0 + 6 * 10.0 + 10.0 + 30.0
 STACKS_S: Final = 2.0  # for the stacks of all threads, which both programs write to standard error at SIGQUIT
 _JAVA: Final = Path(__file__).parents[1] / "compat" / "java_kafka" / "KafkaLoad.java"
 _CLIENTS: Final = "org.apache.kafka:kafka-clients:4.3.0"

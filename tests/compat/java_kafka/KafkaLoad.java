@@ -1,4 +1,5 @@
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -17,7 +18,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  */
 public class KafkaLoad {
     static final int RECORDS = 8; // of a transaction; every third one is aborted
-    static final int END_ATTEMPTS = 6;
+    static final int END_ATTEMPTS = 6; // each of max.block.ms
+    static final Duration CLOSE_MAX = Duration.ofSeconds(10);
     static volatile boolean isStopping;
 
     static synchronized void tell(String line) {
@@ -78,7 +80,8 @@ public class KafkaLoad {
         int number = 0;
         while (!isStopping) {
             Map<String, Object> settings = Map.of("transactional.id", label, "transaction.timeout.ms", "30000");
-            try (KafkaProducer<byte[], byte[]> producer = producer(bootstrap, settings)) {
+            KafkaProducer<byte[], byte[]> producer = producer(bootstrap, settings);
+            try {
                 producer.initTransactions();
                 for (String outcome = ""; !isStopping && !outcome.equals("unknown");) {
                     number++;
@@ -88,6 +91,8 @@ public class KafkaLoad {
                 }
             } catch (KafkaException error) {
                 System.err.println("a new producer after " + error);
+            } finally {
+                producer.close(CLOSE_MAX);
             }
         }
     }
