@@ -6,7 +6,7 @@ written in one place, and each part can be read, and tested, without knowing the
 
 from collections.abc import Callable
 
-from hutong.foundation.errors import StorageError, StorageShortage
+from hutong.foundation.errors import HutongError, StorageError, StorageShortage
 from hutong.journal.files.segment import Segment
 
 
@@ -19,7 +19,7 @@ class JournalEvents:
 
     __slots__ = (
         "batch_deferred",
-        "checkpoint_written",
+        "checkpoint_ended",
         "cleaning_ended",
         "congestion_changed",
         "failed",
@@ -40,7 +40,7 @@ class JournalEvents:
         self.log_trimmed: Callable[[], None] = _ignore  # a log starts later than it did, or was deleted
         self.segment_closed: Callable[[Segment], None] = _ignore  # it gets no more chunks
         self.segment_unused: Callable[[Segment], None] = _ignore  # taken out, and nobody reads it any more
-        self.checkpoint_written: Callable[[], None] = _ignore  # not for the one that a clean stop writes
+        self.checkpoint_ended: Callable[[HutongError | None], None] = _ignore  # not for the one of a clean stop
         self.cleaning_ended: Callable[[], None] = _ignore
         self.removal_failed: Callable[[StorageError], None] = _ignore
         self.flushed: list[Callable[[], None]] = []  # the flushed position advanced

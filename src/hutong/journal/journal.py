@@ -140,11 +140,15 @@ class Journal:
         if not self._has_ended:
             self.cleaner.begin_cleaning(policies)
 
-    def shed_garbage(self) -> bool:
-        """Begin the next step of giving back what deleted logs have left here. True once nothing is left to do."""
-        from hutong.journal.clean.shedding import shed_garbage  # late: a node alone never needs it
+    def shed_garbage(self, then: Continuation[None]) -> None:
+        """Give back what deleted logs have left here; `then` is called once nothing is left to do.
 
-        return self._has_a_say and shed_garbage(self._parts)
+        It gets OwnerGone where the journal ends before that, or follows.
+        """
+        if self._has_a_say:
+            self._parts.shedding.begin(then)
+        else:
+            then(OwnerGone("the journal follows another one, or has ended"))
 
     def alter_settings(self, settings: JournalSettings) -> None:
         """Use another expiry of producers and other bounds of cleaning from now on. All else stays as opened."""

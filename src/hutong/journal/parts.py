@@ -33,6 +33,7 @@ from hutong.journal.append.replicator import NoOtherReplicas, Replicator
 from hutong.journal.append.writer import Writer
 from hutong.journal.clean.cleaner import Cleaner
 from hutong.journal.clean.remover import Remover
+from hutong.journal.clean.shedding import Shedding
 from hutong.journal.events import JournalEvents
 from hutong.journal.figures import JournalFigures
 from hutong.journal.files.disk import Disk
@@ -117,6 +118,7 @@ class JournalParts:
             self.when_flushed,
             self.recycled,
         )
+        self.shedding = Shedding(resources, self.logs, self.writer, self.checkpointer, self.cleaner)
         if host.refusal is not None:
             self.writer.follow(host.refusal)
         self._resources = resources
@@ -132,8 +134,8 @@ class JournalParts:
         events.replicas_followed = self.flusher.bytes_released
         # In this order: a checkpoint that covers a segment allows its removal.
         events.flushed = [self.checkpointer.flushed, self.remover.flushed]
-        events.checkpoint_written = self.remover.flushed
-        events.cleaning_ended = self.remover.cleaning_ended
+        events.checkpoint_ended = self._checkpoint_ended
+        events.cleaning_ended = self._cleaning_ended
         events.log_trimmed = self._log_trimmed
         events.segment_closed = self._segment_closed
         events.segment_unused = self.remover.segment_unused
@@ -188,6 +190,7 @@ class JournalParts:
 
     def stop(self) -> None:
         """Cancel all timers and start nothing more."""
+        self.shedding.stop()
         self.remover.stop()
         self.flusher.stop()
         self.checkpointer.stop()
@@ -225,6 +228,16 @@ class JournalParts:
                 (end, [(self.logs[log_id], offset) for log_id, offset in ends.items() if log_id in self.logs])
                 for end, ends in uncertain.rows
             )
+
+    def _checkpoint_ended(self, error: HutongError | None) -> None:
+        """A segment may be removed now, or cleaned."""
+        if error is None:
+            self.remover.flushed()
+        self.shedding.go_on(error)
+
+    def _cleaning_ended(self) -> None:
+        self.remover.cleaning_ended()
+        self.shedding.go_on(self.cleaner.last_error)
 
     def _log_trimmed(self) -> None:
         """A segment may be dead now, or worth writing again."""

@@ -113,7 +113,7 @@ class Checkpointer(JournalPart):
     def begin_checkpoint(self) -> None:
         """Write a checkpoint, unless one is on its way."""
         if not self._is_running:
-            self.write_checkpoint(is_clean=False, then=self._written)
+            self.write_checkpoint(is_clean=False, then=lambda error: self._events.checkpoint_ended(error))
 
     def write_checkpoint(self, is_clean: bool, then: Continuation[None]) -> None:
         """Write a checkpoint of the stream as it is now; `then` gets the error if it fails."""
@@ -186,10 +186,6 @@ class Checkpointer(JournalPart):
         then(outcome)
         if self._unfinished and not isinstance(outcome, HutongError):
             self.flushed()  # a segment was closed meanwhile, perhaps with nothing to be flushed after it
-
-    def _written(self, error: HutongError | None) -> None:
-        if error is None:
-            self._events.checkpoint_written()
 
     def _interval_passed(self) -> None:
         self._timer = None

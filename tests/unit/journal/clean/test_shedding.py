@@ -5,6 +5,8 @@ from tests.unit.journal.replicate.replicas import ReplicaStage
 from tests.unit.journal.replicate.test_install import copy_files, listing_of
 from tests.unit.journal.stage import DIRECTORY, values
 
+from hutong.foundation.errors import HutongError, OwnerGone
+from hutong.journal.clean.shedding import AGAIN_MS
 from hutong.journal.replicate.install import install_files
 
 STEPS_MAX = 100
@@ -23,14 +25,16 @@ def mixed() -> ReplicaStage:
 
 
 def shed(stage: ReplicaStage) -> bool:
-    """Take steps until it is done."""
+    """Wait until it is done, without time."""
+    outcomes: list[HutongError | None] = []
+    stage.journal.shed_garbage(outcomes.append)
     for _ in range(STEPS_MAX):
-        if stage.journal.shed_garbage():
-            return True
+        if outcomes:
+            break
         stage.settle()
         stage.commit()
         stage.settle()
-    return False
+    return outcomes == [None]
 
 
 def stored_bytes(stage: ReplicaStage) -> int:
@@ -112,10 +116,34 @@ def test_without_garbage_nothing_is_written_again() -> None:
     stage.append(1, *values(0, 3))
     stage.settle()
     stage.commit()
-    assert stage.journal.shed_garbage()
+    assert shed(stage)
     assert not stage.journal.cleaner.passes_total
 
 
 def test_a_journal_that_follows_sheds_nothing() -> None:
-    stage = ReplicaStage(1)
-    assert not stage.journal.shed_garbage()
+    outcomes: list[HutongError | None] = []
+    ReplicaStage(1).journal.shed_garbage(outcomes.append)
+    assert isinstance(outcomes[0], OwnerGone)
+
+
+def test_who_waits_for_a_journal_that_ends_is_told() -> None:
+    stage = mixed()
+    outcomes: list[HutongError | None] = []
+    stage.journal.shed_garbage(outcomes.append)
+    assert outcomes == []
+    stage.journal.abort()
+    assert isinstance(outcomes[0], OwnerGone)
+
+
+def test_what_a_full_disk_has_ended_is_tried_again_a_little_later() -> None:
+    stage = mixed()
+    stage.disk.capacity_bytes = stage.disk.used_bytes
+    assert not shed(stage)
+    stage.disk.capacity_bytes = None
+    before = stored_bytes(stage)
+    for _ in range(STEPS_MAX):
+        stage.advance(AGAIN_MS)
+        stage.settle()
+        stage.commit()
+        stage.settle()
+    assert stored_bytes(stage) < before / 4
