@@ -171,7 +171,7 @@ class ClusterRule(NamedTuple):
 
 
 RULES: Final = (
-    ClusterRule("a set is changed only from its present version", takes_sets_of_any_version, "late_leader"),
+    ClusterRule("a set is changed only from its present version", takes_sets_of_any_version, "late_set"),
     ClusterRule("a leader that hears of nobody serves no reads", serves_for_ever, "deaf_leader"),
     ClusterRule("a change of the set that is under way counts", counts_members_that_are_known_alone, "cut_joined"),
     ClusterRule(
@@ -187,7 +187,7 @@ RULES: Final = (
     ClusterRule(
         "a leader commits older chunks with one of its own", commits_what_an_earlier_leader_wrote_at_once, "lose_joined"
     ),
-    ClusterRule("messages of an older leader change nothing", takes_messages_of_any_epoch, "late_leader"),
+    ClusterRule("messages of an older leader change nothing", takes_messages_of_any_epoch, "late_cut"),
     ClusterRule("a set that is too small commits nothing", commits_in_a_set_that_is_too_small, "lose_alone"),
     ClusterRule("a leader is a member of the set", lets_any_replica_lead, "lose_leader"),
     ClusterRule("a new member is registered in this life", takes_members_of_any_incarnation, "late_proposal"),

@@ -7,6 +7,7 @@ hole in the simulator.
 
 python -m tests.fault.simulation_ablations [NAME...]    prints for each how many seeds it took, and the promise
 python -m tests.fault.simulation_ablations --nodes 3    the same for the rules of a cluster, in shorter seeds
+                                                     (those about late words take five nodes)
 """
 
 import argparse

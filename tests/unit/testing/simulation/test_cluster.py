@@ -92,6 +92,25 @@ def test_a_cluster_survives_what_is_aimed_at_a_rule(kind: str, happening: str) -
             break
 
 
+@pytest.mark.parametrize("kind", ["late_set", "late_cut"])
+def test_a_wide_cluster_survives_late_words_of_a_former_leader(kind: str) -> None:
+    plans = (draw_plan(seed, 0.1, (kind,), 5) for seed in count())
+    for plan in (plan for plan in plans if plan.faults):
+        outcome = Simulation(plan, keeps_trace=True).run()
+        assert outcome.errors == ()
+        # A sequence may end early, where the controller is a replica, or leads the group.
+        if any(who == "fault" and "is killed" in what for _, who, what in outcome.lines):
+            break
+
+
+def test_a_controller_that_could_commit_alone_is_replaced_too() -> None:
+    """With `cluster.min_in_sync` below the majority."""
+    plan = next(plan for seed in count() if (plan := draw_plan(seed, 0.2, ("lone_controller",), 3)).faults)
+    settings = {**dict(plan.node.settings), "cluster.min_in_sync": "1"}
+    plan = dataclasses.replace(plan, node=dataclasses.replace(plan.node, settings=tuple(settings.items())))
+    assert Simulation(plan).run().errors == ()
+
+
 def test_a_machine_without_processor_time_changes_no_set() -> None:
     """All nodes stand still for longer than a member may be late, as on a machine that is too busy."""
     plan = draw_plan(1, MINUTES, (), 3)

@@ -18,7 +18,10 @@ from hutong.testing.simulation.plan.drawing import draw_plan
 from hutong.testing.simulation.plan.faults import (
     AIMED_FAULTS,
     CLUSTER_FAULTS,
+    FAMILIES,
     LATER_AIMED_FAULTS,
+    WIDE_AIMED_FAULTS,
+    WIDE_NODES_MIN,
     PlannedFault,
     kinds_of,
 )
@@ -119,15 +122,16 @@ def test_some_plans_of_clusters_lose_leaders_while_a_few_producers_write() -> No
 
 
 def test_some_plans_of_clusters_have_one_aimed_fault_and_a_reader_for_each_moment() -> None:
-    seen: set[str] = set()
-    for seed in range(150):
-        plan = draw_plan(seed, 0.1, kinds_of("all"), 3)
-        kinds = {fault.kind for fault in plan.faults}
-        if kinds & {*AIMED_FAULTS, *LATER_AIMED_FAULTS}:
-            check_plan(plan)
-            assert len(kinds) == 1
-            seen |= kinds
-    assert seen == {*AIMED_FAULTS, *LATER_AIMED_FAULTS}
+    for nodes, wide in ((WIDE_NODES_MIN - 1, ()), (WIDE_NODES_MIN, WIDE_AIMED_FAULTS)):
+        seen: set[str] = set()
+        for seed in range(150):
+            plan = draw_plan(seed, 0.1, kinds_of("all"), nodes)
+            kinds = {fault.kind for fault in plan.faults}
+            if kinds & set(FAMILIES["aimed"]):
+                check_plan(plan)
+                assert len(kinds) == 1
+                seen |= kinds
+        assert seen == {*AIMED_FAULTS, *LATER_AIMED_FAULTS, *wide}
 
 
 def test_healing_mends_all_links() -> None:

@@ -194,6 +194,20 @@ def test_what_was_sent_over_a_cut_link_arrives_once_it_is_mended() -> None:
     assert theirs.received == b"late"
 
 
+def test_what_a_link_holds_arrives_at_once_when_it_is_mended() -> None:
+    """Without the wait of a sender that sends it again."""
+    scene = Scene()
+    ours, theirs = scene.pair()
+    scene.network.hold("one", "other")
+    ours.transport.write(b"held")
+    theirs.transport.write(b"heard")
+    scene.pass_seconds(2)
+    assert (theirs.received, ours.received) == (b"", b"heard")
+    scene.network.mend("one", "other")
+    scene.pass_seconds(0.001)
+    assert theirs.received == b"held"
+
+
 def test_a_sender_gives_up_after_a_while() -> None:
     scene = Scene()
     ours, _ = scene.pair()

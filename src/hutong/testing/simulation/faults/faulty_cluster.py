@@ -97,6 +97,13 @@ class FaultyCluster:
             self.network.slow_down(source.host.name, target.host.name, factor)
         self.world.after(lasts_us, lambda: self.mend(slow))
 
+    def hold(self, links: Links, lasts_us: int) -> None:
+        """Keep what is on its way there, until it is mended: nothing is lost, and it arrives at once then."""
+        held = list(links)
+        for source, target in held:
+            self.network.hold(source.host.name, target.host.name)
+        self.world.after(lasts_us, lambda: self.mend(held))
+
     def mend(self, links: Links) -> None:
         for source, target in links:
             self.network.mend(source.host.name, target.host.name)

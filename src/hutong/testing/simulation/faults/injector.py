@@ -14,6 +14,7 @@ from hutong.cluster.coordinator.memory import MemoryEnsemble
 from hutong.testing.simulation.faults.aimed_disks import DiskScenes
 from hutong.testing.simulation.faults.aimed_leaders import LeaderScenes
 from hutong.testing.simulation.faults.aimed_sets import SetScenes
+from hutong.testing.simulation.faults.aimed_words import WordScenes
 from hutong.testing.simulation.faults.cluster_faults import ClusterFaults
 from hutong.testing.simulation.faults.faulty_cluster import FaultyCluster
 from hutong.testing.simulation.network.network import SimNetwork
@@ -71,7 +72,7 @@ class FaultInjector:
         self._cluster: FaultyCluster | None = None
         if ensemble is not None:
             self._cluster = FaultyCluster(world, network, nodes, ensemble, self._keep_up, complain)
-            for kinds in (ClusterFaults, SetScenes, DiskScenes, LeaderScenes):
+            for kinds in (ClusterFaults, SetScenes, DiskScenes, LeaderScenes, WordScenes):
                 self._begin |= kinds(self._cluster).begin
 
     def begin(self, fault: PlannedFault) -> None:

@@ -26,6 +26,7 @@ SEGMENT_BYTES_MAX: Final = 64 * 1024  # as over a loopback device
 RESEND_US: Final = 200_000  # the first time, then twice as long each time (RFC 6298)
 RESEND_US_MAX: Final = 5_000_000
 PATIENCE_US: Final = 30_000_000  # of a sender whose segments do not arrive
+HELD_LOOK_US: Final = 200  # at a link that holds what is on its way
 CUT_READ_SHARE: Final = 0.05  # of reads that get a part of what is there
 _HIGH_WATER_BYTES: Final = 64 * 1024
 
@@ -208,6 +209,10 @@ class SimEndpoint:
         if not self._under_way:
             return
         now_us = self._world.now_us
+        if self._network.holds(self.place[0], self.peer.place[0]):
+            self._is_moving = True
+            self._world.after(HELD_LOOK_US, self._arrive)
+            return
         is_lost = not self._network.passes(self.place[0], self.peer.place[0]) or self.peer.process.host.process is None
         if is_lost:
             self._resend(now_us)

@@ -39,6 +39,7 @@ class SimNetwork:
         self._ports = _FIRST_PORT
         self._cut: set[tuple[str, str]] = set()
         self._slow: dict[tuple[str, str], int] = {}  # factor of the latency
+        self._held: set[tuple[str, str]] = set()
 
     def add_host(self, host: SimHost) -> None:
         self._hosts[host.address] = host
@@ -53,14 +54,23 @@ class SimNetwork:
     def slow_down(self, source: str, target: str, factor: int) -> None:
         self._slow[(self._addresses[source], self._addresses[target])] = factor
 
+    def hold(self, source: str, target: str) -> None:
+        """Keep all that is on its way from one host to the other, in its order, until `mend`. Nothing is lost."""
+        self._held.add((self._addresses[source], self._addresses[target]))
+
     def mend(self, source: str, target: str) -> None:
         link = (self._addresses[source], self._addresses[target])
         self._cut.discard(link)
+        self._held.discard(link)
         self._slow.pop(link, None)
 
     def passes(self, source: str, target: str) -> bool:
         """True while segments from one address arrive at the other."""
         return (source, target) not in self._cut and target in self._hosts
+
+    def holds(self, source: str, target: str) -> bool:
+        """True while segments from one address wait on their way to the other."""
+        return (source, target) in self._held
 
     def latency_us(self, source: str, target: str) -> int:
         random = self._randoms.get((source, target))
@@ -154,7 +164,7 @@ class _Dial:
             return
         if world.now_us >= self._ends_at_us:
             self._end(TimeoutError(errno.ETIMEDOUT, "Connection timed out"))
-        elif network.passes(self._from, self._place[0]):
+        elif network.passes(self._from, self._place[0]) and not network.holds(self._from, self._place[0]):
             world.after(network.latency_us(self._from, self._place[0]), self._reached)
         else:
             world.after(CONNECT_RETRY_US, self.send)

@@ -28,6 +28,8 @@ _LASTS_US: Final = {
     "late_proposal": 2_500_000,
     "lone_controller": 8_500_000,  # longer than a link may be silent, and then than others need to lead
     "lose_alone": 2_000_000,
+    "late_set": 2_500_000,  # a link may be silent for three seconds
+    "late_cut": 2_500_000,
 }
 _USUALLY_US: Final = 1_500_000
 _DIRTY_BYTES_MAX: Final = 16 << 20  # as usual: with less, one that lacks much of the stream takes it a little at a time

@@ -17,7 +17,15 @@ from hutong.testing.simulation.plan import (
     draw_outages,
     draw_temporary,
 )
-from hutong.testing.simulation.plan.faults import AIMED_FAULTS, CLUSTER_FAULTS, LATER_AIMED_FAULTS, PlannedFault
+from hutong.testing.simulation.plan.faults import (
+    AIMED_FAULTS,
+    CLUSTER_FAULTS,
+    FAMILIES,
+    LATER_AIMED_FAULTS,
+    WIDE_AIMED_FAULTS,
+    WIDE_NODES_MIN,
+    PlannedFault,
+)
 from hutong.testing.simulation.plan.plan import COMPACT, PlannedNode, PlannedTopic, SimulationPlan
 
 MINUTE_US: Final = 60_000_000
@@ -31,15 +39,17 @@ _Settings = list[tuple[str, str]]
 
 def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...], nodes: int = 1) -> SimulationPlan:
     """The plan of a seed, with faults of these kinds at most, for one node or a cluster."""
-    of_several = (*CLUSTER_FAULTS, *AIMED_FAULTS, *LATER_AIMED_FAULTS)
+    of_several = (*CLUSTER_FAULTS, *FAMILIES["aimed"])
     plan = _plan_of_a_node(seed, minutes, tuple(kind for kind in kinds if kind not in of_several))
     if nodes == 1:
         return draw_temporary.with_temporary_topics(Random(f"{seed}/plan/temporary"), plan, kinds)
     plan = draw_cluster.with_cluster(Random(f"{seed}/plan/cluster"), plan, kinds, nodes)
     plan = draw_cluster.with_movers(Random(f"{seed}/plan/moves"), plan)
     plan = draw_elections.with_elections(Random(f"{seed}/plan/elections"), plan, kinds)
-    for name, aims, share in (("aim", AIMED_FAULTS, 0.3), ("later aim", LATER_AIMED_FAULTS, 0.1)):
-        possible = [kind for kind in aims if kind in kinds]
+    wide = WIDE_AIMED_FAULTS if nodes >= WIDE_NODES_MIN else ()
+    aims = (("aim", AIMED_FAULTS, 0.3), ("later aim", LATER_AIMED_FAULTS, 0.1), ("wide aim", wide, 0.2))
+    for name, these, share in aims:
+        possible = [kind for kind in these if kind in kinds]
         aimed = draw_aimed.with_aim(Random(f"{seed}/plan/{name}"), plan, possible, share)
         if aimed is not plan:
             return aimed

@@ -34,17 +34,20 @@ AIMED_FAULTS: Final = (
     "lone_controller",
 )
 LATER_AIMED_FAULTS: Final = ("lose_alone",)
-"""Each of both is a whole sequence of events that one rule of in-sync sets is there for; a plan has one kind alone.
+WIDE_AIMED_FAULTS: Final = ("late_set", "late_cut")
+"""Each of these is a whole sequence of events that one rule of in-sync sets is there for; a plan has one kind alone.
 
-The later ones have a random stream of their own, so plans with the others are what they were without them.
+The later ones have a random stream of their own, so plans with the others are what they were without them. The last
+ones take `WIDE_NODES_MIN` nodes.
 """
+WIDE_NODES_MIN: Final = 4
 FAMILIES: Final = {
     "node": NODE_FAULTS,
     "network": NETWORK_FAULTS,
     "disk": DISK_FAULTS,
     "clock": CLOCK_FAULTS,
     "cluster": CLUSTER_FAULTS,
-    "aimed": (*AIMED_FAULTS, *LATER_AIMED_FAULTS),
+    "aimed": (*AIMED_FAULTS, *LATER_AIMED_FAULTS, *WIDE_AIMED_FAULTS),
 }
 
 
