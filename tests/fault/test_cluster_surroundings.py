@@ -20,6 +20,7 @@ from tests.support.slow_way import SlowWay
 from tests.support.waiting import until
 
 HOUR_MS: Final = 60 * 60 * 1000
+LATE_S: Final = 0.1  # in each direction
 LATE: Final = 3  # the node whose clock is ahead, and which speaks a later version of the protocol, too
 START_TIMEOUT_MS: Final = 5_000
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
@@ -64,6 +65,18 @@ def test_zookeeper_that_answers_later_than_a_session(tmp_path: pathlib.Path) -> 
             load.wait_for_progress()
             cluster.way.delay_s = 0.0
             load.wait_for_progress()
+            kill(cluster, load, cluster.controller())
+        judge(cluster, load)
+
+
+def test_zookeeper_that_answers_late_is_late_and_no_more(tmp_path: pathlib.Path) -> None:
+    """Kazoo gives a heartbeat 267 ms at least, where a session is two seconds, so that leaders change as ever."""
+    with ExitStack() as stack:
+        cluster = stack.enter_context(SlowCluster(tmp_path, stack))
+        create_topics(cluster)
+        with ClusterLoad(cluster.bootstrap) as load:
+            load.wait_for_progress()
+            cluster.way.delay_s = LATE_S
             kill(cluster, load, cluster.controller())
         judge(cluster, load)
 
