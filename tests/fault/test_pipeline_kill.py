@@ -163,13 +163,9 @@ def test_each_record_is_copied_once(node: Node, driver: Driver) -> None:
                 node.kill()
                 node.start()
         wait_for_batches(driver, 2)
-    expected = Counter(
-        value for number in range(PARTITIONS) for value in values(read_partition(node.address, SOURCE, number))
-    )
-    wait_until_copied(node, driver, sum(expected.values()))
-    seen = Counter(
-        value for number in range(PARTITIONS) for value in values(read_partition(node.address, TARGET, number))
-    )
+    expected = content(node.address, SOURCE)
+    wait_until_copied(node.address, driver, sum(expected.values()))
+    seen = content(node.address, TARGET)
     logs = [log_of(node.address, number) for number in range(PARTITIONS)]
     hidden = sum(log.record_count for log in logs) - sum(seen.values())
     print(
@@ -183,25 +179,30 @@ def test_each_record_is_copied_once(node: Node, driver: Driver) -> None:
         assert log.record_count + log.marker_count == log.end
 
 
-def wait_until_copied(node: Node, driver: Driver, count: int) -> None:
+def content(bootstrap: str, topic: str) -> Counter[bytes]:
+    """How often each value is in the topic, for readers of committed records."""
+    return Counter(value for number in range(PARTITIONS) for value in values(read_partition(bootstrap, topic, number)))
+
+
+def wait_until_copied(bootstrap: str, driver: Driver, count: int) -> None:
     """Until committed readers can read to the end, and there is as much as there should be."""
 
     def is_copied() -> bool:
         driver.see_to_it()
-        if ends(node, "read_committed") != ends(node, "read_uncommitted"):
+        if ends(bootstrap, "read_committed") != ends(bootstrap, "read_uncommitted"):
             return False
-        return sum(len(read_partition(node.address, TARGET, number)) for number in range(PARTITIONS)) >= count
+        return sum(content(bootstrap, TARGET).values()) >= count
 
     try:
         until(is_copied, what="the last record", deadline_s=PROGRESS_S_MAX, between_s=0.5)
     except AssertionError as error:
-        error.add_note(f"{ends(node, 'read_committed')} of {ends(node, 'read_uncommitted')}")
+        error.add_note(f"{ends(bootstrap, 'read_committed')} of {ends(bootstrap, 'read_uncommitted')}")
         error.add_note(driver.errors.read_text()[-4000:])
         raise
 
 
-def ends(node: Node, isolation: str) -> list[int]:
-    asker = Consumer({"bootstrap.servers": node.address, "group.id": "asker", "isolation.level": isolation})
+def ends(bootstrap: str, isolation: str) -> list[int]:
+    asker = Consumer({"bootstrap.servers": bootstrap, "group.id": "asker", "isolation.level": isolation})
     try:
         return [
             asker.get_watermark_offsets(TopicPartition(TARGET, partition), 30)[1] for partition in range(PARTITIONS)

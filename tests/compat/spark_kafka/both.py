@@ -34,7 +34,7 @@ class Place(BasePlace):
 
     def fill(self, topic: str, first: int, end: int, **settings: Any) -> None:
         """Numbers as values, two thirds of them in partition 0, one for each second."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, **settings})
+        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, **settings})
         for number in range(first, end):
             key = None if number % 5 == 0 else b"k%d" % number
             headers: list[tuple[str, str | bytes | None]] = [("h", b"%d" % number), ("h", None)] if number % 2 else []

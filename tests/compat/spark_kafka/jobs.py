@@ -31,7 +31,7 @@ class Place(BasePlace):
 
     def fill(self, topic: str, first: int, end: int, **settings: Any) -> None:
         """Numbers as values, by turns in both partitions, one for each second."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, **settings})
+        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, **settings})
         for number in range(first, end):
             producer.produce(topic, b"%d" % number, partition=number % 2, timestamp=START_MS + 1000 * number)
         assert producer.flush(30) == 0
