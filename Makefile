@@ -21,8 +21,9 @@ FIRST ?= 1
 MINUTES ?= 0.5
 NODES ?= 1
 SECONDS ?= 60
-# Processes among which the files of tests are dealt out; 0: this one alone.
-WORKERS ?= 2
+# Processes among which the files of tests are dealt out; 0: this one alone. Many tests wait for processes that they have
+# started: with two of them, a third of the time of two cores was unused.
+WORKERS ?= 3
 # A client library can hang with the interpreter's lock, where no timer of Python's runs: then the worker is ended.
 HANG_SECONDS := 660
 UV := .tools/uv
