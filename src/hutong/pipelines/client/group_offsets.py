@@ -10,6 +10,7 @@ from typing import NamedTuple
 from hutong.pipelines.client.cluster import TopicPartition, raise_refusal
 from hutong.pipelines.client.connection import OFFSET_FETCH
 from hutong.pipelines.client.coordinators import CoordinatorKind, Coordinators
+from hutong.pipelines.errors import Unavailable
 from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -25,6 +26,7 @@ from hutong.wire.kafka.apis.k09_offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
 )
+from hutong.wire.kafka.error_codes import ErrorCode
 
 GROUPS_FROM = 8
 """From this version of OffsetFetch on, groups are asked for in a list."""
@@ -38,7 +40,10 @@ class OffsetAndMetadata(NamedTuple):
 def commit_offsets(
     coordinators: Coordinators, group: str, offsets: Mapping[TopicPartition, int], retry_ms: int | None = None
 ) -> None:
-    """Commit positions for a group. Raises Refused, for one when the group has members."""
+    """Commit positions for a group.
+
+    Raises Refused, for one when the group has members; Unavailable where a topic stays unknown.
+    """
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (name, index), offset in offsets.items():
         topic = topics.setdefault(name, OffsetCommitRequestTopic(name))
@@ -50,7 +55,12 @@ def commit_offsets(
         for topic in response.topics:
             for partition in topic.partitions:
                 where = TopicPartition(topic.name, partition.partition_index)
-                raise_refusal(partition.error_code, f"offsets of {where} cannot be committed for group {group}")
+                what = f"offsets of {where} cannot be committed for group {group}"
+                # A coordinator may hear of a new topic after the node that has answered for it. Kafka's Java consumer
+                # tries again, too.
+                if partition.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise Unavailable(f"{what}: its coordinator does not know the topic")
+                raise_refusal(partition.error_code, what)
 
     if offsets:
         coordinators.retrying(attempt, retry_ms)

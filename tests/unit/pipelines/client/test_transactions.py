@@ -161,12 +161,13 @@ def test_what_became_of_a_transaction(
 
 
 def test_offsets_are_committed_for_a_group(coordinating: Coordinating) -> None:
-    coordinating.faults = [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    # The second: a coordinator that has not heard of a new topic yet.
+    coordinating.faults = [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     cluster = coordinating.brokers.cluster()
     commit_offsets(Coordinators(cluster), "g", {P0: 7})
     commit_offsets(Coordinators(cluster), "g", {})
     asked = [one for one in coordinating.brokers.connection(1).asked if isinstance(one, OffsetCommitRequest)]
-    assert [one.topics[0].partitions[0].committed_offset for one in asked] == [7, 7]
+    assert [one.topics[0].partitions[0].committed_offset for one in asked] == [7, 7, 7]
     coordinating.faults = [ErrorCode.UNKNOWN_MEMBER_ID]
     with pytest.raises(Refused, match="offsets of t-0 cannot be committed for group g: UNKNOWN_MEMBER_ID"):
         commit_offsets(Coordinators(cluster), "g", {P0: 7})
