@@ -11,6 +11,11 @@ const ask = (address, body, headers) =>
 
 const turn = () => ask("echo", "turn");
 
+// Answers of other addresses may come later than those of echo.
+const until = async (isSeen) => {
+  while (!isSeen()) await turn();
+};
+
 bus.onopen = async () => {
   seen.echo = (await ask("echo", { text: "ünï\u2028😀", list: [1, 2.5, null, true] })).message.body;
   seen.failed = (await ask("fail", 1)).error;
@@ -28,16 +33,14 @@ bus.onopen = async () => {
   seen.answered = answered.message.body;
   seen.answerHeaders = answered.message.headers;
   answered.message.reply("thanks");
-  await turn();
-  await turn();
+  await until(() => "further" in seen);
 
   seen.news = [];
   const listener = (error, message) => seen.news.push([message.body, message.send]);
   bus.registerHandler("news", listener);
   bus.publish("news", 1);
   bus.send("news", 2);
-  await turn();
-  await turn();
+  await until(() => seen.news.length === 2);
   bus.unregisterHandler("news", listener);
   bus.publish("news", 3);
   await turn();

@@ -154,8 +154,14 @@ def test_confluent_elections_and_operations(admin: AdminClient, name: str) -> No
 def test_kafka_python_moves_and_elects(python_admin: Any, broker_id: int, name: str) -> None:
     python_admin.create_topics({name: {"num_partitions": 1, "replication_factor": 1}})
     partition = KafkaPythonPartition(name, 0)
-    (described,) = python_admin.describe_topics([name])
-    replicas = described["partitions"][0]["replica_nodes"]
+
+    # In a cluster, as in Kafka's, a node may hear of a new topic a moment after its creator did.
+    def described_partitions() -> Any:
+        (described,) = python_admin.describe_topics([name])
+        return described["partitions"]
+
+    (described_partition,) = until(described_partitions, what="the new topic")
+    replicas = described_partition["replica_nodes"]
     assert python_admin.alter_partition_reassignments({partition: replicas}) == {partition: None}
     assert python_admin.list_partition_reassignments() == {}
     (cancelled,) = python_admin.alter_partition_reassignments({partition: None}).values()
