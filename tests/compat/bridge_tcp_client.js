@@ -32,7 +32,8 @@ bus.onopen = async () => {
   const answered = await ask("js.svc", "question");
   seen.answered = answered.message.body;
   seen.answerHeaders = answered.message.headers;
-  answered.message.reply("thanks");
+  // Not by message.reply: this client forgets the address where another frame has come with the message.
+  bus.send(answered.message.replyAddress, "thanks");
   await until(() => "further" in seen);
 
   seen.news = [];
