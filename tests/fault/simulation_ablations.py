@@ -38,15 +38,15 @@ from hutong.wire.kafka.batch.records import BatchHeader
 SEEDS_MAX: Final = 500
 MINUTES: Final = 0.3
 _UNHANDLED: Final = ": Exception in "  # in the words of asyncio
-CLUSTER_MINUTES: Final = 0.1  # a virtual second of three nodes costs more
 
 
 class NodeSafeguard(NamedTuple):
-    """A safeguard, the patch that leaves it out, and, of a cluster's, the kind of fault of the plans to be tried."""
+    """A safeguard, the patch that leaves it out, of a cluster's the fault that plans need, and the plans' length."""
 
     sentence: str
     leave_out: Patch
     aimed_fault: str | None = None
+    minutes: float = MINUTES
 
     def __str__(self) -> str:
         return self.leave_out.__name__
@@ -150,16 +150,14 @@ class Noticed(NamedTuple):
     promise: str
 
 
-def seeds_until_noticed(
-    leave_out: Patch, seeds_max: int = SEEDS_MAX, nodes: int = 1, aimed_fault: str | None = None
-) -> Noticed | None:
+def seeds_until_noticed(safeguard: NodeSafeguard, seeds_max: int = SEEDS_MAX, nodes: int = 1) -> Noticed | None:
     """None where none of the seeds notices. Those whose plans lack the aimed fault are passed over."""
-    kinds, minutes = kinds_of("all"), MINUTES if nodes == 1 else CLUSTER_MINUTES
+    kinds, aimed_fault = kinds_of("all"), safeguard.aimed_fault
     plans = 0
     with pytest.MonkeyPatch.context() as patch:
-        leave_out(patch)
+        safeguard.leave_out(patch)
         for seed in range(1, seeds_max + 1):
-            plan = draw_plan(seed, minutes, kinds, nodes)
+            plan = draw_plan(seed, safeguard.minutes, kinds, nodes)
             if aimed_fault is not None and all(fault.kind != aimed_fault for fault in plan.faults):
                 continue
             plans += 1
@@ -180,7 +178,7 @@ def main() -> None:
     for safeguard in SAFEGUARDS if options.nodes == 1 else CLUSTER_SAFEGUARDS:
         if options.names and str(safeguard) not in options.names:
             continue
-        found = seeds_until_noticed(safeguard.leave_out, options.seeds, options.nodes, safeguard.aimed_fault)
+        found = seeds_until_noticed(safeguard, options.seeds, options.nodes)
         noticed = "not noticed"
         if found is not None:
             noticed = f"by seed {found.seed}, plan {found.plans}: {found.promise.splitlines()[0]}"
