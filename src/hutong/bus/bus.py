@@ -450,7 +450,12 @@ class EventBus(InterceptedBus):
         # The message first: a body that cannot be sent raises here, and then no wait is left behind.
         message = self._message(address, body, options, is_send=True, reply=reply)
         state.queue_for(options.timeout_ms).park(reply)
-        self._route(message, options, self._send_here if options.local_only else self._send)
+        try:
+            self._route(message, options, self._send_here if options.local_only else self._send)
+        # Otherwise each refused request would leave a wait behind, until its timeout.
+        except LimitExceeded:
+            reply.cancel()
+            raise
         return reply
 
     def _send(self, message: Message) -> None:

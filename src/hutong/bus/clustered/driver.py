@@ -211,7 +211,7 @@ class ClusteredBus:
         """The link to a node, also to one whose entry is not known (yet)."""
         link = self._links.get(node)
         if link is None:
-            link = self._links[node] = NodeLink(node, self.node, self._loop, self._wanted)
+            link = self._links[node] = NodeLink(node, self.node, self._loop, self._limits, self._wanted)
         return link
 
     def _wanted(self, link: NodeLink) -> None:

@@ -22,6 +22,7 @@ class ClusteredLimits:
     unknown_nodes_max: int = 1_000
     frame_bytes_max: int = FRAME_BYTES_MAX
     unsent_bytes_max: int = MEBIBYTE  # of one connection; above it messages wait in their queue
+    queued_bytes_max: int = 64 * MEBIBYTE  # of frames that wait for one node: a million of small ones have as much
 
     def __post_init__(self) -> None:
         for field in fields(self):

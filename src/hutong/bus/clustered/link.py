@@ -1,10 +1,10 @@
 """The way to one other node: its outbox, its connection, and the requests that it has not answered.
 
-Strategy: a pass over the outbox makes frames of its messages and gives them to the connection together. A request is
-remembered here until it is answered, so that it fails with the node. Requests that ended otherwise are found out when
-the table has doubled, which costs nothing for each.
+Strategy: a send puts its frame into the outbox, and a pass over it gives frames to the connection together. A request
+is remembered here until it is answered, so that it fails with the node. Requests that ended otherwise are found out
+when the table has doubled, which costs nothing for each.
 
-Knows no other node. Everything except `outbox.run` is on the loop's thread.
+Knows no other node. Everything except what `outbox.run` calls is on the loop's thread.
 """
 
 import asyncio
@@ -12,15 +12,16 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from hutong.bus.clustered.outbox import Outbox
+from hutong.bus.clustered.limits import ClusteredLimits
+from hutong.bus.clustered.outbox import Outbox, Outgoing
 from hutong.bus.clustered.translation import carried, frame_bytes
 from hutong.bus.envelope.codecs import SYSTEM_CODECS
 from hutong.bus.envelope.message import FullMessage, Message
 from hutong.bus.envelope.reply import Reply
 from hutong.bus.envelope.service_failure import ServiceFailure, ServiceFailureCodec
 from hutong.bus.errors import BUILT_IN_CODE, FailureType, ReplyError, carrying_failed
+from hutong.foundation.errors import LimitExceeded
 from hutong.reactor.connections.handler import Peer
-from hutong.wire.buffer import Buffer
 
 AWAITED_LOOKED_THROUGH: Final = 1_024
 """Unanswered requests of one node from which on those that ended otherwise are looked for."""
@@ -31,24 +32,28 @@ class NodeLink:
     """Made for each node that something was sent to. `own` is the id of this node."""
 
     def __init__(
-        self, node: str, own: str, loop: asyncio.AbstractEventLoop, wanted: Callable[["NodeLink"], object]
+        self,
+        node: str,
+        own: str,
+        loop: asyncio.AbstractEventLoop,
+        limits: ClusteredLimits,
+        wanted: Callable[["NodeLink"], object],
     ) -> None:
         """`wanted(link)` is called where messages wait for a connection."""
         self.node = node
         self.peer: Peer | None = None
         self.attempt = 0  # numbers attempts to connect; one that is given up has another number than the last
-        self.outbox = Outbox(loop, lambda: wanted(self), self._flush)
+        self.outbox = Outbox(loop, limits, lambda: wanted(self), self._transmit)
         self._own = own
-        self._ready: list[Buffer] = []
         self._awaited: dict[object, Reply] = {}
         self._looked_through = AWAITED_LOOKED_THROUGH
 
-    def transmit(self, message: Message) -> None:
-        """For the outbox: send what somebody here has sent."""
+    def send(self, message: Message) -> None:
+        """For the outbox: put the frame of what somebody here has sent. On the sender's thread."""
         reply: Reply | None = message._reply
         try:
             data = frame_bytes(message, self._own)
-        except Exception as error:  # noqa: BLE001  # a codec is other people's code, and the messages behind go on
+        except Exception as error:  # noqa: BLE001  # a codec is other people's code, and the sender's goes on
             failure = carrying_failed(f"the message to {message.address!r}", error)
             # Nobody waits for a plain send, so the log is the only place for it.
             if reply is None:
@@ -56,15 +61,14 @@ class NodeLink:
             else:
                 reply.fail(failure)
             return
-        if reply is not None:
-            self._remember(reply)
-        self._ready.append(data)
-        # The connection has it now, and bounds what it has.
+        credit = message._credit
+        # The frame has it from now on: somebody may keep the message.
         if isinstance(message, FullMessage):
             message._credit = None
+        self.outbox.put((data, reply, credit))
 
     def answer(self, message: Message) -> None:
-        """For the outbox: send the answer to a request of that node."""
+        """For the outbox: put the answer to a request of that node. On the thread of who answers."""
         try:
             data = frame_bytes(message, self._own)
         except Exception as error:  # noqa: BLE001  # as above
@@ -72,9 +76,7 @@ class NodeLink:
             data = frame_bytes(failed(message.address, failure), self._own)
             _log.warning("%s", failure)
         # An answer may ask back.
-        if message._reply is not None:
-            self._remember(message._reply)
-        self._ready.append(data)
+        self.outbox.put((data, message._reply, None))
 
     def take_awaited(self, number: int) -> Reply | None:
         """The request with this number that was sent to the node; it counts as answered then."""
@@ -83,15 +85,12 @@ class NodeLink:
     def fail_all(self, reason: str) -> None:
         """Fail what waits for a connection, and the requests that are not answered."""
         text = f"node {self.node} cannot answer: {reason}"
-        waiting = self.outbox.take_all()
         lost = 0
-        for message in waiting:
-            if message._reply is None:
+        for _, reply, _ in self.outbox.take_all():
+            if reply is None:
                 lost += 1
             else:
-                message._reply.fail(ReplyError(FailureType.ERROR, BUILT_IN_CODE, text))
-            if isinstance(message, FullMessage):
-                message._credit = None
+                reply.fail(ReplyError(FailureType.ERROR, BUILT_IN_CODE, text))
         awaited, self._awaited = self._awaited, {}
         for reply in awaited.values():
             reply.fail(ReplyError(FailureType.ERROR, BUILT_IN_CODE, text))
@@ -108,11 +107,13 @@ class NodeLink:
             self._awaited = {number: each for number, each in self._awaited.items() if each.is_waiting}
             self._looked_through = max(AWAITED_LOOKED_THROUGH, 2 * len(self._awaited))
 
-    def _flush(self) -> None:
-        if self._ready:
-            assert self.peer is not None, "an outbox is released with a connection"
-            ready, self._ready = self._ready, []
-            self.peer.push(ready)
+    def _transmit(self, frames: list[Outgoing]) -> None:
+        assert self.peer is not None, "an outbox is released with a connection"
+        for _, reply, _ in frames:
+            if reply is not None:
+                self._remember(reply)
+        # The connection has them now, and bounds what it has; their credits return with the list.
+        self.peer.push([data for data, _, _ in frames])
 
 
 class RemoteConsumers:
@@ -131,10 +132,10 @@ class RemoteConsumers:
         self._link = link
 
     def deliver(self, message: Message) -> None:
-        self._link.transmit(message)
+        self._link.send(message)
 
     def take_carefully(self, message: Message) -> None:
-        self._link.transmit(message)
+        self._link.send(message)
 
     def settle(self) -> None:
         """Do nothing: interceptors of this process do not concern the handlers of another."""
@@ -172,7 +173,13 @@ class RemoteReply(Reply):
         return True
 
     def fail(self, error: Any) -> bool:
-        return self.resume(failed(self.address, carried(error)))
+        try:
+            return self.resume(failed(self.address, carried(error)))
+        # That node asks and does not read. Its request ends with its own timeout.
+        except LimitExceeded as exceeded:
+            self._is_answered = True
+            _log.warning("an answer to node %s is lost: %s", self._link.node, exceeded)
+            return False
 
 
 def failed(address: str, error: ReplyError) -> FullMessage:

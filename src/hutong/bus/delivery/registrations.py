@@ -12,7 +12,6 @@ Knows no messages, and nothing of what other nodes are.
 
 import itertools
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Any, Final, Protocol, TypeAlias
@@ -25,10 +24,20 @@ CONSUMERS_MAX: Final = 1_000_000
 """Registrations on one bus."""
 
 
+class MessageQueue(Protocol):
+    """The messages that wait for a receiver, each with what takes it. Its length may raise LimitExceeded."""
+
+    def __len__(self) -> int: ...
+
+    def append(self, queued: tuple[Callable[[Any], object], Any], /) -> None: ...
+
+
 class ReceivingQueue(Protocol):
     """The services of a receiver's context: see `Context`, which is one."""
 
-    queue: deque[tuple[Callable[[Any], object], Any]]
+    @property
+    def queue(self) -> MessageQueue: ...
+
     is_scheduled: bool
 
     def schedule(self) -> None: ...

@@ -16,6 +16,7 @@ from hutong.bus import Delivery, DeliveryOptions, FailureType, Headers, Message,
 from hutong.bus.clustered.limits import ClusteredLimits
 from hutong.bus.envelope.java_objects import ClusterSerializable, JavaSerialized
 from hutong.bus.envelope.service_failure import ServiceFailure
+from hutong.foundation.errors import LimitExceeded
 from hutong.wire.vertx.cluster_frames import ClusterFrame, encode, encode_ping
 from hutong.wire.vertx.cluster_nodes import NodeInfo
 
@@ -294,6 +295,8 @@ async def test_sends_from_threads_keep_their_order() -> None:
         items = await seen.wait_for(1_500)
         for thread in range(3):
             assert [item[1] for item in items if item[0] == thread] == list(range(500))  # type: ignore[index]
+        # What three threads have counted is exact.
+        assert a.clustered._links["b"].outbox.sizes == (0, 0)
 
 
 async def test_a_producer_waits_for_a_node_that_does_not_read() -> None:
@@ -317,6 +320,43 @@ async def test_a_producer_waits_for_a_node_that_does_not_read() -> None:
             with connection:
                 await asyncio.to_thread(read_some, connection, written * 100_000)
             await turning_until(lambda: not sender.is_full)
+
+
+async def test_what_waits_for_a_node_is_bounded_by_bytes() -> None:
+    async with Cluster(ClusteredLimits(queued_bytes_max=10_000)) as cluster:
+        a, b = await cluster.pair()
+        seen = Seen()
+        b.bus.consumer("place", seen)
+        await a.until_receivers("place", 1)
+        sent = 10  # each frame is a little more than its body
+        # The loop does not turn, so nothing leaves meanwhile.
+        for _ in range(sent):
+            a.bus.send("place", "x" * 1_000)
+        with pytest.raises(LimitExceeded, match="queued_bytes_max is 10000"):
+            a.bus.send("place", "x")
+        for options in ({}, {"headers": {"a": "b"}}):
+            with pytest.raises(LimitExceeded, match="queued_bytes_max"):
+                a.bus.request("place", 1, **options)  # type: ignore[arg-type]
+        with pytest.raises(LimitExceeded, match="queued_bytes_max"):
+            a.bus.publish("place", 1)
+        assert a.bus.replies_waiting == 0
+        assert await seen.wait_for(sent) == ["x" * 1_000] * sent
+        a.bus.send("place", "more")
+        assert (await seen.wait_for(sent + 1))[-1] == "more"
+
+
+async def test_answers_to_a_node_that_does_not_take_them_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    async with Cluster(ClusteredLimits(queued_bytes_max=1_000)) as cluster:
+        a, b = await cluster.pair()
+        a.bus.consumer("long", lambda message: "x" * 1_000)
+        await b.until_receivers("long", 1)
+        # It has no entry, so its answers wait.
+        async with Stranger(a) as stranger:
+            stranger.send(3 * encode(ClusterFrame(0, "long", "late", reply_address="r")))
+            await turning_until(lambda: len(a.errors) == 2)
+        assert [type(error) for error in a.errors] == [LimitExceeded] * 2
+        assert caplog.text.count("an answer to node late is lost: queued_bytes_max is 1000") == 2
+        assert (await b.bus.request("long")).body == "x" * 1_000
 
 
 def read_some(connection: socket.socket, size: int) -> None:
