@@ -51,7 +51,8 @@ class Node:
         Hutong or Kafka.
     Cluster
         `cluster="zk://HOST:PORT[,HOST:PORT...]"` makes the bus one with those of other nodes, ours and Vert.x's, that
-        name the same ZooKeeper (docs/bus-cluster.md). They connect to this one at `cluster_listen`.
+        name the same ZooKeeper (docs/bus-cluster.md). They connect to this one at `cluster_listen`, or where that is
+        not what they reach, at `cluster_advertised`.
     Services
         `rpc="HOST:PORT"` offers the services of `node.rpc` over connections (`hutong.rpc.connect`), with TLS by
         `rpc_tls` and bounds by `rpc_limits`; `node.rpc_address` has the port. `grpc="HOST:PORT"` offers them to gRPC's
@@ -93,6 +94,7 @@ class Node:
         log: str | None = None,
         cluster: str | None = None,
         cluster_listen: str = LISTEN_DEFAULT,
+        cluster_advertised: str | None = None,
         metrics: str | None = None,
         tcp_bridge: str | None = None,
         sockjs: str | None = None,
@@ -133,7 +135,7 @@ class Node:
         self._tracing = tracing
         idle_ms_of(rpc_reference_idle_time)  # refused here, not when services are first used
         self._reference_idle_time = rpc_reference_idle_time
-        self._cluster = None if cluster is None else BusClusterPart(cluster, cluster_listen, tuple(allow_plain))
+        self._cluster = _cluster_part(cluster, cluster_listen, cluster_advertised, allow_plain)
         self._grpc = None if grpc is None else GrpcPart(grpc, grpc_tls, tuple(allow_plain))
         self._rpc = None if rpc is None else RpcPart(rpc, rpc_tls, rpc_limits, tuple(allow_plain))
         self._make_runtime = partial(
@@ -202,6 +204,17 @@ def _check_flags(flags: Collection[str], *, has_broker: bool) -> None:
             "A node without a broker, a bridge or metrics has no settings; give it data_dir, kafka, metrics, "
             "tcp_bridge or sockjs, or leave them out."
         )
+
+
+def _cluster_part(
+    cluster: str | None, listen: str, advertised: str | None, allow_plain: Sequence[str]
+) -> BusClusterPart | None:
+    """Raises UsageError for an advertised address without a cluster, which nobody would ever see."""
+    if cluster is not None:
+        return BusClusterPart(cluster, listen, tuple(allow_plain), advertised=advertised)
+    if advertised is not None:
+        raise UsageError("cluster_advertised is for a node of a cluster; name its ZooKeeper as cluster.")
+    return None
 
 
 def _text(address: "Address | None") -> str | None:

@@ -26,17 +26,18 @@ if TYPE_CHECKING:
     from hutong.server.configuration.sections.facts import Address
 
 LISTEN_DEFAULT: Final = "127.0.0.1:0"
+_EVERY_INTERFACE: Final = ("0.0.0.0", "::")
 KIND: Final = "bus"
 """The name of its listener in `security.allow_plain`."""
 
 
 class BusClusterVerticle(Verticle):
-    """One node of a clustered bus. `listens_at` has the port that was bound, once it has started.
+    """One node of a clustered bus. `reached_at` is where the others connect, once it has started.
 
     Its start raises UsageError for an address that cannot be used and where the membership is not reached.
     """
 
-    listens_at: "Address"
+    reached_at: "Address"
     clustered: "ClusteredBus"
 
     def __init__(
@@ -47,10 +48,13 @@ class BusClusterVerticle(Verticle):
         node: str,
         clock: "Clock",
         open_socket: "OpenSocket" = socket.socket,
+        advertised: "Address | None" = None,
     ) -> None:
+        """`advertised` is where the others connect, where that is not the address that it listens at."""
         self._bus = bus
         self._membership = membership
         self._address = address
+        self._advertised = advertised
         self._node = node
         self._clock = clock
         self._open_socket = open_socket
@@ -72,8 +76,9 @@ class BusClusterVerticle(Verticle):
         address = self._address
         try:
             binding = self.clustered.listen(address.host, address.port)
-            self.listens_at = await bound(address, binding, "with cluster_listen")
-            await self.clustered.join(NodeInfo(self.listens_at.host, self.listens_at.port))
+            listens_at = await bound(address, binding, "with cluster_listen")
+            self.reached_at = self._advertised or listens_at
+            await self.clustered.join(NodeInfo(self.reached_at.host, self.reached_at.port))
         # A verticle whose start failed is not stopped, and a thread of the membership would be left behind.
         except BaseException:
             await self.clustered.close()
@@ -93,9 +98,12 @@ class BusClusterPart(NodePart):
         allow_plain: Collection[str] = (),
         random: Random | None = None,
         open_socket: "OpenSocket" = socket.socket,
+        advertised: str | None = None,
     ) -> None:
+        """`advertised` is HOST:PORT for the other nodes, where that is not what this one listens at."""
         self._cluster = cluster
         self._listen = listen
+        self._advertised = advertised
         self._allow_plain = allow_plain
         self._random = random or SystemRandom()
         self._open_socket = open_socket
@@ -104,28 +112,39 @@ class BusClusterPart(NodePart):
         from hutong.bus.clustered.membership.zookeeper.opening import make_zookeeper_membership
         from hutong.cluster.coordinator.zookeeper.address import parse_zookeeper_address
         from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
-        from hutong.server.configuration.loader import parse_address
 
-        try:
-            address = parse_address(self._listen)
-        except ValueError as error:
-            raise UsageError(f"cluster_listen {error}.") from None
+        address = _parsed(self._listen, "cluster_listen")
+        advertised = None if self._advertised is None else _parsed(self._advertised, "cluster_advertised")
         place = f"the bus at {self._listen}"
         check_exposure(KIND, place, address.host, has_tls=False, allowed=self._allow_plain)
-        _check_connectable(address)
+        _check_connectable(address, advertised)
         clock = node.runtime.clock
         membership = make_zookeeper_membership(parse_zookeeper_address(self._cluster), ZooKeeperSettings(), clock)
         # As Vert.x has them: nobody can guess one, and none comes twice.
         own = str(UUID(int=self._random.getrandbits(128), version=4))
-        verticle = BusClusterVerticle(node.bus, membership, address, own, clock, self._open_socket)
+        verticle = BusClusterVerticle(node.bus, membership, address, own, clock, self._open_socket, advertised)
         await node.deploy("bus cluster", verticle)
-        node.addresses.cluster, node.addresses.cluster_node = verticle.listens_at, own
+        node.addresses.cluster, node.addresses.cluster_node = verticle.reached_at, own
 
 
-def _check_connectable(address: "Address") -> None:
-    """Raise UsageError for an address of every interface, at which no other node can connect."""
-    if address.host in ("0.0.0.0", "::"):
+def _parsed(text: str, argument: str) -> "Address":
+    from hutong.server.configuration.loader import parse_address
+
+    try:
+        return parse_address(text)
+    except ValueError as error:
+        raise UsageError(f"{argument} {error}.") from None
+
+
+def _check_connectable(listen: "Address", advertised: "Address | None") -> None:
+    """Raise UsageError where what the others get is an address of every interface, or has no port."""
+    if advertised is not None:
+        if advertised.host in _EVERY_INTERFACE or not advertised.port:
+            raise UsageError(
+                f"cluster_advertised is {advertised}, where other nodes cannot connect: name a host and a port."
+            )
+    elif listen.host in _EVERY_INTERFACE:
         raise UsageError(
-            f"cluster_listen is {address}, where other nodes cannot connect: name the address of this machine that "
-            "they reach."
+            f"cluster_listen is {listen}, where other nodes cannot connect: name the address of this machine that "
+            "they reach, here or as cluster_advertised."
         )

@@ -1,9 +1,11 @@
 """A node of a clustered bus by its arguments: what is refused, and a pair that finds each other."""
 
 import asyncio
+import socket
 from collections.abc import Iterator
 
 import pytest
+from tests.support.cuttable_line import CuttableLine
 from tests.support.waiting import turning_until
 from tests.support.zookeeper import running_zookeeper
 
@@ -14,9 +16,18 @@ from hutong.foundation.errors import UsageError
 NOBODY = "zk://127.0.0.1:1"
 
 
-async def refused(cluster: str, listen: str = "127.0.0.1:0", *, allow_plain: tuple[str, ...] = ()) -> str:
+def unused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+async def refused(
+    cluster: str, listen: str = "127.0.0.1:0", *, advertised: str | None = None, allow_plain: tuple[str, ...] = ()
+) -> str:
     with pytest.raises(UsageError) as caught:
-        async with hutong.Node(cluster=cluster, cluster_listen=listen, allow_plain=allow_plain):
+        async with hutong.Node(
+            cluster=cluster, cluster_listen=listen, cluster_advertised=advertised, allow_plain=allow_plain
+        ):
             pass
     return str(caught.value)
 
@@ -26,6 +37,18 @@ async def test_arguments_that_cannot_be_used_are_refused() -> None:
     assert "cluster_listen" in await refused(NOBODY, "nowhere")
     assert "without TLS" in await refused(NOBODY, "10.0.0.1:0")
     assert "where other nodes cannot connect" in await refused(NOBODY, "0.0.0.0:0", allow_plain=("bus",))
+
+
+@pytest.mark.parametrize("advertised", ["nowhere", "0.0.0.0:7000", "[::]:7000", ":7000", "bus.example:0", "a:b:1", ""])
+async def test_what_nobody_can_connect_to_is_not_advertised(advertised: str) -> None:
+    sentence = await refused(NOBODY, "0.0.0.0:0", advertised=advertised, allow_plain=("bus",))
+    assert sentence.startswith("cluster_advertised is ")
+    assert sentence.count(". ") == 0
+
+
+def test_an_advertised_address_without_a_cluster_is_refused() -> None:
+    with pytest.raises(UsageError, match="cluster_advertised is for a node of a cluster"):
+        hutong.Node(cluster_advertised="bus.example:7000")
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +69,27 @@ async def test_two_nodes_find_each_other(zookeeper: DevelopmentZooKeeper) -> Non
             one.bus.consumer("a/b", print)
         one.bus.consumer("a/b", lambda message: message.reply(1), local_only=True)
         assert (await one.bus.request("a/b")).body == 1
+
+
+@pytest.mark.fault
+async def test_others_connect_where_a_node_is_advertised(zookeeper: DevelopmentZooKeeper) -> None:
+    cluster = f"zk://{zookeeper.address}/advertised"
+    line = CuttableLine(port := unused_port())
+    await line.mend()
+    advertised = f"127.0.0.1:{line.port}"
+    async with (
+        hutong.Node(
+            cluster=cluster, cluster_listen=f":{port}", cluster_advertised=advertised, allow_plain=["bus"]
+        ) as behind,
+        hutong.Node(cluster=cluster) as one,
+    ):
+        assert behind.cluster_address == advertised
+        behind.bus.consumer("greet", lambda message: "through the line")
+        await turning_until(lambda: "greet" in one.bus._consumers)
+        assert (await one.bus.request("greet")).body == "through the line"
+        # Nothing else leads there.
+        await line.cut()
+        await turning_until(lambda: "greet" not in one.bus._consumers)
 
 
 @pytest.mark.fault
