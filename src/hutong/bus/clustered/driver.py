@@ -26,8 +26,9 @@ from hutong.bus.clustered.translation import message_of
 from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.envelope.message import REPLY_PREFIX, Message
 from hutong.bus.errors import carrying_failed
+from hutong.bus.waiting.promise import Promise, settle_all
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, LimitExceeded
+from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone
 from hutong.foundation.machine import Tick
 from hutong.foundation.machine_host import MachineEntry, MachineHost
 from hutong.foundation.timers import TimerWheel
@@ -68,7 +69,8 @@ class ClusteredBus:
         self._loop = context.loop
         self._links: dict[str, NodeLink] = {}
         self._numbers = itertools.count(1)
-        self._own: dict[Consumer, int] = {}  # numbers of announced consumers; changed with the registrations' lock
+        self._own: dict[Consumer, int] = {}  # numbers of consumers for all; changed with the registrations' lock
+        self._unannounced: dict[int, list[Promise[None]]] = {}  # who waits for their registrations
         self._host: MachineHost[Entry, messages.Event, messages.Instruction] = MachineHost(
             clock, wheel, None, self._feed_entry
         )
@@ -118,6 +120,8 @@ class ClusteredBus:
         await self._acceptor.drain(CLOSE_GRACE_MS)
         for link in self._links.values():
             link.fail_all("this node has left the cluster")
+        for waiting in self._unannounced.values():
+            settle_all(waiting, OwnerGone("this node has left the cluster"))
 
     # -- news of the membership
 
@@ -126,6 +130,10 @@ class ClusteredBus:
 
     def registrations_changed(self, address: str, counts: Counts) -> None:
         self._feed(messages.RegistrationsChanged(address, counts))
+
+    def announced(self, number: int) -> None:
+        # None where it has been withdrawn meanwhile, and where it was announced before the loss of a session.
+        settle_all(self._unannounced.pop(number, []), None)
 
     # -- consumers of this node, with the registrations' lock, on any thread
 
@@ -136,17 +144,38 @@ class ClusteredBus:
             return
         self._membership.check(consumer.address)
         number = self._own[consumer] = next(self._numbers)
-        self._post(partial(self._membership.announce, consumer.address, number))
+        self._post(partial(self._announce, consumer.address, number))
 
     def consumer_removed(self, consumer: Consumer) -> None:
         # None for one that is for this process alone.
         number = self._own.pop(consumer, None)
         if number is not None:
-            self._post(partial(self._membership.withdraw, consumer.address, number))
+            self._post(partial(self._withdraw, consumer.address, number))
+
+    def await_announced(self, consumer: Consumer, promise: Promise[None]) -> None:
+        self._post(partial(self._await_announced, self._own[consumer], promise))
 
     def _post(self, work: Callable[[], object]) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(work)
+
+    def _announce(self, address: str, number: int) -> None:
+        self._unannounced[number] = []
+        self._membership.announce(address, number)
+
+    def _withdraw(self, address: str, number: int) -> None:
+        unregistered = OwnerGone(f"the consumer of {address!r} has unregistered")
+        settle_all(self._unannounced.pop(number, []), unregistered)
+        self._membership.withdraw(address, number)
+
+    def _await_announced(self, number: int, promise: Promise[None]) -> None:
+        waiting = self._unannounced.get(number)
+        if self._is_closed:
+            promise.fail(OwnerGone("this node has left the cluster"))
+        elif waiting is None:
+            promise.resume(None)
+        else:
+            waiting.append(promise)
 
     # -- messages of other nodes
 

@@ -162,6 +162,16 @@ class Consumer:
             self.context.run(self._end, left)  # discard and end handlers belong to the consumer's context
         return DONE
 
+    def ready(self) -> Promise[None]:
+        """Await it to know that other nodes can find this consumer: as `completion` in Vert.x.
+
+        Done at once on a bus alone, and where it is `local_only`. Fails with OwnerGone where it has unregistered, or
+        the node has left the cluster.
+        """
+        promise: Promise[None] = self._state.bus.callers_state().promise()
+        self._state.bus.remote_side.await_announced(self, promise)
+        return promise
+
     def settle(self) -> None:
         """For the bus: interceptors have come or gone."""
         with self._lock:

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.envelope.message import Message
+from hutong.bus.waiting.promise import Promise
 from hutong.foundation.errors import LimitExceeded
 
 CONSUMERS_MAX: Final = 1_000_000
@@ -87,6 +88,9 @@ class RegistrationListener(Protocol):
     def consumer_added(self, consumer: Consumer) -> None: ...
 
     def consumer_removed(self, consumer: Consumer) -> None: ...
+
+    def await_announced(self, consumer: Consumer, promise: Promise[None]) -> None:
+        """Resume the promise once other nodes can find the consumer, which is not for this one alone."""
 
 
 Turn: TypeAlias = tuple[Callable[[Message], object], ReceivingQueue]

@@ -8,12 +8,15 @@ Knows no network and no cluster: `bus/clustered` is one.
 
 from typing import Any, Protocol, cast
 
+from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.delivery.publication import deliver_copies
 from hutong.bus.delivery.registrations import Among, MessageReceiver, RegistrationListener, Registrations
 from hutong.bus.delivery.replies import InterceptingBus, carry_reply
 from hutong.bus.envelope.codecs import Codecs, MessageCodec
 from hutong.bus.envelope.message import Message
 from hutong.bus.envelope.reply import Reply, ReplyRoute
+from hutong.bus.waiting.promise import Promise
+from hutong.foundation.errors import OwnerGone
 from hutong.foundation.waiting.numbered import Numbers
 
 
@@ -39,6 +42,18 @@ class RemoteSide:
                     for receiver in receivers:
                         if not receiver.is_remote:
                             listener.consumer_added(receiver)  # type: ignore[arg-type]  # a Consumer, then
+
+    def await_announced(self, consumer: Consumer, promise: Promise[None]) -> None:
+        """Resume the promise once other nodes can find the consumer: at once where there are none."""
+        registrations = self._registrations
+        with registrations.lock:
+            # Asked under the lock: it is removed from the registrations later than it says that it is not there.
+            if consumer not in registrations.by_address.get(consumer.address, ()):
+                promise.fail(OwnerGone(f"the consumer of {consumer.address!r} has unregistered"))
+            elif registrations.listener is None or consumer.local_only:
+                promise.resume(None)
+            else:
+                registrations.listener.await_announced(consumer, promise)
 
     def place(self, address: str, receivers: "tuple[MessageReceiver, ...]") -> None:
         """Have these receivers of other nodes at the address, and no others of other nodes."""

@@ -21,6 +21,7 @@ from hutong.runtime.contexts.contexts import Context
 
 if TYPE_CHECKING:
     from hutong.bus.delivery.consumer import Consumer
+    from hutong.bus.delivery.remote import RemoteSide
     from hutong.bus.envelope.interceptors import Interceptor
     from hutong.bus.tracing import BusTracer
 
@@ -36,6 +37,10 @@ class BusPort(Protocol):
 
     def remove_consumer(self, consumer: "Consumer") -> None:
         """The consumer has unregistered."""
+
+    @property
+    def remote_side(self) -> "RemoteSide":
+        """The side for other nodes."""
 
 
 class RegisteredConsumer(Protocol):

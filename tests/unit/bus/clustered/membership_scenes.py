@@ -21,6 +21,7 @@ class Hearing:
     def __init__(self) -> None:
         self.nodes: Mapping[str, NodeInfo] = {}
         self.counts: dict[str, Counts] = {}
+        self.numbers: set[int] = set()  # of own registrations that are there
         self._heard = asyncio.Event()
 
     def nodes_changed(self, nodes: Mapping[str, NodeInfo]) -> None:
@@ -32,6 +33,10 @@ class Hearing:
             self.counts[address] = counts
         else:
             self.counts.pop(address, None)
+        self._heard.set()
+
+    def announced(self, number: int) -> None:
+        self.numbers.add(number)
         self._heard.set()
 
     async def until(self, condition: Callable[["Hearing"], object]) -> None:

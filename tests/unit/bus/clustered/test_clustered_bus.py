@@ -16,7 +16,7 @@ from hutong.bus import Delivery, DeliveryOptions, FailureType, Headers, Message,
 from hutong.bus.clustered.limits import ClusteredLimits
 from hutong.bus.envelope.java_objects import ClusterSerializable, JavaSerialized
 from hutong.bus.envelope.service_failure import ServiceFailure
-from hutong.foundation.errors import LimitExceeded
+from hutong.foundation.errors import LimitExceeded, OwnerGone
 from hutong.wire.vertx.cluster_frames import ClusterFrame, encode, encode_ping
 from hutong.wire.vertx.cluster_nodes import NodeInfo
 
@@ -196,6 +196,48 @@ async def test_an_unregistered_consumer_is_gone_for_all() -> None:
         assert (await failure_of(a.bus.request("short"))).failure_type is FailureType.NO_HANDLERS
 
 
+async def test_a_consumer_that_is_ready_is_found_by_a_node_that_comes_then() -> None:
+    async with Cluster() as cluster:
+        a = await cluster.node("a")
+        consumer = a.bus.consumer("place", partial(answer, "here"))
+        await consumer.ready()
+        b = await cluster.node("b")
+        assert (await b.bus.request("place")).body == "here"
+        await consumer.ready()
+        # Nobody else will ever know this one.
+        assert a.bus.consumer("own", partial(answer, "here"), local_only=True).ready().done()
+
+
+async def test_a_consumer_is_not_ready_while_the_registry_is_not_reached() -> None:
+    async with Cluster() as cluster:
+        a, b = await cluster.pair()
+        cluster.registry.cut("a")
+        late = a.bus.consumer("late", partial(answer, "late"))
+        first, second = late.ready(), late.ready()
+        await b.bus.consumer("other", partial(answer, "other")).ready()
+        assert not first.done()
+        cluster.registry.heal("a")
+        await first
+        await second
+        await b.until_receivers("late", 1)
+        assert (await b.bus.request("late")).body == "late"
+
+
+async def test_who_waits_for_a_consumer_hears_that_it_is_gone() -> None:
+    async with Cluster() as cluster:
+        a = await cluster.node("a")
+        cluster.registry.cut("a")
+        consumers = [a.bus.consumer(address, partial(answer, address)) for address in ("one", "two")]
+        waits = [consumer.ready() for consumer in consumers]
+        consumers[0].unregister()
+        for wait in (waits[0], consumers[0].ready()):
+            with pytest.raises(OwnerGone, match="the consumer of 'one' has unregistered"):
+                await wait
+        await a.close()
+        with pytest.raises(OwnerGone, match="this node has left the cluster"):
+            await waits[1]
+
+
 def answer(value: str, _: Message) -> str:
     return value
 
@@ -370,6 +412,8 @@ class Deaf:
     def nodes_changed(self, nodes: object) -> None: ...
 
     def registrations_changed(self, address: str, counts: object) -> None: ...
+
+    def announced(self, number: int) -> None: ...
 
 
 class Stranger:

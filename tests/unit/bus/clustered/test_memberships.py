@@ -82,6 +82,26 @@ async def test_who_comes_late_knows_all_when_it_has_started(scene: MembershipSce
     await b.close()
 
 
+async def test_what_was_announced_is_found_by_who_asks_then(scene: MembershipScene) -> None:
+    a, a_heard = await started(scene, "a-1")
+    a.announce("x", 7)
+    await a_heard.until(lambda heard: heard.numbers == {7})
+    b, b_heard = await started(scene, "b-2")
+    assert b_heard.counts == {"x": {"a-1": 1}}
+    assert b_heard.numbers == set()
+    await scene.cut("a-1")
+    a.announce("y", 8)
+    # What b announces meanwhile is there, and the other one is not.
+    b.announce("z", 9)
+    await b_heard.until(lambda heard: heard.numbers == {9})
+    assert a_heard.numbers == {7}
+    await scene.heal("a-1")
+    await a_heard.until(lambda heard: heard.numbers == {7, 8})
+    await b_heard.until_counts("y", **{"a-1": 1})
+    await a.close()
+    await b.close()
+
+
 async def test_a_lost_session_loses_no_registration(scene: MembershipScene) -> None:
     a, a_heard = await started(scene, "a-1")
     b, b_heard = await started(scene, "b-2")

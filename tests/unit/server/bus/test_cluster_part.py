@@ -62,9 +62,12 @@ async def test_two_nodes_find_each_other(zookeeper: DevelopmentZooKeeper) -> Non
     async with hutong.Node(cluster=cluster) as one, hutong.Node(cluster=cluster) as other:
         assert None is not one.cluster_node != other.cluster_node
         assert one.cluster_address != other.cluster_address
-        other.bus.consumer("greet", lambda message: f"hello, {message.body}")
+        await other.bus.consumer("greet", lambda message: f"hello, {message.body}").ready()
         await turning_until(lambda: "greet" in one.bus._consumers)
         assert (await one.bus.request("greet", "lane")).body == "hello, lane"
+        # Who comes now knows it from the start.
+        async with hutong.Node(cluster=cluster) as third:
+            assert (await third.bus.request("greet", "yu")).body == "hello, yu"
         with pytest.raises(UsageError, match="cannot be an address of a clustered bus"):
             one.bus.consumer("a/b", print)
         one.bus.consumer("a/b", lambda message: message.reply(1), local_only=True)
@@ -106,3 +109,4 @@ async def test_another_path_is_another_cluster(zookeeper: DevelopmentZooKeeper) 
 async def test_a_node_alone_knows_no_cluster() -> None:
     async with hutong.Node() as node:
         assert node.cluster_address is node.cluster_node is None
+        assert node.bus.consumer("place", print).ready().done()

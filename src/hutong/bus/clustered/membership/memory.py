@@ -128,7 +128,7 @@ class MemoryMembership:
 
     def announce(self, address: str, number: int) -> None:
         self._own[address, number] = None
-        self._ask(partial(self._registry.register, address, self._node, number))
+        self._ask(partial(self._register, address, number))
 
     def withdraw(self, address: str, number: int) -> None:
         self._own.pop((address, number), None)
@@ -155,7 +155,7 @@ class MemoryMembership:
         for address, number in sorted(known - set(self._own)):
             self._registry.unregister(address, self._node, number)
         for address, number in self._own:
-            self._registry.register(address, self._node, number)
+            self._register(address, number)
         self.hear(self._tell_all)
 
     def hear(self, news: Callable[[MembershipListener], None]) -> None:
@@ -172,6 +172,10 @@ class MemoryMembership:
         else:
             self._present.discard(address)
         listener.registrations_changed(address, counts)
+
+    def _register(self, address: str, number: int) -> None:
+        self._registry.register(address, self._node, number)
+        self.hear(lambda listener: listener.announced(number))
 
     def _take_news(self) -> None:
         news = self._told.popleft()

@@ -30,6 +30,9 @@ class MembershipListener(Protocol):
     def registrations_changed(self, address: str, counts: Counts) -> None:
         """Note the consumers at the address; none is left where `counts` is empty."""
 
+    def announced(self, number: int) -> None:
+        """Note that this node's consumer with the number is registered: a node that asks the service finds it."""
+
 
 class Membership(Protocol):
     """One node's place in the cluster."""
@@ -45,7 +48,10 @@ class Membership(Protocol):
         """Raise UsageError for an address that cannot be announced. Any thread may call it."""
 
     def announce(self, address: str, number: int) -> None:
-        """Register the consumer with this number, soon, and again after each loss of the session."""
+        """Register the consumer with this number, soon, and again after each loss of the session.
+
+        The listener hears of it each time.
+        """
         ...
 
     def withdraw(self, address: str, number: int) -> None:

@@ -173,7 +173,7 @@ class VertxSession(ZooKeeperConnection):
         while True:
             try:
                 self._wait(client.create_async(path, content, acl=client.own_acl, ephemeral=True))
-                return
+                break
             # The container goes when its last child has gone, which may be in between.
             except NoNodeError:
                 self._make_container(self._paths.subscriptions)
@@ -182,10 +182,11 @@ class VertxSession(ZooKeeperConnection):
                 try:
                     status = self._wait(client.get_async(path))[1]
                     if status.ephemeralOwner == client.session_id:
-                        return
+                        break
                     self._wait(client.delete_async(path, status.version))
                 except NoNodeError:
                     continue
+        self._tell(lambda listener: listener.announced(number))
 
     def _delete(self, address: str, number: int) -> None:
         client = self._client
