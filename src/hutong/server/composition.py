@@ -12,7 +12,7 @@ Knows no part.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # a node without bridges starts without these
     from random import Random
 
     from hutong.bus.bus import EventBus
+    from hutong.bus.clustered.figures import OtherNodeFigures
     from hutong.rpc.rpc import Rpc
     from hutong.server.configuration.sections.facts import Address
     from hutong.server.listeners.plans import OpenListener
@@ -89,6 +90,7 @@ class ComposedNode:
         """
         self.runtime = runtime
         self.addresses = NodeAddresses()
+        self.bus_nodes: Callable[[], Sequence[OtherNodeFigures]] = tuple  # set by the part that joins a cluster
         self._parts = parts
         self._opened: list[NodePart] = []
         self._rpc: Rpc | None = None

@@ -7,7 +7,7 @@ message of an accepted connection names its sender, which stays the same.
 Knows no messages but pings.
 """
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from hutong.bus.clustered.link import NodeLink
 from hutong.foundation.errors import ProtocolError
@@ -16,12 +16,15 @@ from hutong.reactor.connections.handler import Peer
 from hutong.wire.buffer import Buffer
 from hutong.wire.vertx.cluster_frames import PING_CODEC, PONG, ClusterFrame, decode
 
+LENGTH_BYTES: Final = 4
+"""Of the length before each frame."""
+
 
 class IncomingMessages(Protocol):
     """The receiver of what accepted connections bring."""
 
-    def frame_received(self, frame: ClusterFrame) -> None:
-        """Take the message of another node. Raises ProtocolError, which closes the connection."""
+    def frame_received(self, frame: ClusterFrame, size: int) -> None:
+        """Take the message of another node, whose frame has `size` bytes."""
 
 
 class AcceptedConnections:
@@ -43,7 +46,7 @@ class AcceptedConnections:
             peer.session = message.sender
         elif peer.session != message.sender:
             raise ProtocolError(f"a connection of node {peer.session} has a message of node {message.sender}")
-        self._incoming.frame_received(message)
+        self._incoming.frame_received(message, LENGTH_BYTES + len(frame))
         return []
 
     def connection_closed(self, peer: Peer) -> None:

@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 from hutong.bus.bus import EventBus
 from hutong.bus.clustered import messages
 from hutong.bus.clustered.connections import AcceptedConnections, OpenedConnections, PongFraming
+from hutong.bus.clustered.figures import NodeTraffic, OtherNodeFigures
 from hutong.bus.clustered.limits import ClusteredLimits
 from hutong.bus.clustered.link import NodeLink, RemoteConsumers, RemoteReply, failed
 from hutong.bus.clustered.machine import ClusterMachine
@@ -68,6 +69,7 @@ class ClusteredBus:
         self._limits = limits or ClusteredLimits()
         self._loop = context.loop
         self._links: dict[str, NodeLink] = {}
+        self._received: dict[str, NodeTraffic] = {}  # by node that has an entry
         self._numbers = itertools.count(1)
         self._own: dict[Consumer, int] = {}  # numbers of consumers for all; changed with the registrations' lock
         self._unannounced: dict[int, list[Promise[None]]] = {}  # who waits for their registrations
@@ -123,9 +125,26 @@ class ClusteredBus:
         for waiting in self._unannounced.values():
             settle_all(waiting, OwnerGone("this node has left the cluster"))
 
+    def figures(self) -> list[OtherNodeFigures]:
+        """Those of the other nodes that have an entry; that which was known first comes first. On the loop."""
+        found: list[OtherNodeFigures] = []
+        for node, received in self._received.items():
+            link = self._links.get(node)
+            # Nothing was sent to it, and nobody is registered there.
+            sent, sizes = (NodeTraffic(), (0, 0)) if link is None else (link.sent, link.outbox.sizes)
+            is_connected = link is not None and link.peer is not None
+            traffic = (sent.messages_total, sent.bytes_total, received.messages_total, received.bytes_total)
+            found.append(OtherNodeFigures(node, is_connected, *traffic, *sizes))
+        return found
+
     # -- news of the membership
 
     def nodes_changed(self, nodes: Mapping[str, NodeInfo]) -> None:
+        others = [node for node in nodes if node != self.node]
+        for gone in self._received.keys() - set(others):
+            del self._received[gone]
+        for node in others:
+            self._received.setdefault(node, NodeTraffic())
         self._feed(messages.ClusterNodesChanged(nodes, self._host.now_ms))
 
     def registrations_changed(self, address: str, counts: Counts) -> None:
@@ -179,7 +198,12 @@ class ClusteredBus:
 
     # -- messages of other nodes
 
-    def frame_received(self, frame: ClusterFrame) -> None:
+    def frame_received(self, frame: ClusterFrame, size: int) -> None:
+        received = self._received.get(frame.sender)
+        # A stranger may claim any id, and each counted one costs memory.
+        if received is not None:
+            received.messages_total += 1
+            received.bytes_total += size
         reply = None
         if frame.reply_address is not None:
             # An answer will go there. A node whose entry is not known is waited for, and then forgotten.

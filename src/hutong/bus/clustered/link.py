@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from hutong.bus.clustered.figures import NodeTraffic
 from hutong.bus.clustered.limits import ClusteredLimits
 from hutong.bus.clustered.outbox import Outbox, Outgoing
 from hutong.bus.clustered.translation import carried, frame_bytes
@@ -22,6 +23,7 @@ from hutong.bus.envelope.service_failure import ServiceFailure, ServiceFailureCo
 from hutong.bus.errors import BUILT_IN_CODE, FailureType, ReplyError, carrying_failed
 from hutong.foundation.errors import LimitExceeded
 from hutong.reactor.connections.handler import Peer
+from hutong.wire.buffer import Buffer
 
 AWAITED_LOOKED_THROUGH: Final = 1_024
 """Unanswered requests of one node from which on those that ended otherwise are looked for."""
@@ -42,6 +44,7 @@ class NodeLink:
         """`wanted(link)` is called where messages wait for a connection."""
         self.node = node
         self.peer: Peer | None = None
+        self.sent = NodeTraffic()
         self.attempt = 0  # numbers attempts to connect; one that is given up has another number than the last
         self.outbox = Outbox(loop, limits, lambda: wanted(self), self._transmit)
         self._own = own
@@ -112,8 +115,11 @@ class NodeLink:
         for _, reply, _ in frames:
             if reply is not None:
                 self._remember(reply)
-        # The connection has them now, and bounds what it has; their credits return with the list.
-        self.peer.push([data for data, _, _ in frames])
+        ready: list[Buffer] = [data for data, _, _ in frames]
+        self.sent.messages_total += len(ready)
+        self.sent.bytes_total += sum(map(len, ready))
+        # The connection has them now, and bounds what it has; their credits return with the list of frames.
+        self.peer.push(ready)
 
 
 class RemoteConsumers:

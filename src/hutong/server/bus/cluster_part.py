@@ -124,6 +124,7 @@ class BusClusterPart(NodePart):
         own = str(UUID(int=self._random.getrandbits(128), version=4))
         verticle = BusClusterVerticle(node.bus, membership, address, own, clock, self._open_socket, advertised)
         await node.deploy("bus cluster", verticle)
+        node.bus_nodes = verticle.clustered.figures
         node.addresses.cluster, node.addresses.cluster_node = verticle.reached_at, own
 
 

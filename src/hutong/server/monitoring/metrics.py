@@ -21,6 +21,7 @@ from hutong.server.monitoring.exposition import render, render_written
 from hutong.server.monitoring.metric import MessagingMetric, Metric, Surveyed
 from hutong.server.monitoring.rows import (
     bridges,
+    bus_nodes,
     clustered,
     examining,
     groups,
@@ -60,14 +61,15 @@ AT_ONCE: Final[tuple[Metric, ...]] = (
     *process.METRICS,
 )
 SURVEYED: Final[tuple[Surveyed, ...]] = (*node.SURVEYED, *topics.SURVEYED, *groups.SURVEYED, *transactions.SURVEYED)
-METRICS: Final[tuple[Metric | MessagingMetric | Surveyed, ...]] = (*AT_ONCE, *messaging.METRICS, *SURVEYED)
+OF_MESSAGING: Final[tuple[MessagingMetric, ...]] = (*messaging.METRICS, *bus_nodes.METRICS)
+METRICS: Final[tuple[Metric | MessagingMetric | Surveyed, ...]] = (*AT_ONCE, *OF_MESSAGING, *SURVEYED)
 
 
 def exposition(sources: Sources, limits: SurveyLimits) -> Iterator[bytes]:
     """All metrics as Prometheus reads them, a step at a time; between two steps others may have the loop."""
     yield from render((metric.family, metric.samples(sources)) for metric in AT_ONCE)
     figures = sources.messaging()
-    yield from render((metric.family, metric.read(figures)) for metric in messaging.METRICS)
+    yield from render((metric.family, metric.read(figures)) for metric in OF_MESSAGING)
     if sources.broker is None:
         yield from render((metric.family, ()) for metric in SURVEYED)
         return

@@ -52,6 +52,7 @@ class MonitorPart(NodePart):
             blocked=runtime.blocked_threads,
             runtime=runtime,
             rpc=lambda: node.rpc_if_used,
+            bus_nodes=lambda: node.bus_nodes(),
         )
         settings = self._settings
         limits, reload_interval_ms = translate.survey_limits(settings), settings.tls.reload_interval_ms

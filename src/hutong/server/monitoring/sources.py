@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hutong.broker.broker import Broker
     from hutong.bus.bridge.figures import BridgeFigures  # only a node with bridges needs it
     from hutong.bus.bus import EventBus
+    from hutong.bus.clustered.figures import OtherNodeFigures
     from hutong.bus.figures import BusFigures
     from hutong.reactor.accept.acceptor import Acceptor
     from hutong.replication.driver import GroupReplica  # only a node in a cluster needs it
@@ -40,11 +41,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MessagingFigures:
-    """Sizes of the bus, the contexts and the services at one moment. `services` has (service, method) as its keys."""
+    """Sizes of the bus, the contexts and the services at one moment. `services` has (service, method) as its keys.
+
+    `bus_nodes` are the other nodes of the bus, the first known first.
+    """
 
     bus: "BusFigures | None"
     runtime: "RuntimeFigures | None"
     services: "Mapping[tuple[str, str], MethodFigures]"
+    bus_nodes: "Sequence[OtherNodeFigures]"
 
 
 class LinkFigures(Protocol):
@@ -99,6 +104,7 @@ class Sources:
     live_nodes: Callable[[], int] = lambda: 1
     set_changes: Callable[[], tuple[int, int]] = lambda: (0, 0)  # sets in sync that shrank, and that grew
     rpc: "Callable[[], Rpc | None]" = lambda: None  # made by the first use of `node.rpc`
+    bus_nodes: "Callable[[], Sequence[OtherNodeFigures]]" = tuple  # none but in a cluster of buses
 
     def messaging(self) -> MessagingFigures:
         """Count now. That passes over every context and every reply that is awaited, so a page does it once."""
@@ -107,4 +113,5 @@ class Sources:
             None if self.bus is None else self.bus.figures,
             None if self.runtime is None else self.runtime.figures,
             {} if rpc is None else rpc.registry.figures(),
+            self.bus_nodes(),
         )

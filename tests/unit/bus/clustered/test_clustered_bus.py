@@ -387,6 +387,28 @@ async def test_what_waits_for_a_node_is_bounded_by_bytes() -> None:
         assert (await seen.wait_for(sent + 1))[-1] == "more"
 
 
+async def test_figures_of_other_nodes() -> None:
+    async with Cluster() as cluster:
+        a, b = await cluster.pair()
+        b.bus.consumer("place", lambda message: None)
+        await a.until_receivers("place", 1)
+        a.bus.send("place", "x")
+        [waiting] = a.clustered.figures()
+        assert (waiting.node, waiting.is_connected, waiting.sent_total, waiting.queued) == ("b", False, 0, 1)
+        assert waiting.queued_bytes > 0
+        await turning_until(lambda: b.clustered.figures()[0].received_total == 1)
+        [sent], [received] = a.clustered.figures(), b.clustered.figures()
+        assert (sent.is_connected, sent.sent_total, sent.sent_bytes_total) == (True, 1, waiting.queued_bytes)
+        assert (sent.queued, sent.queued_bytes) == (0, 0)
+        assert (received.node, received.received_bytes_total) == ("a", sent.sent_bytes_total)
+        # A node that nobody has heard of is not counted, whatever it says.
+        async with Stranger(a) as stranger:
+            stranger.send(encode(ClusterFrame(0, "nobody", "stranger")) + encode_ping("a"))
+            assert await stranger.receive(1) == b"\x01"
+        await b.close()
+        await turning_until(lambda: a.clustered.figures() == [])
+
+
 async def test_answers_to_a_node_that_does_not_take_them_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     async with Cluster(ClusteredLimits(queued_bytes_max=1_000)) as cluster:
         a, b = await cluster.pair()
