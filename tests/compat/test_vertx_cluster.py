@@ -4,6 +4,7 @@ The peer's consumers are those that its description names: echo, fail, headers, 
 """
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -16,6 +17,7 @@ from tests.support.zookeeper import running_zookeeper
 
 import hutong
 from hutong.bus import FailureType, Headers, Message, ReplyError
+from hutong.cli import main
 from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
 from hutong.rpc import NoService, ServiceError, service
 
@@ -223,6 +225,28 @@ async def test_local_only_consumers_are_hidden(ours: hutong.Node, theirs: VertxN
     await theirs.ask("publish", "half-hidden", "published")
     await turning_until(lambda: len(seen) == 3)
     assert {name for name, _ in seen} == {"shown"}
+
+
+async def test_commands_see_and_reach_their_node(
+    ours: hutong.Node, theirs: VertxNode, zookeeper: DevelopmentZooKeeper, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def ran(*words: str) -> list[Any]:
+        """The JSON values that a command of ours prints."""
+        assert await asyncio.to_thread(main.run, ["bus", *words, "--cluster", f"zk://{zookeeper.address}"]) == 0
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    found = {row["node"]: row["address"] for row in await ran("nodes", "--json")}
+    assert found[ours.cluster_node] == ours.cluster_address
+    assert found[theirs.id].endswith(f":{theirs.port}")
+    listening = {row["address"]: row["nodes"] for row in await ran("addresses", "--json")}
+    assert listening["echo"] == [theirs.id]
+    assert await ran("request", "echo", '{"a": [1, null]}') == [{"a": [1, None]}]
+    await theirs.ask("consume", "commanded")
+    await turning_until(lambda: "commanded" in addresses(ours))
+    before = (await theirs.ask("count"))["body"].get("commanded", 0)
+    assert await ran("send", "commanded", "1") == await ran("publish", "commanded", "2") == []
+    await theirs.until(lambda: theirs.ask_now("count")["body"].get("commanded", 0) == before + 2, "two messages")
+    await theirs.ask("unconsume", "commanded")
 
 
 async def failure_of(reply: Any) -> ReplyError:

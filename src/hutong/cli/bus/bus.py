@@ -1,9 +1,9 @@
-"""`hutong bus`: talk on a running node's event bus, through its TCP bridge.
+"""`hutong bus`: talk on an event bus, through the TCP bridge of a running node or as a node of a cluster.
 
 Strategy: a body is JSON where it reads as JSON and text where it does not, so that both `hutong bus send a 5` and
 `hutong bus send a hello` do what is meant; `--text` says that it is text in any case.
 
-Knows nothing of frames: `bridge_client` does.
+Knows nothing of frames and clusters: `bridge_client` and `cluster_client` do.
 """
 
 import json
@@ -11,18 +11,24 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hutong.cli.bus import cluster_client, cluster_looks
 from hutong.cli.bus.bridge_client import BridgeRefusal, Frame, TcpBridgeClient, tls_of
-from hutong.cli.output import print_json, remark
-from hutong.foundation.errors import UsageError
+from hutong.cli.output import print_json, remark, text_or_base64
+from hutong.foundation.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hutong.bus.envelope.message import Message
 
 DEFAULT_BRIDGE = "127.0.0.1:7000"
 
 app = typer.Typer(
-    name="bus", help="Send, publish, request and listen on a node's event bus (its TCP bridge).", no_args_is_help=True
+    name="bus",
+    help="Send, publish, request and listen on a node's event bus (its TCP bridge), or on that of a cluster.",
+    no_args_is_help=True,
 )
 
 Address = Annotated[str, typer.Argument(metavar="ADDRESS", show_default=False)]
@@ -43,6 +49,12 @@ TlsCa = Annotated[
 TlsCertificate = Annotated[
     Path | None, typer.Option("--tls-certificate", metavar="FILE", help="Certificate and key to show, as PEM.")
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster", metavar="zk://HOST:PORT[,...][/PATH]", help="Join the nodes at this ZooKeeper; no bridge is used."
+    ),
+]
 WholeJson = Annotated[bool, typer.Option("--json", help="Print whole messages as JSON: address, headers, body.")]
 
 
@@ -59,8 +71,13 @@ def _add_one_way(kind: str, summary: str) -> None:
         tls: Tls = False,
         tls_ca: TlsCa = None,
         tls_certificate: TlsCertificate = None,
+        cluster: Cluster = None,
     ) -> None:
         given = _body(body, is_text=is_text)
+        if cluster is not None:
+            _check_no_tls(tls, tls_ca, tls_certificate)
+            cluster_client.send(cluster, address, given, headers_of(headers), is_send=kind == "send")
+            return
         with _connected(address, bridge, tls, tls_ca, tls_certificate) as client:
             client.send_frame(kind, address, given, headers_of(headers))
 
@@ -81,9 +98,23 @@ def request(
     tls: Tls = False,
     tls_ca: TlsCa = None,
     tls_certificate: TlsCertificate = None,
+    cluster: Cluster = None,
+    cluster_listen: Annotated[
+        str, typer.Option("--cluster-listen", metavar="HOST:PORT", help="Where the cluster's nodes bring the reply.")
+    ] = "127.0.0.1:0",
+    allow_plain: Annotated[
+        bool, typer.Option("--allow-plain", help="Even where others than this machine can connect without TLS.")
+    ] = False,
 ) -> None:
     """Send a message and print the reply's body."""
     given = _body(body, is_text=is_text)
+    if cluster is not None:
+        _check_no_tls(tls, tls_ca, tls_certificate)
+        plain = ("bus",) if allow_plain else ()
+        sent = headers_of(headers)
+        answer = cluster_client.request(cluster, address, given, sent, timeout_ms, cluster_listen, plain)
+        _print(_frame_of(answer), as_json=as_json)
+        return
     with _connected(address, bridge, tls, tls_ca, tls_certificate) as client:
         reply = client.request(address, given, headers_of(headers), timeout_ms)
     _print(reply, as_json=as_json)
@@ -115,6 +146,10 @@ def listen(
                 return
 
 
+app.command()(cluster_looks.nodes)
+app.command()(cluster_looks.addresses)
+
+
 @contextmanager
 def _connected(
     address: str, bridge: str, tls: bool, ca: Path | None, certificate: Path | None
@@ -125,6 +160,20 @@ def _connected(
             yield client
         except BridgeRefusal as refusal:
             raise client.refused(refusal, address) from None
+
+
+def _check_no_tls(tls: bool, ca: Path | None, certificate: Path | None) -> None:
+    """Raise UsageError for options that would be without effect: nodes have no TLS between them."""
+    if tls or ca is not None or certificate is not None:
+        raise UsageError(
+            "--tls, --tls-ca and --tls-certificate are for a bridge; leave them out with --cluster.", ExitCode.USAGE
+        )
+
+
+def _frame_of(message: "Message") -> Frame:
+    """The message as a bridge would show it."""
+    body = text_or_base64(message.body) if isinstance(message.body, bytes) else message.body
+    return {"address": message.address, "headers": dict(message.headers.items()), "body": body, "send": True}
 
 
 def _body(text: str | None, *, is_text: bool) -> Any:

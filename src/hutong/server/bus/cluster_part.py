@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hutong.bus.bus import EventBus
     from hutong.bus.clustered.driver import ClusteredBus
     from hutong.bus.clustered.membership.port import Membership
+    from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
     from hutong.foundation.clock import Clock
     from hutong.reactor.accept.acceptor import OpenSocket
     from hutong.server.configuration.sections.facts import Address
@@ -99,8 +100,10 @@ class BusClusterPart(NodePart):
         random: Random | None = None,
         open_socket: "OpenSocket" = socket.socket,
         advertised: str | None = None,
+        zookeeper: "ZooKeeperSettings | None" = None,
     ) -> None:
         """`advertised` is HOST:PORT for the other nodes, where that is not what this one listens at."""
+        self._zookeeper = zookeeper
         self._cluster = cluster
         self._listen = listen
         self._advertised = advertised
@@ -119,7 +122,8 @@ class BusClusterPart(NodePart):
         check_exposure(KIND, place, address.host, has_tls=False, allowed=self._allow_plain)
         _check_connectable(address, advertised)
         clock = node.runtime.clock
-        membership = make_zookeeper_membership(parse_zookeeper_address(self._cluster), ZooKeeperSettings(), clock)
+        settings = self._zookeeper or ZooKeeperSettings()
+        membership = make_zookeeper_membership(parse_zookeeper_address(self._cluster), settings, clock)
         # As Vert.x has them: nobody can guess one, and none comes twice.
         own = str(UUID(int=self._random.getrandbits(128), version=4))
         verticle = BusClusterVerticle(node.bus, membership, address, own, clock, self._open_socket, advertised)

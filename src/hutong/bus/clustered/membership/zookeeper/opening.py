@@ -1,8 +1,10 @@
-"""Makes a membership by ZooKeeper, where the package for it is installed. Nothing of kazoo is imported before.
+"""Makes what reads a cluster in ZooKeeper, where the package for it is installed. Nothing of kazoo is imported before.
 
 Knows nothing of the node's settings.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
@@ -11,6 +13,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from hutong.bus.clustered.membership.zookeeper.looking import ClusterLook
     from hutong.bus.clustered.membership.zookeeper.membership import ZooKeeperMembership
 
 
@@ -18,11 +21,24 @@ def make_zookeeper_membership(
     address: ZooKeeperAddress, settings: ZooKeeperSettings, clock: Clock
 ) -> "ZooKeeperMembership":
     """Raises UsageError where kazoo is missing. Nothing is connected before its `start`."""
-    try:
+    with _needing_kazoo():
         from hutong.bus.clustered.membership.zookeeper.membership import ZooKeeperMembership
+    return ZooKeeperMembership(address, settings, clock)
+
+
+def make_zookeeper_look(address: ZooKeeperAddress, settings: ZooKeeperSettings, clock: Clock) -> "ClusterLook":
+    """Raises UsageError where kazoo is missing. Nothing is connected before its `contents`."""
+    with _needing_kazoo():
+        from hutong.bus.clustered.membership.zookeeper.looking import ClusterLook
+    return ClusterLook(address, settings, clock)
+
+
+@contextmanager
+def _needing_kazoo() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         if error.name is None or not error.name.startswith("kazoo"):
             raise
         message = "A bus over many nodes needs kazoo, which is not installed: pip install 'hutong[zookeeper]'."
         raise UsageError(message, ExitCode.UNAVAILABLE) from None
-    return ZooKeeperMembership(address, settings, clock)
