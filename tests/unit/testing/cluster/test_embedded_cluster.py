@@ -80,6 +80,9 @@ def test_an_idempotent_producer_loses_and_doubles_nothing_with_its_leader(cluste
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_goes_on_where_its_coordinator_died(cluster: EmbeddedCluster, protocol: str) -> None:
+    # Leaders are spread after the start. librdkafka 2.16 asks for the beginning again, later, where a partition moves
+    # during its first question ("outdated offset response"): then it shows all records once more.
+    until(lambda: len({cluster.leader_of("orders", partition) for partition in range(3)}) == 3, between_s=0.02)
     heartbeat = {"heartbeat.interval.ms": 200} if protocol == "classic" else {}
     consumer = Consumer(
         {
