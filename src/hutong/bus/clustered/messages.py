@@ -100,7 +100,7 @@ class DisconnectNode:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Send what waits for the node, and from now on whatever comes."""
+    """Send the messages that wait for the node, and later ones at once."""
 
     node: str
 
@@ -129,7 +129,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class PlaceRemote:
-    """Have these nodes as receivers at the address, each with so many turns."""
+    """Make these nodes the receivers at the address, each with its number of turns in a round."""
 
     address: str
     turns: tuple[tuple[str, int], ...]

@@ -100,7 +100,7 @@ class Outbox:
         self._is_wanted = False
 
     def release(self) -> None:
-        """Send what waits, and from now on whatever comes."""
+        """Send the messages that wait, and later ones at once."""
         self._is_held = False
         self._pass()
 
@@ -133,7 +133,7 @@ class Outbox:
         self._settle()
 
     def _take(self, count_max: int, bytes_max: int) -> list[Outgoing]:
-        """Take frames until there are so many, or so many bytes: one at least, if one waits."""
+        """Take frames up to `count_max` or `bytes_max`, and at least one where one waits."""
         taken: list[Outgoing] = []
         waiting, size = self._waiting, 0
         while waiting and len(taken) < count_max and size < bytes_max:

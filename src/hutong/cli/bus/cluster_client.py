@@ -89,7 +89,7 @@ def _carried_out(
     losses: _Losses,
     what: str,
 ) -> R:
-    """Do the work as a node of the cluster. Raises UsageError with one sentence for whatever fails."""
+    """Do the work as a node of the cluster. Raises UsageError with one sentence for each failure."""
     from hutong.bus.errors import FailureType, ReplyError
 
     async def run() -> R:

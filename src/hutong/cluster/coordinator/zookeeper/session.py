@@ -1,7 +1,7 @@
 """The session of a node with ZooKeeper: its registration, the register, and the news of both.
 
 Strategy: a connection that is kept up (`connection.py`). Each reading sets its watch anew, and after each connection
-everything is read again. Whatever became of the registration, the node registers anew where it is not there.
+everything is read again. Where the node's registration is missing, for any reason, the node registers anew.
 """
 
 import contextlib

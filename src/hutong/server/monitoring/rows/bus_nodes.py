@@ -1,7 +1,7 @@
 """The other nodes of a clustered bus: messages and bytes from and to each, and what waits for it.
 
 Strategy: the nodes that this one has known longest are shown singly, up to NODES_SHOWN_MAX, and all others are summed,
-so a page has a bound whatever comes and goes.
+so a page has a bound.
 
 Knows no addresses.
 """
