@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
 from tests.support.maven import java_program
 from tests.support.waiting import until
 
