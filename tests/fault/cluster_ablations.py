@@ -20,6 +20,7 @@ from hutong.cluster.lease import FOR_EVER_MS, LeaderLease
 from hutong.cluster.liveness import Liveness
 from hutong.foundation.waiting.pending import Continuation
 from hutong.groups.share.delivery.progress import KeptProgress, ProgressWrite
+from hutong.journal.append import producers
 from hutong.replication.driver import GroupReplica
 from hutong.replication.following.driver import FollowingReplica
 from hutong.replication.following.machine import FollowerReplication
@@ -154,6 +155,16 @@ def leaves_the_metadata_with_a_node_out_of_reach(patch: pytest.MonkeyPatch) -> N
     patch.setattr(Liveness, "out_of_reach", lambda *_: frozenset())
 
 
+def forgets_what_is_older_than_five_batches(patch: pytest.MonkeyPatch) -> None:
+    repetition_of = producers.repetition_of
+
+    def forgetful(*batch: Any) -> int | None:
+        offset = repetition_of(*batch)
+        return None if offset == producers.UNKNOWN_OFFSET else offset
+
+    patch.setattr(producers, "repetition_of", forgetful)
+
+
 def _replace_everywhere(patch: pytest.MonkeyPatch, name: str, function: Callable[..., object]) -> None:
     """Replace a rule of sets also where it was imported by its name."""
     original = getattr(set_rules, name)
@@ -163,11 +174,11 @@ def _replace_everywhere(patch: pytest.MonkeyPatch, name: str, function: Callable
 
 
 class ClusterRule(NamedTuple):
-    """A rule, the patch that leaves it out, the kind of fault that plans need to notice soon, and their length."""
+    """A rule, the patch that leaves it out, the fault that plans need (None: any) to notice soon, and their length."""
 
     sentence: str
     leave_out: Patch
-    aimed_fault: str
+    aimed_fault: str | None
     minutes: float = 0.1  # short: a virtual second of three nodes costs more than one of a single node
 
 
@@ -199,4 +210,5 @@ RULES: Final = (
         "lone_controller",
         minutes=0.2,  # the fault lasts 8.5 s
     ),
+    ClusterRule("a repetition is known also behind five batches", forgets_what_is_older_than_five_batches, None),
 )

@@ -1,60 +1,32 @@
-"""A node of a real Vert.x cluster, driven by a test over its standard input: `DrivenNode.java` has its commands."""
+"""A node of a real Vert.x cluster, driven by a test over its standard input: see the peer's own description."""
 
 import asyncio
 import json
+import os
+import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Final
 
-from tests.support.maven import java_program
+import pytest
+from tests.compat.test_bridge_against_vertx import PEER
 from tests.support.waiting import until
 
 SESSION_MS: Final = 4_000
 BETWEEN_S: Final = 0.02
-VERSIONS: Final = {"4": "4.5.27", "5": "5.0.7"}
-"""Vert.x by the first digit of its version. There is no vertx-zookeeper for 5.1 at Maven Central."""
-_FOLDER: Final = Path(__file__).parents[1] / "compat" / "java_vertx"
-_MAIN: Final = _FOLDER / "DrivenNode.java"
-_PARTS: Final = ("vertx-core", "vertx-zookeeper", "vertx-service-proxy")
-
-
-def vertx_program(version: str) -> list[str]:
-    """The words that run a node; it takes its settings behind them. Skips where Java or Maven are missing."""
-    number = VERSIONS[version]
-    artifacts = [f"io.vertx:{part}:{number}" for part in _PARTS]
-    sources = sorted({*_FOLDER.glob("*.java"), *(_FOLDER / f"of{version}").glob("*.java")} - {_MAIN})
-    return java_program(
-        f"vertx-{number}",
-        _MAIN,
-        *artifacts,
-        f"io.vertx:vertx-codegen:{number}:processor",
-        "org.slf4j:slf4j-nop:1.7.36",
-        also=sources,
-        options=("-Dvertx.disableFileCPResolving=true", "-Dvertx.disableFileCaching=true"),
-        package="driven",
-        generates=True,
-    )
 
 
 class VertxNode:
     """One process. `ask` may be called by one caller at a time."""
 
-    def __init__(
-        self,
-        zookeeper: str,
-        version: str,
-        *,
-        session_ms: int = SESSION_MS,
-        host: str = "127.0.0.1",
-        prefix: Sequence[str] = (),
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        """`version` is a key of VERSIONS; `prefix` are the words that lead to the network of `host`."""
-        told = {"zookeeper": zookeeper, "session": session_ms, "host": host, **(settings or {})}
+    def __init__(self, zookeeper: str, name: str, *, session_ms: int = SESSION_MS) -> None:
+        if not os.access(PEER, os.X_OK):
+            pytest.skip("no Vert.x peer: name its script in HUTONG_TEST_VERTX_PEER")
+        if not shutil.which("java") or not shutil.which("mvn"):
+            pytest.skip("java and mvn are not installed")
         self.process = subprocess.Popen(
-            [*prefix, *vertx_program(version), json.dumps(told)],
+            [PEER, "node", "--zookeeper", zookeeper, "--name", name, "--session", str(session_ms)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -67,22 +39,17 @@ class VertxNode:
         self.id, self.port = ready["node"], ready["port"]
         return self
 
-    def ask_now(self, command: str, address: str = "-", body: Any = None) -> dict[str, Any]:
+    def ask_now(self, command: str, address: str = "", body: Any = ...) -> dict[str, Any]:
         """The result of one command, whose body is written as JSON."""
         stdin = self.process.stdin
         assert stdin is not None
-        stdin.write(f"{command} {address} {json.dumps(body)}\n")
+        words = [command, *([address] if address else []), *([] if body is ... else [json.dumps(body)])]
+        stdin.write(" ".join(words) + "\n")
         stdin.flush()
         return self._answer()
 
-    async def ask(self, command: str, address: str = "-", body: Any = None) -> dict[str, Any]:
+    async def ask(self, command: str, address: str = "", body: Any = ...) -> dict[str, Any]:
         return await asyncio.to_thread(self.ask_now, command, address, body)
-
-    async def told(self, command: str, address: str = "-", body: Any = None) -> Any:
-        """What a command that cannot fail has found."""
-        answer = await self.ask(command, address, body)
-        assert answer["ok"], answer
-        return answer.get("body")
 
     async def until(self, condition: Callable[[], object], what: str) -> None:
         """Wait until it is so; the condition may use `ask_now`."""
@@ -97,12 +64,6 @@ class VertxNode:
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self._end()
-
-    def pause(self) -> None:
-        self.process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
         """Leave the cluster in order."""

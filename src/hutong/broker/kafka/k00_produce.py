@@ -33,6 +33,7 @@ from hutong.broker.produce.record_checks import RefusedRecords, check_header, ch
 from hutong.broker.rights.authorization import may, permitted
 from hutong.foundation.errors import Expired, HutongError, ProtocolError, Refused
 from hutong.foundation.waiting.pending import Pending
+from hutong.journal.append.producers import UNKNOWN_OFFSET
 from hutong.journal.append.qos import Qos
 from hutong.reactor.connections.channel import HELD, Held
 from hutong.security.acls import Operation, ResourceType
@@ -428,6 +429,10 @@ def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongErro
         if isinstance(outcome, RefusedRecords):
             result.record_errors = [BatchIndexAndErrorMessage(index, outcome.message) for index in outcome.indexes]
     else:
+        # The records are stored. Java, librdkafka and franz-go take this code for a success without an offset.
+        if outcome.base_offset == UNKNOWN_OFFSET:
+            result.error_code = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+            result.error_message = "Stored before; newer batches of the producer have displaced its offset."
         result.base_offset = outcome.base_offset
         result.log_append_time_ms = outcome.append_time_ms
         result.log_start_offset = outcome.start_offset

@@ -22,6 +22,7 @@ from hutong.broker.kafka.k00_produce import ACKS_NONE, API_KEY, put_outcome, qos
 from hutong.broker.produce.record_checks import timestamp_bounds
 from hutong.broker.rights.authorization import may
 from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageError
+from hutong.journal.append.producers import UNKNOWN_OFFSET
 from hutong.reactor.connections.channel import PendingResponse
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k00_produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
@@ -165,7 +166,8 @@ class ProduceFastPath:
         log = self._partition.log
         appended = log.append(batches, self._qos)
         # The log has appended nothing of it, so the dispatcher may handle the first request again and refuse it.
-        if isinstance(appended, HutongError):
+        # The same for a repetition whose offset is unknown: its answer is an error code.
+        if isinstance(appended, HutongError) or appended.base_offset == UNKNOWN_OFFSET:
             return None
         # A repetition (KIP-98) or a refusal ends the append before it. Those requests are handled by a later pass.
         taken = appended.batch_count

@@ -17,7 +17,7 @@ from typing import Final
 from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.log_tail import LogTail
-from hutong.journal.append.producers import Producers
+from hutong.journal.append.producers import UNKNOWN_OFFSET, Producers
 from hutong.journal.append.qos import Qos
 from hutong.journal.append.transactions import LogTransactions
 from hutong.journal.append.writer import Writer
@@ -71,8 +71,8 @@ class LogAppends(LogTail):
 
         Returns the reason if the first batch is refused: Refused with Kafka's code, LimitExceeded while too much is
         unflushed. A repetition of an earlier batch (KIP-98) is not appended again; the result has the original's
-        offset. Only the first batch may be a repetition or refused: a later one ends the append before it, and
-        `batch_count` shows it. The batches must not change until the end of the loop iteration.
+        offset, or UNKNOWN_OFFSET. Only the first batch may be a repetition or refused: a later one ends the append
+        before it, and `batch_count` shows it. The batches must not change until the end of the loop iteration.
         """
         writer = self._writer
         # Returned, not raised: the same error serves every batch until the reason is over, and an exception that is
@@ -209,11 +209,12 @@ class LogAppends(LogTail):
         if original is None:
             return None
         # A visible batch of a receive-QoS log may still be unflushed, so there its repetition waits like the original.
-        is_safe = qos <= Qos.RECEIVE or (original < self.high_watermark and not self.receive_qos)
+        is_visible = original != UNKNOWN_OFFSET and original < self.high_watermark
+        is_safe = qos <= Qos.RECEIVE or (is_visible and not self.receive_qos)
         return Appended(original, NO_APPEND_TIME, self.start_offset, 1, is_safe)
 
     def _admit(self, header: BatchHeader) -> int | None:
-        """The original's base offset if the batch is a repetition. Raises Refused, with nothing changed."""
+        """The original's base offset, or UNKNOWN_OFFSET, of a repetition. Raises Refused, with nothing changed."""
         producers = self.producers
         if producers is None:
             producers = self.known_producers()

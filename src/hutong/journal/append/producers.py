@@ -1,9 +1,10 @@
 """Idempotent producers of one log: which batch is new, which is a repetition, which came out of order (KIP-98).
 
 Strategy: per producer id the newest epoch and its last five batches, as many as a client may have in flight
-(`max.in.flight.requests.per.connection`). A repetition within them is answered with its original offset; a sequence
-that does not follow is refused. Without state for a producer, because it is new or was forgotten, any sequence is
-accepted (KIP-360). The longest silent producer is forgotten first, when its time is over or the bound is reached.
+(`max.in.flight.requests.per.connection`). A repetition within them is answered with its original offset. An older one
+is known by its sequence alone, because the state counts how many sequences the log has without a gap. Any other
+sequence that does not follow is refused. Without state for a producer, because it is new or was forgotten, any sequence
+is accepted (KIP-360). The longest silent producer is forgotten first, when its time is over or the bound is reached.
 
 A producer whose transaction is open is not forgotten, and brings no plain batch into it. The marker that ends it may
 raise the producer's epoch (KIP-890), and batches with the old one are refused from then on.
@@ -23,6 +24,9 @@ BATCHES_REMEMBERED: Final = 5
 SEQUENCE_MAX: Final = 2**31 - 1
 NO_COORDINATOR_EPOCH: Final = -1
 PASSED_OVER_MAX: Final = 16  # producers in transactions, when the longest silent is forgotten
+UNKNOWN_OFFSET: Final = -1  # of a repetition that is behind the remembered batches
+# Half of all sequences: above it, a distance backwards could as well be one forwards, past 2^31 - 1.
+SEQUENCES_STORED_MAX: Final = 2**30
 NO_SEQUENCE: Final = -1  # of control batches, which belong to a producer's transaction but carry no sequence
 
 
@@ -37,10 +41,11 @@ class RememberedBatch(NamedTuple):
 class ProducerState:
     """The state of one producer. `batches` are its newest ones, oldest first, all of `epoch`.
 
+    `sequences_stored` is how many sequences the log has without a gap, up to the newest one.
     `coordinator_epoch` is that of its newest marker. Never changed, only replaced, so that any thread may read it.
     """
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "seen_at_ms")
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "seen_at_ms", "sequences_stored")
 
     def __init__(
         self,
@@ -48,16 +53,23 @@ class ProducerState:
         seen_at_ms: int,
         batches: tuple[RememberedBatch, ...] = (),
         coordinator_epoch: int = NO_COORDINATOR_EPOCH,
+        sequences_stored: int = 0,
     ) -> None:
         self.epoch = epoch
         self.seen_at_ms = seen_at_ms
         self.batches = batches
         self.coordinator_epoch = coordinator_epoch
+        self.sequences_stored = sequences_stored
 
 
 def sequence_after(sequence: int, count: int) -> int:
     """The sequence `count` records on: 2^31 - 1 is followed by 0."""
     return (sequence + count) & SEQUENCE_MAX
+
+
+def distance(earlier: int, later: int) -> int:
+    """The number of records from sequence `earlier` on to `later`: 1 for neighbours."""
+    return (later - earlier) & SEQUENCE_MAX
 
 
 class Producers:
@@ -90,7 +102,8 @@ class Producers:
     ) -> int | None:
         """Take in a batch of `count` records that would get `base_offset`.
 
-        Returns None if it is new, and remembers it; the original base offset if it is a repetition. Raises Refused with
+        Returns None if it is new, and remembers it; the original base offset if it is a repetition, or UNKNOWN_OFFSET
+        if newer batches have displaced it. Raises Refused with
         OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH or INVALID_TXN_STATE, and remembers nothing.
         """
         state = self._states.get(producer_id)
@@ -98,7 +111,7 @@ class Producers:
         if state is not None and base_sequence != NO_SEQUENCE:
             last_sequence = sequence_after(base_sequence, count - 1)
             # Before the order is checked: a repetition is out of order by its nature, and is no fault.
-            original = _repetition_of(state, epoch, base_sequence, last_sequence)
+            original = repetition_of(state, epoch, base_sequence, last_sequence)
             if original is not None:
                 return original
             _check_order(state, producer_id, epoch, base_sequence)
@@ -115,15 +128,22 @@ class Producers:
     ) -> None:
         """Note a batch of the log without checks: `admit` has made them, or recovery needs none."""
         state = self._states.get(producer_id)
-        batches = state.batches if state is not None and state.epoch == epoch else ()
+        batches: tuple[RememberedBatch, ...] = ()
+        sequences_stored = 0
+        if state is not None and state.epoch == epoch:
+            batches, sequences_stored = state.batches, state.sequences_stored
         if base_sequence != NO_SEQUENCE:
+            # Compaction has removed a batch in between: what was before the gap is not known to have been stored.
+            if batches and base_sequence != sequence_after(batches[-1].last_sequence, 1):
+                sequences_stored = 0
+            sequences_stored = min(sequences_stored + count, SEQUENCES_STORED_MAX)
             last_sequence = sequence_after(base_sequence, count - 1)
             batches = (*batches[1 - BATCHES_REMEMBERED :], RememberedBatch(base_sequence, last_sequence, base_offset))
         coordinator_epoch = NO_COORDINATOR_EPOCH if state is None else state.coordinator_epoch
         # Copy on write: a checkpoint reads the old states on another thread.
         if self._is_shared:
             self._states, self._is_shared = self._states.copy(), False
-        self._states[producer_id] = ProducerState(epoch, now_ms, batches, coordinator_epoch)
+        self._states[producer_id] = ProducerState(epoch, now_ms, batches, coordinator_epoch, sequences_stored)
         self._states.move_to_end(producer_id)
         self._forget_silent(now_ms)
 
@@ -144,8 +164,10 @@ class Producers:
     def record_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int) -> None:
         """Note a marker: it has no sequence, and an epoch that is newer makes everything before it old."""
         self.remember(producer_id, epoch, NO_SEQUENCE, 1, 0, now_ms)
-        batches = self._states[producer_id].batches
-        self._states[producer_id] = ProducerState(epoch, now_ms, batches, coordinator_epoch)
+        state = self._states[producer_id]
+        self._states[producer_id] = ProducerState(
+            epoch, now_ms, state.batches, coordinator_epoch, state.sequences_stored
+        )
 
     def get(self, producer_id: int) -> ProducerState | None:
         return self._states.get(producer_id)
@@ -172,6 +194,7 @@ class Producers:
             assert len(state.batches) <= BATCHES_REMEMBERED
             pairs = pairwise(state.batches)
             assert all(after.base_sequence == sequence_after(before.last_sequence, 1) for before, after in pairs)
+            assert state.sequences_stored <= SEQUENCES_STORED_MAX
 
     def _forget_silent(self, now_ms: int) -> None:
         states = self._states
@@ -195,12 +218,21 @@ class Producers:
                 return
 
 
-def _repetition_of(state: ProducerState, epoch: int, base_sequence: int, last_sequence: int) -> int | None:
+def repetition_of(state: ProducerState, epoch: int, base_sequence: int, last_sequence: int) -> int | None:
+    """The offset of a batch that is stored already, UNKNOWN_OFFSET if it is not remembered; None of any other batch."""
     if epoch != state.epoch:
         return None
     for batch in state.batches:
         if batch.base_sequence == base_sequence and batch.last_sequence == last_sequence:
             return batch.base_offset
+    # A producer with requests to two leaders may repeat a batch that the next leader has from the first one, after five
+    # others. Kafka answers OUT_OF_ORDER_SEQUENCE_NUMBER there, and Java's producer repeats the batch for ever.
+    if state.batches:
+        behind = distance(base_sequence, state.batches[-1].last_sequence) + 1
+        remembered = distance(state.batches[0].base_sequence, state.batches[-1].last_sequence) + 1
+        is_before = distance(base_sequence, last_sequence) < behind - remembered
+        if is_before and behind <= state.sequences_stored:
+            return UNKNOWN_OFFSET
     return None
 
 

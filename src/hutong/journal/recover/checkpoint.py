@@ -3,13 +3,13 @@
     header   magic, version, CRC-32C of the rest, clean mark, leader epoch, position, log count
     epochs   count; of each epoch, position of its first chunk, node that wrote it (-1: unknown)
     log      id, start offset, end offset, producer count, open transaction count, aborted transaction count
-    producer id, epoch, batch count, last seen ms, coordinator epoch
+    producer id, epoch, batch count, last seen ms, coordinator epoch, sequences stored without a gap
     batch    base sequence, last sequence, base offset
     open     producer id, first offset
     aborted  producer id, first offset, last offset, stable offset
 
 Version 1 knew no transactions: its logs have no such counts, its producers no coordinator epoch. Version 2 had no list
-of epochs.
+of epochs, and version 3 did not count sequences.
 
 Strategy: one file, replaced atomically. It is only a shortcut: absent or damaged, the journal is read from its start.
 The clean mark says that nothing was appended after it.
@@ -33,7 +33,8 @@ from hutong.wire.buffer import Buffer
 
 CHECKPOINT_NAME: Final = "checkpoint"
 MAGIC: Final = b"HtCp"
-VERSION: Final = 3
+VERSION: Final = 4
+_VERSION_WITHOUT_SEQUENCES: Final = 3
 _VERSION_WITHOUT_EPOCHS: Final = 2
 _VERSION_WITHOUT_TRANSACTIONS: Final = 1
 _PREFIX: Final = struct.Struct(">4sII")
@@ -44,6 +45,7 @@ _LOG: Final = struct.Struct(">IqqI")
 _COUNTS: Final = struct.Struct(">II")
 _PRODUCER: Final = struct.Struct(">qhBq")
 _COORDINATOR: Final = struct.Struct(">i")
+_SEQUENCES: Final = struct.Struct(">I")
 _OPEN: Final = struct.Struct(">qq")
 _BATCH: Final = struct.Struct(">iiq")
 
@@ -83,6 +85,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
         for producer_id, state in log.producers.items():
             pieces.append(_PRODUCER.pack(producer_id, state.epoch, len(state.batches), state.seen_at_ms))
             pieces.append(_COORDINATOR.pack(state.coordinator_epoch))
+            pieces.append(_SEQUENCES.pack(state.sequences_stored))
             pieces += (_BATCH.pack(*batch) for batch in state.batches)
         pieces += (_OPEN.pack(*entry) for entry in log.open)
         pieces.append(_big_endian(log.aborted).tobytes())
@@ -98,7 +101,6 @@ def parse_checkpoint(content: Buffer) -> Checkpoint:
     body = memoryview(content)[_PREFIX.size :]
     if magic != MAGIC or not _VERSION_WITHOUT_TRANSACTIONS <= version <= VERSION or crc32c(body) != crc:
         raise CorruptData("the checkpoint fails its check")
-    has_transactions = version > _VERSION_WITHOUT_TRANSACTIONS
     is_clean, leader_epoch, position, count = _BODY.unpack_from(body)
     checkpoint = Checkpoint(position, leader_epoch, is_clean, {})
     at = _BODY.size
@@ -106,7 +108,7 @@ def parse_checkpoint(content: Buffer) -> Checkpoint:
         if version > _VERSION_WITHOUT_EPOCHS:
             at, checkpoint.epochs = _parse_epochs(body, at)
         for _ in range(count):
-            at = _parse_log(body, at, checkpoint.logs, has_transactions=has_transactions)
+            at = _parse_log(body, at, checkpoint.logs, version)
     except (struct.error, ValueError) as error:  # a writer was wrong: by the CRC this is what it wrote
         raise CorruptData(f"the checkpoint cannot be read: {error}") from error
     return checkpoint
@@ -121,8 +123,9 @@ def _parse_epochs(body: memoryview, at: int) -> tuple[int, list[EpochStart]]:
     return end, [EpochStart(*numbers) for numbers in _EPOCH.iter_unpack(body[at:end])]
 
 
-def _parse_log(body: memoryview, at: int, logs: dict[int, LogState], *, has_transactions: bool) -> int:
+def _parse_log(body: memoryview, at: int, logs: dict[int, LogState], version: int) -> int:
     """Parse the log that begins `at`; returns its end."""
+    has_transactions = version > _VERSION_WITHOUT_TRANSACTIONS
     partition_id, start_offset, end_offset, producer_count = _LOG.unpack_from(body, at)
     at += _LOG.size
     open_count = aborted_count = 0
@@ -130,16 +133,19 @@ def _parse_log(body: memoryview, at: int, logs: dict[int, LogState], *, has_tran
         open_count, aborted_count = _COUNTS.unpack_from(body, at)
         at += _COUNTS.size
     producers: dict[int, ProducerState] = {}
-    coordinator_epoch = NO_COORDINATOR_EPOCH
+    coordinator_epoch, sequences_stored = NO_COORDINATOR_EPOCH, 0
     for _ in range(producer_count):
         producer_id, epoch, batch_count, seen_at_ms = _PRODUCER.unpack_from(body, at)
         at += _PRODUCER.size
         if has_transactions:
             (coordinator_epoch,) = _COORDINATOR.unpack_from(body, at)
             at += _COORDINATOR.size
+        if version > _VERSION_WITHOUT_SEQUENCES:
+            (sequences_stored,) = _SEQUENCES.unpack_from(body, at)
+            at += _SEQUENCES.size
         end = at + batch_count * _BATCH.size
         batches = tuple(map(RememberedBatch._make, _BATCH.iter_unpack(body[at:end])))
-        producers[producer_id] = ProducerState(epoch, seen_at_ms, batches, coordinator_epoch)
+        producers[producer_id] = ProducerState(epoch, seen_at_ms, batches, coordinator_epoch, sequences_stored)
         at = end
     end = at + open_count * _OPEN.size
     opened = [(producer_id, offset) for producer_id, offset in _OPEN.iter_unpack(body[at:end])]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.broker.wire_node import WireClient, batch_of, client_of, running_node
 
+from hutong.journal.append.producers import UNKNOWN_OFFSET
 from hutong.journal.files.disk import RealDisk
 from hutong.testing.disks.faults import FaultPlan
 from hutong.testing.disks.faulty import FaultyDisk
@@ -97,6 +98,21 @@ async def test_a_repetition_among_new_ones_is_answered_with_its_original(client:
         ("days", 0): (0, 1),
         ("days", 1): (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1),
     }
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+async def test_a_repetition_that_newer_batches_have_displaced_is_stored_and_has_no_offset(
+    client: WireClient, acks: int
+) -> None:
+    sent = [batch(producer_id=5, producer_epoch=0, base_sequence=number) for number in range(7)]
+    for each in sent:
+        await produce(client, {"days": {0: each}})
+    # The same request twice: the second comes by the fast path, which leaves it to the dispatcher.
+    for each in (sent[0], sent[1], sent[1]):
+        assert codes(await produce(client, {"days": {0: each}}, acks)) == {
+            ("days", 0): (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, UNKNOWN_OFFSET)
+        }
+    assert codes(await produce(client, {"days": {0: sent[6]}})) == {("days", 0): (0, 6)}
 
 
 @pytest.mark.parametrize("acks", [1, -1])

@@ -10,6 +10,7 @@ from crc32c import crc32c
 from tests.unit.journal.stage import DIRECTORY, SMALL, Stage, values
 
 from hutong.foundation.errors import CorruptData, Refused, StorageError, UnknownFormat
+from hutong.journal.append.producers import UNKNOWN_OFFSET
 from hutong.journal.clean.retention import RetentionPolicy
 from hutong.journal.files.disk import DiskFile, read_file
 from hutong.journal.files.segment import segment_name
@@ -359,17 +360,19 @@ def test_a_hole_before_the_checkpoint_is_refused() -> None:
 def test_producers_survive_by_checkpoint_and_by_scan() -> None:
     for is_checkpointed in (True, False):
         stage = Stage()
-        for sequence in range(4):
+        for sequence in range(9):
             stage.append(1, b"v", producer_id=5, producer_epoch=1, base_sequence=sequence)
-            if sequence == 1 and is_checkpointed:
+            if sequence == 6 and is_checkpointed:
                 stage.settle()
                 stage.journal.checkpointer.begin_checkpoint()
             stage.settle()
         stage.crash(Random(0))
         stage.open()
-        repeated = stage.append(1, b"v", producer_id=5, producer_epoch=1, base_sequence=1)
-        assert repeated.base_offset == 1
-        gap = stage.append(1, b"v", producer_id=5, producer_epoch=1, base_sequence=9)
+        repeated = stage.append(1, b"v", producer_id=5, producer_epoch=1, base_sequence=6)
+        assert repeated.base_offset == 6
+        displaced = stage.append(1, b"v", producer_id=5, producer_epoch=1, base_sequence=0)
+        assert displaced.base_offset == UNKNOWN_OFFSET
+        gap = stage.append(1, b"v", producer_id=5, producer_epoch=1, base_sequence=10)
         assert isinstance(gap.outcome, Refused)
         assert gap.outcome.code == 45
 

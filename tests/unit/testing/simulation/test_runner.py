@@ -84,7 +84,15 @@ def edited(**changed: Any) -> dict[str, Any]:
 FAULT = {"at_us": 0, "kind": "kill", "lasts_us": 1, "number": 1}
 CLIENT = {"name": "r", "pause_ms": 0, "topic": "orders"}
 READER = {**CLIENT, "kind": "reader", "partition": 0, "is_committed": True}
-PRODUCER = {**CLIENT, "kind": "producer", "partition": 0, "acks": 1, "codec": 0, "is_uniform": False}
+PRODUCER = {
+    **CLIENT,
+    "kind": "producer",
+    "partition": 0,
+    "acks": 1,
+    "codec": 0,
+    "is_uniform": False,
+    "sends_ahead": False,
+}
 CALLER = {
     "kind": "caller",
     "name": "c",

@@ -78,12 +78,16 @@ class PlannedReader(PlannedPartitionClient):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedProducer(PlannedPartitionClient):
-    """An idempotent producer. `acks` is 1 or -1."""
+    """An idempotent producer. `acks` is 1 or -1.
+
+    One that `sends_ahead` does not wait for the end of requests to a lost node before it goes on at the next leader.
+    """
 
     kind: ClassVar[str] = "producer"
     acks: int
     codec: Compression = Compression.NONE
     is_uniform: bool = False  # all its batches have one size
+    sends_ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

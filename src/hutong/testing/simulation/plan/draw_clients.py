@@ -110,6 +110,18 @@ def with_sizes(random: Random, clients: Sequence[PlannedClient]) -> list[Planned
     ]
 
 
+def with_haste(random: Random, clients: Sequence[PlannedClient]) -> list[PlannedClient]:
+    """Let some producers go on at the next leader while requests to the last one are open."""
+    # With acks=1 the next leader may be without what the last one has acknowledged, and then nothing fits. Those of
+    # compacted topics stay as they are: a batch that was compacted away is not known to have been stored.
+    return [
+        dataclasses.replace(client, sends_ahead=random.random() < 0.5)
+        if type(client) is PlannedProducer and client.acks == -1
+        else client
+        for client in clients
+    ]
+
+
 def members(random: Random, topic: PlannedTopic) -> list[PlannedClient]:
     """Members of consumer groups."""
     drawn: list[PlannedClient] = []

@@ -5,6 +5,7 @@ rare together with everything else is common alone. Each part of a plan has a ra
 one part do not change all else that seeds stand for.
 """
 
+import dataclasses
 from random import Random
 from typing import Final
 
@@ -45,6 +46,8 @@ def draw_plan(seed: int, minutes: float, kinds: tuple[str, ...], nodes: int = 1)
         return draw_temporary.with_temporary_topics(Random(f"{seed}/plan/temporary"), plan, kinds)
     plan = draw_cluster.with_cluster(Random(f"{seed}/plan/cluster"), plan, kinds, nodes)
     plan = draw_cluster.with_movers(Random(f"{seed}/plan/moves"), plan)
+    hasty = draw_clients.with_haste(Random(f"{seed}/plan/haste"), plan.clients)
+    plan = dataclasses.replace(plan, clients=tuple(hasty))
     plan = draw_elections.with_elections(Random(f"{seed}/plan/elections"), plan, kinds)
     wide = WIDE_AIMED_FAULTS if nodes >= WIDE_NODES_MIN else ()
     aims = (("aim", AIMED_FAULTS, 0.3), ("later aim", LATER_AIMED_FAULTS, 0.1), ("wide aim", wide, 0.2))
