@@ -2,11 +2,13 @@
 
 Strategy: as in Vert.x, each direction has its own connection. One that this node has opened carries its messages, and
 bytes that come back are pongs. One that was accepted carries the messages of another node, and pongs to it. The first
-message of an accepted connection names its sender, which stays the same.
+message of an accepted connection names its sender, which stays the same. A node opens another one when it has given up
+the last. What still comes by that would arrive behind later messages, so the newest connection of a node counts.
 
 Knows no messages but pings.
 """
 
+import itertools
 from typing import Final, Protocol
 
 from hutong.bus.clustered.link import NodeLink
@@ -27,30 +29,68 @@ class IncomingMessages(Protocol):
         """Take the message of another node, whose frame has `size` bytes."""
 
 
+class _AcceptedConnection:
+    """The session of a peer. `node` is None until its first message."""
+
+    __slots__ = ("is_over", "node", "number", "peer")
+
+    def __init__(self, number: int, peer: Peer) -> None:
+        self.number = number  # rises with each that is accepted
+        self.peer = peer
+        self.node: str | None = None
+        self.is_over = False  # the node has a newer one
+
+
 class AcceptedConnections:
     """The handler of connections that other nodes have opened."""
 
-    def __init__(self, incoming: IncomingMessages) -> None:
+    def __init__(self, node: str, incoming: IncomingMessages) -> None:
+        """`node` is the id of this one."""
+        self._node = node
         self._incoming = incoming
+        self._numbers = itertools.count(1)
+        self._newest: dict[str, _AcceptedConnection] = {}  # by node; each is open
 
     def connection_opened(self, peer: Peer) -> None:
-        """Do nothing: who it is, the first frame says."""
+        # Who it is, the first message says.
+        peer.session = _AcceptedConnection(next(self._numbers), peer)
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         message = decode(frame)
         # A ping names its receiver where others name their sender.
         if message.codec == PING_CODEC:
+            # For a node that was at this place before: its messages are not for this one.
+            if message.sender != self._node:
+                raise ProtocolError(f"a connection for node {message.sender} has come to node {self._node}")
             return [PONG]
+        connection: _AcceptedConnection = peer.session
+        if connection.node is None:
+            self._name(connection, message.sender)
         # Otherwise one connection could answer requests that were sent to another node.
-        if peer.session is None:
-            peer.session = message.sender
-        elif peer.session != message.sender:
-            raise ProtocolError(f"a connection of node {peer.session} has a message of node {message.sender}")
-        self._incoming.frame_received(message, LENGTH_BYTES + len(frame))
+        elif connection.node != message.sender:
+            raise ProtocolError(f"a connection of node {connection.node} has a message of node {message.sender}")
+        # The node has given it up, and sends by another one: delivered, this would come after what was sent later.
+        if not connection.is_over:
+            self._incoming.frame_received(message, LENGTH_BYTES + len(frame))
         return []
 
     def connection_closed(self, peer: Peer) -> None:
-        """Do nothing: the membership says that a node has gone, and so does the connection to it."""
+        # That a node has gone, the membership says, and the connection to it.
+        connection: _AcceptedConnection = peer.session
+        if connection.node is not None and self._newest.get(connection.node) is connection:
+            del self._newest[connection.node]
+
+    def _name(self, connection: _AcceptedConnection, node: str) -> None:
+        connection.node = node
+        other = self._newest.get(node)
+        newer, older = connection, other
+        # The first message of an older one may be read last: its bytes have waited here.
+        if other is not None and other.number > connection.number:
+            newer, older = other, connection
+        self._newest[node] = newer
+        if older is not None:
+            older.is_over = True
+            older.peer.close()
 
 
 class OutgoingEvents(Protocol):
