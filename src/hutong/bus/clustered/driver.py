@@ -85,7 +85,7 @@ class ClusteredBus:
         )
         self._acceptor = Acceptor(
             self._loop,
-            AcceptedConnections(self),
+            AcceptedConnections(node, self),
             length_prefixed(),
             clock=clock,
             wheel=wheel,
@@ -136,6 +136,18 @@ class ClusteredBus:
             traffic = (sent.messages_total, sent.bytes_total, received.messages_total, received.bytes_total)
             found.append(OtherNodeFigures(node, is_connected, *traffic, *sizes))
         return found
+
+    @property
+    def placed(self) -> Mapping[str, Mapping[str, int]]:
+        """The other nodes that receive at each address, with the number of their consumers. On the loop."""
+        return self._entry.machine.placed
+
+    def check_invariants(self) -> None:
+        self._entry.machine.check_invariants()
+        for node, link in self._links.items():
+            # Otherwise a node that has gone would leave its link behind.
+            assert self._entry.machine.state_of(node) is not None, f"nobody knows node {node}"
+            link.check_invariants()
 
     # -- news of the membership
 
@@ -253,7 +265,7 @@ class ClusteredBus:
     # -- connections
 
     def pong_received(self, link: NodeLink) -> None:
-        self._feed(messages.PongReceived(link.node))
+        self._feed(messages.PongReceived(link.node, self._host.now_ms))
 
     def connection_ended(self, link: NodeLink) -> None:
         link.peer = None

@@ -104,6 +104,11 @@ class NodeLink:
     def awaited_count(self) -> int:
         return len(self._awaited)
 
+    def check_invariants(self) -> None:
+        self.outbox.check_invariants()
+        assert self.peer is not None or self.outbox.is_held
+        assert len(self._awaited) < self._looked_through
+
     def _remember(self, reply: Reply) -> None:
         self._awaited[reply._number] = reply
         if len(self._awaited) >= self._looked_through:

@@ -2,7 +2,7 @@
 
     ABSENT        an answer waits for it, and its entry is not known yet
     IDLE          known; nothing was sent to it so far
-    CONNECTING    messages wait for the connection
+    CONNECTING    messages wait for the connection, and for the answer to a ping on it
     CONNECTED     messages are sent; pings are due
     UNREACHABLE   it has an entry and cannot be connected to: it receives nothing, until a probe succeeds
     PROBING       the probe
@@ -11,6 +11,9 @@ Strategy: every node connects to each one that it sends to, and is connected to 
 sends to a dead node until its session has ended, and lets requests wait for their timeout. Here a node that cannot be
 connected to leaves the rounds at once, what waits for it fails with the reason, and it is probed until it is back or
 its entry is gone. A connection that stood and was lost is tried once at once: a restart of a line is no death.
+
+A connection counts once a ping was answered, which names the node that it is for. For a node that was killed and is
+back at the same place is another one, and the kernel of one that is stopped accepts connections for it.
 
 Knows no messages, sockets or clock: times arrive with the events.
 """
@@ -53,6 +56,7 @@ class LinkState(Enum):
     PROBING = "probing"
 
 
+_OPENING = (LinkState.CONNECTING, LinkState.PROBING)
 _RECEIVING = (LinkState.IDLE, LinkState.CONNECTING, LinkState.CONNECTED)
 
 
@@ -76,6 +80,7 @@ class ClusterMachine:
         self._node = node
         self._limits = limits
         self._links: dict[str, OtherNode] = {}
+        self._replaced: set[str] = set()  # nodes at whose places newer ones are
         self._counts: dict[str, Mapping[str, int]] = {}  # by address; none is empty
         self._addresses: dict[str, set[str]] = {}  # by node; none is empty
         self._placed: dict[str, tuple[tuple[str, int], ...]] = {}  # as the driver knows them; none is empty
@@ -94,11 +99,8 @@ class ClusterMachine:
                 return self._failed(node, reason, now_ms)
             case NodeConnectionLost(node, now_ms):
                 return self._lost(node, now_ms)
-            case PongReceived(node):
-                link = self._links.get(node)
-                if link is not None:
-                    link.is_pong_due = False
-                return []
+            case PongReceived(node, now_ms):
+                return self._answered(node, now_ms)
             case Tick(now_ms):
                 return self._tick(now_ms)
 
@@ -115,6 +117,11 @@ class ClusterMachine:
         """The addresses at which other nodes receive."""
         return sorted(self._placed)
 
+    @property
+    def placed(self) -> Mapping[str, Mapping[str, int]]:
+        """The other nodes that receive at each address, with their turns."""
+        return {address: dict(turns) for address, turns in self._placed.items()}
+
     def check_invariants(self) -> None:
         for address, counts in self._counts.items():
             assert counts
@@ -125,23 +132,24 @@ class ClusterMachine:
         assert sum([link.state is LinkState.ABSENT for link in self._links.values()]) <= self._limits.unknown_nodes_max
         for link in self._links.values():
             assert (link.info is None) == (link.state is LinkState.ABSENT)
-            is_timed = link.state in (LinkState.ABSENT, LinkState.CONNECTED, LinkState.UNREACHABLE)
-            assert is_timed == (link.due_ms is not None)
+            if link.state not in _OPENING:  # which is timed once the connection is open
+                assert (link.state is LinkState.IDLE) == (link.due_ms is None)
 
     # -- nodes and registrations
 
     def _change_nodes(self, nodes: Mapping[str, NodeInfo], now_ms: int) -> list[Instruction]:
+        self._replaced = (self._replaced & nodes.keys()) | self._newly_replaced(nodes)
+        others = {node: info for node, info in nodes.items() if node != self._node and node not in self._replaced}
         instructions: list[Instruction] = []
         changed: set[str] = set()
-        for node in [node for node, link in self._links.items() if link.info is not None and node not in nodes]:
+        for node in [node for node, link in self._links.items() if link.info is not None and node not in others]:
             link = self._links.pop(node)
             if link.state in (LinkState.CONNECTING, LinkState.CONNECTED, LinkState.PROBING):
                 instructions.append(DisconnectNode(node))
-            instructions += [Fail(node, "it has left the cluster"), Forget(node)]
+            reason = "another node has its place" if node in self._replaced else "it has left the cluster"
+            instructions += [Fail(node, reason), Forget(node)]
             changed.add(node)
-        for node, info in nodes.items():
-            if node == self._node:
-                continue
+        for node, info in others.items():
             link = self._links.setdefault(node, OtherNode(LinkState.IDLE))
             # An answer waited for this entry.
             if link.state is LinkState.ABSENT:
@@ -154,6 +162,19 @@ class ClusterMachine:
                 changed.add(node)
             link.info = info
         return instructions + self._place_of(changed)
+
+    def _newly_replaced(self, nodes: Mapping[str, NodeInfo]) -> set[str]:
+        """Those at whose places newer nodes are: they were killed, and their sessions have not ended yet."""
+        # Of two that are both news nobody knows which is newer: there pings tell. At its own place this one is newest.
+        newer = [node for node in nodes if node not in self._links and node not in self._replaced]
+        taken = {(nodes[node].host, nodes[node].port) for node in newer}
+        own = nodes.get(self._node)
+        return {
+            node
+            for node, info in nodes.items()
+            if (node in self._links and (info.host, info.port) in taken)
+            or (own is not None and node != self._node and (info.host, info.port) == (own.host, own.port))
+        }
 
     def _register(self, address: str, counts: Mapping[str, int]) -> list[Instruction]:
         # Each event has all of the address, so what was known before is dropped.
@@ -218,8 +239,16 @@ class ClusterMachine:
 
     def _connected(self, node: str, now_ms: int) -> list[Instruction]:
         link = self._links[node]
+        link.is_pong_due, link.due_ms = True, now_ms + self._limits.connect_ms_max
+        return [Ping(node)]
+
+    def _answered(self, node: str, now_ms: int) -> list[Instruction]:
+        link = self._links[node]
+        link.is_pong_due = False
+        if link.state is LinkState.CONNECTED:
+            return []
         was_probe = link.state is LinkState.PROBING
-        link.state, link.connected_at_ms, link.is_pong_due = LinkState.CONNECTED, now_ms, False
+        link.state, link.connected_at_ms = LinkState.CONNECTED, now_ms
         link.due_ms = now_ms + self._limits.ping_interval_ms
         return [Release(node), *(self._place_of({node}) if was_probe else [])]
 
@@ -234,8 +263,8 @@ class ClusterMachine:
 
     def _lost(self, node: str, now_ms: int) -> list[Instruction]:
         link = self._links[node]
-        # A node that accepts and closes would be connected to without end.
-        if now_ms - link.connected_at_ms < self._limits.stable_ms_min:
+        # A node that accepts and closes would be connected to without end, and so would another one in its place.
+        if link.state in _OPENING or now_ms - link.connected_at_ms < self._limits.stable_ms_min:
             return self._failed(node, "it closed the connection at once", now_ms)
         link.state, link.due_ms, link.failures = LinkState.CONNECTING, None, 0
         assert link.info is not None
@@ -259,7 +288,7 @@ class ClusterMachine:
             link.state, link.due_ms = LinkState.PROBING, None
             assert link.info is not None
             return [Connect(node, link.info)]
-        # Connected: the machine or the network of the node may have gone without a word.
+        # Open or connected: the machine or the network of the node may have gone without a word.
         if link.is_pong_due:
             return [DisconnectNode(node), *self._failed(node, "it did not answer a ping", now_ms)]
         # A connection that lasts until its first ping is sound, so the next failure begins with the short pause.

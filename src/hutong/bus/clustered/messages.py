@@ -39,7 +39,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The connection to the node is open."""
+    """The connection to the node is open, and has to show whose it is."""
 
     node: str
     now_ms: int
@@ -64,9 +64,10 @@ class NodeConnectionLost:
 
 @dataclass(frozen=True, slots=True)
 class PongReceived:
-    """The node has answered a ping."""
+    """The node has answered a ping on the open connection."""
 
     node: str
+    now_ms: int
 
 
 Event: TypeAlias = (

@@ -31,8 +31,8 @@ class Outbox:
     """Held until it is released for the first time. `wanted()` is called where frames come while it is held."""
 
     __slots__ = (
-        "_bytes", "_is_held", "_is_wanted", "_lock", "_loop", "_pass_bytes_max", "_queued_bytes_max", "_thread_id",
-        "_transmit", "_waiting", "_wanted", "is_scheduled", "queue",
+        "_bytes", "_is_wanted", "_lock", "_loop", "_pass_bytes_max", "_queued_bytes_max", "_thread_id",
+        "_transmit", "_waiting", "_wanted", "is_held", "is_scheduled", "queue",
     )  # fmt: skip
 
     def __init__(
@@ -52,7 +52,7 @@ class Outbox:
         self._queued_bytes_max = limits.queued_bytes_max
         self._pass_bytes_max = limits.unsent_bytes_max
         self._thread_id = threading.get_ident()
-        self._is_held = True
+        self.is_held = True
         self._is_wanted = False  # `wanted` was called since it is held
         self._wanted = wanted
         self._transmit = transmit
@@ -96,12 +96,12 @@ class Outbox:
 
     def hold(self) -> None:
         """Send nothing until `release`."""
-        self._is_held = True
+        self.is_held = True
         self._is_wanted = False
 
     def release(self) -> None:
         """Send the messages that wait, and later ones at once."""
-        self._is_held = False
+        self.is_held = False
         self._pass()
 
     def take_all(self) -> list[Outgoing]:
@@ -117,8 +117,16 @@ class Outbox:
         """The frames that wait, and their bytes."""
         return len(self._waiting), self._bytes
 
+    def check_invariants(self) -> None:
+        assert self._bytes == sum([len(frame[0]) for frame in self._waiting])
+        # The last one that found room may be of any size.
+        others = self._bytes - (len(self._waiting[-1][0]) if self._waiting else 0)
+        assert others < self._queued_bytes_max
+        # Otherwise what waits would wait for ever.
+        assert self.is_scheduled or not self._waiting
+
     def _pass(self) -> None:
-        if self._is_held:
+        if self.is_held:
             # It stays scheduled, so senders only append, and the first of them is reported.
             if self._waiting and not self._is_wanted:
                 self._is_wanted = True

@@ -1,6 +1,7 @@
 """Nodes of ours that talk to each other: what holds for one bus holds for several."""
 
 import asyncio
+import contextlib
 import socket
 import struct
 from collections import Counter
@@ -17,7 +18,7 @@ from hutong.bus.clustered.limits import ClusteredLimits
 from hutong.bus.envelope.java_objects import ClusterSerializable, JavaSerialized
 from hutong.bus.envelope.service_failure import ServiceFailure
 from hutong.foundation.errors import LimitExceeded, OwnerGone
-from hutong.wire.vertx.cluster_frames import ClusterFrame, encode, encode_ping
+from hutong.wire.vertx.cluster_frames import PING_CODEC, PONG, ClusterFrame, decode, encode, encode_ping
 from hutong.wire.vertx.cluster_nodes import NodeInfo
 
 pytestmark = pytest.mark.timeout(30)
@@ -351,15 +352,19 @@ async def test_a_producer_waits_for_a_node_that_does_not_read() -> None:
             fake.announce("place", 1)
             await a.until_receivers("place", 1)
             sender = a.bus.sender("place", write_queue_max=10)
-            body, written = "x" * 100_000, 0
-            while not sender.is_full:
-                sender.write(body)
-                written += 1
-                await turns(3)
-            # What the kernel took, what the connection holds, and ten that wait.
-            assert written > 10
+            body, written = "x" * 100_000, 1
+            sender.write(body)
             connection, _ = await asyncio.to_thread(listener.accept)
             with connection:
+                await asyncio.to_thread(read_some, connection, len(encode_ping("deaf")))
+                connection.send(PONG)
+                await turning_until(lambda: a.clustered.figures()[0].sent_total == 1)
+                while not sender.is_full:
+                    sender.write(body)
+                    written += 1
+                    await turns(3)
+                # What the kernel took, what the connection holds, and ten that wait.
+                assert written > 10
                 await asyncio.to_thread(read_some, connection, written * 100_000)
             await turning_until(lambda: not sender.is_full)
 
@@ -436,6 +441,31 @@ class Deaf:
     def registrations_changed(self, address: str, counts: object) -> None: ...
 
     def announced(self, number: int) -> None: ...
+
+
+class FakeNode:
+    """A listener that answers pings, and puts every other frame into `received`."""
+
+    def __init__(self) -> None:
+        self.received: asyncio.Queue[ClusterFrame] = asyncio.Queue()
+
+    async def __aenter__(self) -> "FakeNode":
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.info = NodeInfo(*self._server.sockets[0].getsockname())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                frame = decode(await reader.readexactly(int.from_bytes(await reader.readexactly(4))))
+                if frame.codec == PING_CODEC:
+                    writer.write(PONG)
+                else:
+                    self.received.put_nowait(frame)
+        writer.close()
 
 
 class Stranger:
@@ -537,14 +567,82 @@ async def test_an_answer_of_a_node_that_was_not_asked_is_dropped() -> None:
 
 async def test_a_node_without_an_entry_waits_for_its_answer_until_it_has_one() -> None:
     async with Cluster() as cluster:
-        a, b = await cluster.pair()
+        a = await cluster.node("a")
         a.bus.consumer("echo", lambda message: message.reply(message.body))
-        received = Seen()
         # As a Vert.x node whose first request is faster than the news of its entry.
         async with Stranger(a) as stranger:
             stranger.send(encode(ClusterFrame(0, "echo", "late", reply_address="r")))
             await turning_until(lambda: "late" in a.clustered._links)
-            b.bus.consumer("r", received)
-            fake = cluster.registry.connect()
-            await fake.start("late", b.info, Deaf())
-            assert await received.wait_for(1) == [None]
+            async with FakeNode() as late:
+                fake = cluster.registry.connect()
+                await fake.start("late", late.info, Deaf())
+                answer = await late.received.get()
+                assert (answer.address, answer.sender) == ("r", "a")
+
+
+async def test_a_node_that_is_back_at_its_place_gets_nothing_twice() -> None:
+    """Its entry of before stays until its session ends, and to a node that joins only now both are news."""
+    async with Cluster() as cluster:
+        b = await cluster.node("b")
+        seen = Seen()
+        b.bus.consumer("place", seen)
+        await b.bus.consumer("place", seen).ready()
+        former = cluster.registry.connect()
+        await former.start("former", b.info, Deaf())
+        former.announce("place", 1)
+        await turning_until(lambda: "place" in cluster.registry.registrations)
+        await turning_until(lambda: len(cluster.registry.registrations["place"]) == 3)
+        a = await cluster.node("a")
+        await a.until_receivers("place", 3)
+        a.bus.publish("place", "news")
+        await a.until_receivers("place", 2)
+        a.bus.publish("place", "more")
+        assert await seen.wait_for(4) == ["news", "news", "more", "more"]
+
+
+def said(text: str) -> bytes:
+    """The frame of a string from the node `other`."""
+    return encode(ClusterFrame(9, "place", "other", struct.pack(">i", len(text)) + text.encode()))
+
+
+async def test_the_newest_connection_of_a_node_counts() -> None:
+    """What a node has sent by one that it has given up would come behind later messages."""
+    async with Cluster() as cluster:
+        a = await cluster.node("a")
+        seen = Seen()
+        a.bus.consumer("place", seen)
+        async with Stranger(a) as first, Stranger(a) as second:
+            # Each is accepted in its turn.
+            for stranger in (first, second):
+                stranger.send(encode_ping("a"))
+                assert await stranger.receive(1) == PONG
+            first.send(said("1"))
+            assert await seen.wait_for(1) == ["1"]
+            second.send(said("2"))
+            await first.must_be_closed()
+        assert await seen.wait_for(2) == ["1", "2"]
+
+
+async def test_what_comes_last_by_an_older_connection_is_dropped() -> None:
+    async with Cluster() as cluster:
+        a = await cluster.node("a")
+        seen = Seen()
+        a.bus.consumer("place", seen)
+        async with Stranger(a) as first, Stranger(a) as second:
+            for stranger in (first, second):
+                stranger.send(encode_ping("a"))
+                assert await stranger.receive(1) == PONG
+            second.send(said("2"))
+            await seen.wait_for(1)
+            first.send(said("1"))
+            await first.must_be_closed()
+            second.send(said("3"))
+            assert await seen.wait_for(2) == ["2", "3"]
+
+
+async def test_a_ping_for_another_node_ends_the_connection() -> None:
+    async with Cluster() as cluster:
+        a = await cluster.node("a")
+        async with Stranger(a) as stranger:
+            stranger.send(encode_ping("former"))
+            await stranger.must_be_closed()

@@ -44,7 +44,8 @@ def cluster() -> ClusterMachine:
 
 def connected(machine: ClusterMachine, node: str, now_ms: int = 0) -> ClusterMachine:
     machine.handle(Wanted(node, now_ms))
-    assert machine.handle(Connected(node, now_ms)) == [Release(node)]
+    assert machine.handle(Connected(node, now_ms)) == [Ping(node)]
+    assert machine.handle(PongReceived(node, now_ms)) == [Release(node)]
     return machine
 
 
@@ -76,8 +77,10 @@ def test_the_first_message_connects() -> None:
     machine = cluster()
     assert machine.handle(Wanted("a", 5)) == [Connect("a", A)]
     assert machine.handle(Wanted("a", 6)) == []
-    assert machine.handle(Connected("a", 7)) == [Release("a")]
+    assert machine.handle(Connected("a", 7)) == [Ping("a")]
     assert machine.handle(Wanted("a", 8)) == []
+    assert machine.handle(PongReceived("a", 9)) == [Release("a")]
+    assert machine.handle(Wanted("a", 10)) == []
 
 
 def test_a_node_that_cannot_be_connected_to_receives_nothing_until_a_probe_succeeds() -> None:
@@ -96,7 +99,8 @@ def test_a_node_that_cannot_be_connected_to_receives_nothing_until_a_probe_succe
     assert machine.handle(ConnectFailed("a", "refused again", 120)) == [Fail("a", "refused again")]
     assert machine.next_tick_ms() == 120 + 2 * LIMITS.retry_ms_first
     machine.handle(Tick(320))
-    assert machine.handle(Connected("a", 330)) == [
+    assert machine.handle(Connected("a", 330)) == [Ping("a")]
+    assert machine.handle(PongReceived("a", 331)) == [
         Release("a"),
         PlaceRemote("x", (("a", 2), ("b", 1))),
         PlaceRemote("y", (("a", 1),)),
@@ -106,7 +110,8 @@ def test_a_node_that_cannot_be_connected_to_receives_nothing_until_a_probe_succe
 def test_a_connection_that_stood_is_tried_again_at_once() -> None:
     machine = connected(cluster(), "a")
     assert machine.handle(NodeConnectionLost("a", 5_000)) == [Connect("a", A)]
-    assert machine.handle(Connected("a", 5_001)) == [Release("a")]
+    assert machine.handle(Connected("a", 5_001)) == [Ping("a")]
+    assert machine.handle(PongReceived("a", 5_001)) == [Release("a")]
     assert machine.handle(NodeConnectionLost("a", 5_002))[-1] == Fail("a", "it closed the connection at once")
     assert machine.state_of("a") is LinkState.UNREACHABLE
 
@@ -115,7 +120,7 @@ def test_a_ping_without_an_answer_ends_the_connection() -> None:
     machine = connected(cluster(), "a", 0)
     assert machine.next_tick_ms() == 20_000
     assert machine.handle(Tick(20_000)) == [Ping("a")]
-    assert machine.handle(PongReceived("a")) == []
+    assert machine.handle(PongReceived("a", 20_001)) == []
     assert machine.handle(Tick(40_000)) == [Ping("a")]
     assert machine.handle(Tick(60_000)) == [
         DisconnectNode("a"),
@@ -123,6 +128,39 @@ def test_a_ping_without_an_answer_ends_the_connection() -> None:
         PlaceRemote("y", ()),
         Fail("a", "it did not answer a ping"),
     ]
+
+
+def test_a_connection_counts_once_a_ping_was_answered() -> None:
+    """One that is stopped has a kernel that accepts for it, and another one at its place closes the connection."""
+    machine = cluster()
+    machine.handle(Wanted("a", 0))
+    assert machine.handle(Connected("a", 5)) == [Ping("a")]
+    assert machine.next_tick_ms() == 5 + LIMITS.connect_ms_max
+    assert machine.handle(Tick(5 + LIMITS.connect_ms_max))[0] == DisconnectNode("a")
+    assert machine.state_of("a") is LinkState.UNREACHABLE
+    machine.handle(Tick(20_000))
+    machine.handle(Connected("a", 20_001))
+    assert machine.handle(NodeConnectionLost("a", 30_000)) == [Fail("a", "it closed the connection at once")]
+
+
+def test_a_node_at_the_place_of_another_replaces_it() -> None:
+    machine = connected(cluster(), "a")
+    assert machine.handle(ClusterNodesChanged({**NODES, "again": A}, 1)) == [
+        DisconnectNode("a"),
+        Fail("a", "another node has its place"),
+        Forget("a"),
+        PlaceRemote("x", (("b", 1),)),
+        PlaceRemote("y", ()),
+    ]
+    assert machine.handle(RegistrationsChanged("y", {"a": 1, "again": 1})) == [PlaceRemote("y", (("again", 1),))]
+    # For as long as its entry is there, and no longer.
+    machine.handle(ClusterNodesChanged(NODES, 2))
+    assert machine.state_of("a") is None
+    machine.handle(ClusterNodesChanged({"b": B, "own": OWN}, 3))
+    machine.handle(ClusterNodesChanged(NODES, 4))
+    assert machine.state_of("a") is LinkState.IDLE
+    assert machine.handle(ClusterNodesChanged({**NODES, "former": OWN}, 5)) == []
+    assert machine.state_of("former") is None
 
 
 def test_a_node_that_leaves_is_disconnected() -> None:
@@ -185,9 +223,9 @@ def test_any_history_keeps_the_invariants(steps: list[tuple[str, Any, Any]]) -> 
             attempts.discard(event.node)
         if isinstance(event, Connected):
             open_now.add(event.node)
+        if isinstance(event, NodeConnectionLost | PongReceived) and event.node not in open_now:
+            continue
         if isinstance(event, NodeConnectionLost):
-            if event.node not in open_now:
-                continue
             open_now.discard(event.node)
         for instruction in machine.handle(event):
             follow(instruction, attempts, open_now)
@@ -196,7 +234,7 @@ def test_any_history_keeps_the_invariants(steps: list[tuple[str, Any, Any]]) -> 
 
 def event_of(kind: str, what: Any, more: Any, now_ms: int) -> Event:
     if kind == "nodes":
-        return ClusterNodesChanged(dict.fromkeys(sorted(what), A), now_ms)
+        return ClusterNodesChanged({node: NodeInfo(node if more % 3 else "a", 1) for node in sorted(what)}, now_ms)
     if kind == "register":
         return RegistrationsChanged(more, what)
     if kind == "ended":
@@ -204,7 +242,7 @@ def event_of(kind: str, what: Any, more: Any, now_ms: int) -> Event:
     events: dict[str, Event] = {
         "wanted": Wanted(what, now_ms),
         "lost": NodeConnectionLost(what, now_ms),
-        "pong": PongReceived(what),
+        "pong": PongReceived(what, now_ms),
     }
     return events.get(kind, Tick(now_ms))
 

@@ -17,9 +17,14 @@ from hutong.wire.vertx.cluster_nodes import NodeInfo
 
 DELAY_MS_MAX: Final = 2
 
-Work: TypeAlias = Callable[[], None]
+Work: TypeAlias = Callable[[], object]
 CallLater: TypeAlias = Callable[[int, Work], object]
 """Called with (delay in milliseconds, callback)."""
+
+
+def _at_once(work: Work) -> None:
+    """Do it now: all nodes have the loop that `call_later` belongs to."""
+    work()
 
 
 class MemoryRegistry:
@@ -33,9 +38,9 @@ class MemoryRegistry:
         self.nodes: dict[str, NodeInfo] = {}
         self.registrations: dict[str, set[tuple[str, int]]] = {}
 
-    def connect(self) -> "MemoryMembership":
-        """The membership of one node."""
-        return MemoryMembership(self)
+    def connect(self, call_soon: Callable[[Work], object] = _at_once) -> "MemoryMembership":
+        """The membership of one node, whose loop has `call_soon`: news comes there."""
+        return MemoryMembership(self, call_soon)
 
     def expire(self, node: str) -> None:
         """End the session of a node: its entries go. One that lives enters again, with all that it has announced."""
@@ -107,9 +112,10 @@ class MemoryRegistry:
 class MemoryMembership:
     """Made by `MemoryRegistry.connect`, for one life of a node."""
 
-    def __init__(self, registry: MemoryRegistry) -> None:
+    def __init__(self, registry: MemoryRegistry, call_soon: Callable[[Work], object]) -> None:
         self.is_cut = False
         self._registry = registry
+        self._call_soon = call_soon
         self._node = ""
         self._info: NodeInfo | None = None
         self._listener: MembershipListener | None = None
@@ -141,8 +147,10 @@ class MemoryMembership:
 
     def vanish(self) -> None:
         """Die as a process that was killed does: its entries stay until the session ends."""
-        self._listener = None
-        self._registry.vanish(self._node)
+        # One that has left has no entries.
+        if self._listener is not None:
+            self._listener = None
+            self._registry.vanish(self._node)
 
     def enter(self) -> None:
         """Have all entries of this node be there, and hear all anew. Nothing where the registry is not reached."""
@@ -163,7 +171,7 @@ class MemoryMembership:
         if self.is_cut:
             return
         self._told.append(news)
-        self._registry.later(self._take_news)
+        self._registry.later(partial(self._call_soon, self._take_news))
 
     def tell_counts(self, address: str, listener: MembershipListener) -> None:
         counts = self._registry.counts(address)
