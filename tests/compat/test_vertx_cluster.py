@@ -1,6 +1,6 @@
 """One cluster of a real Vert.x node and ours, through a real ZooKeeper: both talk to each other in every way they can.
 
-The peer's consumers are those that its description names: echo, fail, headers, blackhole, sum, calculator.
+Each test runs with Vert.x 4 and with Vert.x 5. The node's consumers are those that `DrivenNode.java` begins with.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 import pytest
-from tests.support.vertx_node import VertxNode
+from tests.support.vertx_node import VERSIONS, VertxNode
 from tests.support.waiting import turning_until
 from tests.support.zookeeper import running_zookeeper
 
@@ -27,7 +27,7 @@ SESSION_MS_OF_DOOMED: Final = 10_000  # as much as the server grants: 20 ticks
 
 @service("calculator")
 class Calculator(Protocol):
-    """As the peer's Calculator.java."""
+    """As in Calculator.java."""
 
     async def add(self, a: int, b: int) -> int: ...
     async def describe(self, subject: dict[str, Any]) -> dict[str, Any]: ...
@@ -50,10 +50,15 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevelopmentZ
     yield from running_zookeeper(tmp_path_factory.mktemp("zookeeper"))
 
 
+@pytest.fixture(scope="module", params=VERSIONS, ids=lambda version: f"vertx-{version}")
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def theirs(zookeeper: DevelopmentZooKeeper) -> Iterator[VertxNode]:
-    """A Vert.x node that lives through all tests of this module."""
-    node = VertxNode(zookeeper.address, "theirs").wait_until_ready()
+def theirs(zookeeper: DevelopmentZooKeeper, version: str) -> Iterator[VertxNode]:
+    """A Vert.x node that lives through all tests of its version."""
+    node = VertxNode(zookeeper.address, version).wait_until_ready()
     yield node
     node.close()
 
@@ -163,16 +168,16 @@ async def test_sends_and_publications_both_ways(ours: hutong.Node, theirs: Vertx
     await theirs.ask("consume", "shared")
     await theirs.until_consumers("shared", 3)
     await turning_until(lambda: len(ours.bus._consumers["shared"]) == 3)
-    before = (await theirs.ask("count"))["body"].get("shared", 0)
+    before = (await theirs.told("counts")).get("shared", 0)
     # Each consumer has one turn of three, wherever it is.
     for body in range(6):
         ours.bus.send("shared", body)
     await turning_until(lambda: len(seen) == 4)
     assert sorted(number for number, _, _ in seen) == [0, 0, 1, 1]
-    await theirs.until(lambda: theirs.ask_now("count")["body"].get("shared", 0) == before + 2, "two sends")
+    await theirs.until(lambda: theirs.ask_now("counts")["body"].get("shared", 0) == before + 2, "two sends")
     seen.clear()
     ours.bus.publish("shared", "ours")
-    await theirs.until(lambda: theirs.ask_now("count")["body"]["shared"] == before + 3, "a publication")
+    await theirs.until(lambda: theirs.ask_now("counts")["body"]["shared"] == before + 3, "a publication")
     assert sorted(seen) == [(0, "ours", False), (1, "ours", False)]
     seen.clear()
     assert (await theirs.ask("publish", "shared", "theirs"))["ok"]
@@ -243,9 +248,9 @@ async def test_commands_see_and_reach_their_node(
     assert await ran("request", "echo", '{"a": [1, null]}') == [{"a": [1, None]}]
     await theirs.ask("consume", "commanded")
     await turning_until(lambda: "commanded" in addresses(ours))
-    before = (await theirs.ask("count"))["body"].get("commanded", 0)
+    before = (await theirs.told("counts")).get("commanded", 0)
     assert await ran("send", "commanded", "1") == await ran("publish", "commanded", "2") == []
-    await theirs.until(lambda: theirs.ask_now("count")["body"].get("commanded", 0) == before + 2, "two messages")
+    await theirs.until(lambda: theirs.ask_now("counts")["body"].get("commanded", 0) == before + 2, "two messages")
     await theirs.ask("unconsume", "commanded")
 
 
@@ -287,9 +292,11 @@ async def test_a_killed_node_of_ours(zookeeper: DevelopmentZooKeeper, theirs: Ve
     assert (await theirs.ask("request", "ours-doomed", "x"))["failureType"] == "NO_HANDLERS"
 
 
-async def test_a_killed_node_of_theirs(ours: hutong.Node, theirs: VertxNode, zookeeper: DevelopmentZooKeeper) -> None:
-    """The last test: the entries of the dead stay for its session."""
-    started = VertxNode(zookeeper.address, "to be killed", session_ms=SESSION_MS_OF_DOOMED)
+async def test_a_killed_node_of_theirs(
+    ours: hutong.Node, theirs: VertxNode, zookeeper: DevelopmentZooKeeper, version: str
+) -> None:
+    """The last test of a version: the entries of the dead stay for its session."""
+    started = VertxNode(zookeeper.address, version, session_ms=SESSION_MS_OF_DOOMED)
     other = await asyncio.to_thread(started.wait_until_ready)
     await other.ask("consume", "doomed")
     await turning_until(lambda: "doomed" in addresses(ours))

@@ -15,7 +15,10 @@ FETCH_S_MAX: Final = 300.0
 _POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>hutong</groupId><artifactId>tests</artifactId><version>1</version><dependencies>{}</dependencies></project>
 """
-_DEPENDENCY: Final = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
+_DEPENDENCY: Final = (
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
+    "<classifier>{}</classifier>{}</dependency>"
+)
 _ALONE: Final = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
@@ -26,12 +29,14 @@ def java_program(
     also: Sequence[pathlib.Path] = (),
     held: pathlib.Path | None = None,
     options: Sequence[str] = (),
+    package: str = "",
+    generates: bool = False,
 ) -> list[str]:
     """The words that run the program in `source` with the artifacts (`GROUP:ARTIFACT:VERSION`) on its class path.
 
     `also` are sources that it is compiled with, `held` is a folder that has the jars already, `options` are for the
-    Java machine. Jars are fetched and sources compiled where that was not done before. Skips the test where that cannot
-    be done.
+    Java machine. `generates` lets what the jars bring generate sources. An artifact may have a `:CLASSIFIER`. Jars are
+    fetched and sources compiled where that was not done before. Skips the test where that cannot be done.
     """
     need_java("java", "javac", *(() if held else ("mvn",)))
     cache = _cache() / name
@@ -41,8 +46,9 @@ def java_program(
         if not held:
             _fetch(cache, artifacts, "")
         jars = f"{held or cache / 'jars'}/*"
-        classes = _compile(cache, [source, *also], jars, artifacts)
-    return ["java", "-Xmx256m", *options, "-cp", f"{classes}:{jars}", source.stem]
+        classes = _compile(cache, [source, *also], jars, artifacts, [] if generates else ["-proc:none"])
+    main = f"{package}.{source.stem}" if package else source.stem
+    return ["java", "-Xmx256m", *options, "-cp", f"{classes}:{jars}", main]
 
 
 def need_java(*tools: str) -> None:
@@ -68,7 +74,7 @@ def jars_alone(name: str, *artifacts: str) -> list[pathlib.Path]:
 
 
 def _fetch(cache: pathlib.Path, artifacts: tuple[str, ...], exclusions: str) -> None:
-    pom = _POM.format("".join(_DEPENDENCY.format(*artifact.split(":"), exclusions) for artifact in artifacts))
+    pom = _POM.format("".join(_dependency(artifact, exclusions) for artifact in artifacts))
     kept = cache / "pom.xml"
     if (cache / "jars.done").exists() and kept.exists() and kept.read_text() == pom:
         return
@@ -90,14 +96,22 @@ def _fetch(cache: pathlib.Path, artifacts: tuple[str, ...], exclusions: str) -> 
     (cache / "jars.done").touch()
 
 
-def _compile(cache: pathlib.Path, sources: Sequence[pathlib.Path], jars: str, artifacts: Sequence[str]) -> pathlib.Path:
+def _dependency(artifact: str, exclusions: str) -> str:
+    group, name, version, *classifier = artifact.split(":")
+    return _DEPENDENCY.format(group, name, version, "".join(classifier), exclusions)
+
+
+def _compile(
+    cache: pathlib.Path, sources: Sequence[pathlib.Path], jars: str, artifacts: Sequence[str], options: Sequence[str]
+) -> pathlib.Path:
     """A folder of classes that is named by what they were made of."""
     content = b"".join(source.read_bytes() for source in sources) + repr((jars, artifacts)).encode()
     classes = cache / f"classes-{hashlib.sha256(content).hexdigest()[:12]}"
     if not classes.exists():
         made = cache / "classes.new"
         shutil.rmtree(made, ignore_errors=True)
-        command = ["javac", "-proc:none", "-cp", jars, "-d", str(made), *map(str, sources)]
+        made.mkdir()
+        command = ["javac", "-nowarn", *options, "-cp", jars, "-d", str(made), *map(str, sources)]
         subprocess.run(command, check=True, timeout=FETCH_S_MAX)
         made.rename(classes)
     return classes

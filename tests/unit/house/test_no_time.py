@@ -34,6 +34,7 @@ SLEEPERS = {
     "support/durable_worker.py": "a handler that takes its time",
     "support/faulty_node.py": "a disk that stalls",
     "support/frame_chaos.py": "delays on the line",
+    "support/own_node.py": "a load with a bounded rate",
     "support/rpc_ledger.py": "effects that take their time",
     "support/slow_way.py": "delays on the line",
     "support/waiting.py": "the time between two questions to another process",

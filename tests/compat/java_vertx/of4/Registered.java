@@ -1,0 +1,16 @@
+package driven;
+
+import io.vertx.core.Future;
+import io.vertx.core.Promise;
+import io.vertx.core.eventbus.MessageConsumer;
+
+/** When a consumer is registered in the whole cluster, as Vert.x 4 tells it. */
+final class Registered {
+  private Registered() {}
+
+  static Future<Void> in(MessageConsumer<?> consumer) {
+    Promise<Void> done = Promise.promise();
+    consumer.completionHandler(done);
+    return done.future();
+  }
+}

@@ -1,0 +1,5 @@
+/** A node of a Vert.x cluster that a test drives. */
+@ModuleGen(name = "driven", groupPackage = "driven")
+package driven;
+
+import io.vertx.codegen.annotations.ModuleGen;
