@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 from tests.fuzz.target import KIBIBYTE, MEBIBYTE, Target
@@ -10,6 +11,9 @@ from tests.fuzz.target import KIBIBYTE, MEBIBYTE, Target
 from hutong.bus.durable.consume.caution import CautionNote, read_note
 from hutong.bus.durable.records import UnreadableBody, decode_body, decode_headers
 from hutong.bus.envelope.codecs import SYSTEM_CODECS
+from hutong.bus.envelope.java_objects import ClusterSerializable, JavaSerialized
+from hutong.bus.shared.names import key_name, key_of
+from hutong.bus.shared.values import VALUE_CODECS, decode_pair, decode_value, encode_pair, encode_value
 from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.web.frames import decode_messages
 from hutong.bus.sockjs.web.http import HttpConnection, HttpFault, HttpRequest, websocket_key
@@ -192,6 +196,39 @@ def read_bus_body(data: bytes) -> object:
     return SYSTEM_CODECS[codecs[data[0] % len(codecs)]].decode(data[1:]) if data else None
 
 
+def read_shared_value(data: bytes) -> object:
+    """What Java alone can read is passed on as it is."""
+    value = decode_value(data)
+    if isinstance(value, JavaSerialized):
+        assert encode_value(value) == data
+    return value
+
+
+def shared_values() -> Iterator[bytes]:
+    examples: dict[str, object] = {
+        "string": "ü😀\0", "char": "x", "boolean": True, "bytearray": b"12", "buffer": b"1", "jsonobject": {"a": [1]},
+        "jsonarray": [1],
+    }  # fmt: skip
+    for codec in sorted(VALUE_CODECS):
+        yield encode_value(examples.get(codec, 7), codec)
+    yield encode_value("x" * 70_000)
+    yield encode_value(ClusterSerializable("com.shop.Cart", b"123"))
+    yield encode_value(JavaSerialized(b"\xac\xed\x00\x05sr"))
+
+
+def read_shared_pair(data: bytes) -> object:
+    """An entry of a synchronous map, and the name of a key."""
+    with suppress(ProtocolError):
+        key_of(data.decode(errors="replace"))
+    return decode_pair(data)
+
+
+def shared_pairs() -> Iterator[bytes]:
+    yield encode_pair("d7c5b005-0b9d", '{"verticles":[],"group":"g"}')
+    yield encode_pair("key", "x" * 70_000)
+    yield key_name("rice").encode()
+
+
 def bus_bodies() -> Iterator[bytes]:
     for number, _ in enumerate(sorted(SYSTEM_CODECS)):
         for body in (b"", b"\0", b"\0\0\0\1x", b'{"a":[1]}', b"12345678", b"[1,2]"):
@@ -241,6 +278,8 @@ TARGETS = [
     Target("metrics-head", read_heads, lambda: [request[1:] for request in http_requests()], ()),
     Target("frames", cut_frames, lambda: [b"\0\0\0\3abc\0\0\0\0\0\0\1\0" + bytes(256), b"\xff\xff\xff\xff"], ()),
     Target("bus-body", read_bus_body, bus_bodies, (ProtocolError,)),
+    Target("shared-value", read_shared_value, shared_values, (ProtocolError,)),
+    Target("shared-pair", read_shared_pair, shared_pairs, (ProtocolError,)),
     Target("durable-record", read_durable, durable_seeds, (UnreadableBody, LimitExceeded)),
     Target("trace-headers", read_trace_headers, lambda: [b"traceparent=" + PARENT + b"\ntracestate=a=1,b@c=2"], ()),
 ]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from hutong.bus.delivery.addresses import check_address, check_not_durable, check_registration
 from hutong.bus.delivery.consumer import BUFFERED_MESSAGES_MAX, DONE, Consumer, Handler
-from hutong.bus.delivery.interception import InterceptedBus
+from hutong.bus.delivery.encoding import EncodingBus
 from hutong.bus.delivery.producer import WRITE_QUEUE_MAX, MessageProducer
 from hutong.bus.delivery.publication import deliver_copies
 from hutong.bus.delivery.registrations import Among, Registrations, Turn
@@ -26,12 +26,12 @@ from hutong.bus.durable.addresses import PREFIX, is_durable
 from hutong.bus.durable.outcomes import Stored
 from hutong.bus.durable.port import DurableLog, log_for
 from hutong.bus.envelope.bodies import IMMUTABLE, WITHOUT_CODEC, copied
-from hutong.bus.envelope.codecs import Codecs, MessageCodec
 from hutong.bus.envelope.message import REPLY_PREFIX, FullMessage, Message, TrackedMessage
 from hutong.bus.envelope.reply import LoopReply, Reply, reply_to
 from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, ReplyError
 from hutong.bus.figures import BusFigures
 from hutong.bus.options import DEFAULT, DeliveryOptions, GivenHeaders, given_options
+from hutong.bus.shared.shared import SharedData
 from hutong.bus.waiting.context_state import ContextState
 from hutong.bus.waiting.context_states import ContextStates
 from hutong.foundation.errors import LimitExceeded
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from hutong.bus.durable.table import CompactedTable
 
 
-class EventBus(InterceptedBus):
+class EventBus(EncodingBus):
     """Sends, publishes and requests by address. Made on a running event loop, which keeps its timers.
 
     `send`, `publish` and `request` may be called from any thread, inside a context or outside. They raise BusClosed
@@ -67,13 +67,13 @@ class EventBus(InterceptedBus):
         self._registrations = Registrations()
         super().__init__(self._registrations)
         self._rounds = self._registrations.rounds
-        self._codecs = Codecs()
         self._unanswered = UnansweredRequests(runtime.clock)
         self._loop = asyncio.get_running_loop()
         self._contexts = ContextStates(self, runtime.clock, self.on_home_loop)
         self._states = self._contexts.by_key  # for `request`, which cannot pay for a call
         self._close_hooks: list[Callable[[], Awaitable[object]]] = []
         self._closed: BusClosed | None = None
+        self.shared = SharedData(self)  # counters, locks and maps; of the cluster, once the bus is in one
 
     @property
     def runtime(self) -> Runtime:
@@ -299,19 +299,6 @@ class EventBus(InterceptedBus):
         check_not_durable(address)
         return MessageProducer(self, address, given_options(options, headers, codec), write_queue_max, is_send=False)
 
-    def register_codec(self, codec: MessageCodec[Any, Any], *, default_for: type | None = None) -> None:
-        """Let bodies be sent by a codec: by its name in the options, or by their exact type, `default_for`.
-
-        Raises ValueError where the name or the type has a codec already, as the system's have.
-        """
-        with self._lock:
-            self._codecs.register(codec, default_for)
-
-    def unregister_codec(self, name: str) -> None:
-        """Forget a codec; no harm if there is none. Raises ValueError for a system codec."""
-        with self._lock:
-            self._codecs.unregister(name)
-
     def add_close_hook(self, hook: Callable[[], Awaitable[object]]) -> None:
         """Await `hook()` when the bus is closed, before anything of it ends: for what is built on it."""
         self._close_hooks.append(hook)
@@ -329,6 +316,7 @@ class EventBus(InterceptedBus):
                 return
             self._closed = error
         await self._contexts.close(error)
+        await self.shared.close()
 
     async def __aenter__(self) -> "EventBus":
         return self
@@ -422,14 +410,6 @@ class EventBus(InterceptedBus):
         Raises UsageError where the bus has no log, or for what is no name of a topic.
         """
         return log_for(self._log, f"the table {topic}").table(topic)
-
-    def _message(
-        self, address: str | int, body: Any, options: DeliveryOptions, *, is_send: bool, reply: Reply | None = None
-    ) -> FullMessage:
-        body, codec = self._codecs.prepare(body, options.codec_name)
-        # The tuple is never changed in place, so message and options share it (see `Headers`).
-        headers = None if options.headers is None else options.headers.pairs
-        return FullMessage(address, body, headers, reply, is_send, codec)
 
     def _send_carefully(self, address: str, body: Any, options: DeliveryOptions) -> None:
         if address not in self._consumers and not self._knows(address):

@@ -108,6 +108,7 @@ class ClusteredBus:
         await self._membership.start(self.node, info, self)
         # Afterwards: nothing can be announced before there is a session.
         self._side.listen(self)
+        self._side.share(self._membership.entries)
 
     async def close(self) -> None:
         """Leave the cluster. Messages that are on their way are sent; requests that wait for other nodes fail."""

@@ -15,6 +15,8 @@ from hutong.bus.delivery.replies import InterceptingBus, carry_reply
 from hutong.bus.envelope.codecs import Codecs, MessageCodec
 from hutong.bus.envelope.message import Message
 from hutong.bus.envelope.reply import Reply, ReplyRoute
+from hutong.bus.shared.port import EntryStore
+from hutong.bus.shared.shared import SharedData
 from hutong.bus.waiting.promise import Promise
 from hutong.foundation.errors import OwnerGone
 from hutong.foundation.waiting.numbered import Numbers
@@ -22,6 +24,8 @@ from hutong.foundation.waiting.numbered import Numbers
 
 class ReceivingBus(InterceptingBus, ReplyRoute, Protocol):
     """The services of a bus for what came from another node."""
+
+    shared: SharedData
 
 
 class RemoteSide:
@@ -54,6 +58,10 @@ class RemoteSide:
                 promise.resume(None)
             else:
                 registrations.listener.await_announced(consumer, promise)
+
+    def share(self, store: EntryStore) -> None:
+        """Have the counters, locks and maps of the bus be those of all nodes that use the store."""
+        self.bus.shared.use(store)
 
     def place(self, address: str, receivers: "tuple[MessageReceiver, ...]") -> None:
         """Have these receivers of other nodes at the address, and no others of other nodes."""

@@ -13,6 +13,7 @@ from random import Random
 from typing import Final, TypeAlias
 
 from hutong.bus.clustered.membership.port import MembershipListener
+from hutong.bus.shared.memory import MemoryEntries, MemoryTree
 from hutong.wire.vertx.cluster_nodes import NodeInfo
 
 DELAY_MS_MAX: Final = 2
@@ -37,6 +38,7 @@ class MemoryRegistry:
         self._members: dict[str, MemoryMembership] = {}
         self.nodes: dict[str, NodeInfo] = {}
         self.registrations: dict[str, set[tuple[str, int]]] = {}
+        self.tree = MemoryTree()  # what the nodes share; it has the names of the nodes, too
 
     def connect(self, call_soon: Callable[[Work], object] = _at_once) -> "MemoryMembership":
         """The membership of one node, whose loop has `call_soon`: news comes there."""
@@ -47,14 +49,17 @@ class MemoryRegistry:
         member = self._members.get(node)
         self._remove(node)
         if member is not None:
+            member.entries.expire()
             self._later(member.enter)
 
     def cut(self, node: str) -> None:
         """Let nothing through between a node and the registry until `heal`."""
         self._members[node].is_cut = True
+        self._members[node].entries.cut()
 
     def heal(self, node: str) -> None:
         self._members[node].is_cut = False
+        self._members[node].entries.heal()
         self._members[node].enter()
 
     # -- for members
@@ -62,6 +67,7 @@ class MemoryRegistry:
     def add_node(self, member: "MemoryMembership", node: str, info: NodeInfo) -> None:
         self._members[node] = member
         self.nodes[node] = info
+        self.tree.create(f"cluster/nodes/{node}", b"")
         self._tell_nodes()
 
     def leave(self, node: str) -> None:
@@ -91,6 +97,7 @@ class MemoryRegistry:
 
     def _remove(self, node: str) -> None:
         self.nodes.pop(node, None)
+        self.tree.remove(f"cluster/nodes/{node}")
         self._tell_nodes()
         for address in list(self.registrations):
             for other, number in sorted(self.registrations[address]):
@@ -114,6 +121,7 @@ class MemoryMembership:
 
     def __init__(self, registry: MemoryRegistry, call_soon: Callable[[Work], object]) -> None:
         self.is_cut = False
+        self.entries = MemoryEntries(registry.tree)
         self._registry = registry
         self._call_soon = call_soon
         self._node = ""
@@ -141,6 +149,7 @@ class MemoryMembership:
         self._ask(partial(self._registry.unregister, address, self._node, number))
 
     async def close(self) -> None:
+        self.entries.close()
         if self._listener is not None:
             self._listener = None
             self._registry.leave(self._node)

@@ -11,6 +11,7 @@ the service is not reached the last state holds, and the node's own registration
 from collections.abc import Mapping
 from typing import Final, Protocol, TypeAlias
 
+from hutong.bus.shared.port import EntryStore
 from hutong.wire.vertx.cluster_nodes import NodeInfo
 
 NODES_MAX: Final = 1_000
@@ -36,6 +37,11 @@ class MembershipListener(Protocol):
 
 class Membership(Protocol):
     """One node's place in the cluster."""
+
+    @property
+    def entries(self) -> EntryStore:
+        """The entries that all nodes share, by the same session. From the end of `start` on."""
+        ...
 
     async def start(self, node: str, info: NodeInfo, listener: MembershipListener) -> None:
         """Enter the node, and call `listener` from now on: before this returns, with all that there is.

@@ -5,9 +5,11 @@ Knows nothing of ZooKeeper's data.
 
 from collections.abc import Callable
 from functools import partial
+from random import SystemRandom
 
 from hutong.bus.clustered.membership.port import MembershipListener
-from hutong.bus.clustered.membership.zookeeper.layout import check_name
+from hutong.bus.clustered.membership.zookeeper.entries import ZooKeeperEntries
+from hutong.bus.clustered.membership.zookeeper.layout import VertxPaths, check_name
 from hutong.bus.clustered.membership.zookeeper.session import VertxSession
 from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
 from hutong.cluster.coordinator.zookeeper.session_thread import SessionThread
@@ -26,13 +28,26 @@ class ZooKeeperMembership:
         self._thread: SessionThread | None = None
         self._session: VertxSession | None = None
         self._listener: MembershipListener | None = None
+        self._entries: ZooKeeperEntries | None = None
+
+    @property
+    def entries(self) -> ZooKeeperEntries:
+        assert self._entries is not None, "a membership is started first"
+        return self._entries
 
     async def start(self, node: str, info: NodeInfo, listener: MembershipListener) -> None:
         assert self._session is None, "a membership is started once"
         thread = self._thread = SessionThread()
         self._listener = listener
+        self._entries = ZooKeeperEntries(VertxPaths(self._address.path).root, SystemRandom())
         session = self._session = VertxSession(
-            self._address, self._settings, self._clock, thread.submit, thread.submit_later, self._tell
+            self._address,
+            self._settings,
+            self._clock,
+            thread.submit,
+            thread.submit_later,
+            self._tell,
+            lambda client, state: thread.post(partial(self.entries.session_changed, client, state)),
         )
         # What it tells is posted before its end is, so the listener has heard all when this returns.
         await thread.done(partial(session.open, node, info))
@@ -50,6 +65,8 @@ class ZooKeeperMembership:
 
     async def close(self) -> None:
         self._listener = None
+        if self._entries is not None:
+            self._entries.close()
         if self._session is None or self._thread is None:
             return
         self._session.interrupt()

@@ -21,6 +21,7 @@ from hutong.bus.clustered.membership.zookeeper.containers import create_containe
 from hutong.bus.clustered.membership.zookeeper.layout import VertxPaths, counts_of, numbers_of
 from hutong.cluster.coordinator.port import SessionState
 from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
+from hutong.cluster.coordinator.zookeeper.client import ZooKeeperClient
 from hutong.cluster.coordinator.zookeeper.connection import ZooKeeperConnection
 from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
 from hutong.foundation.clock import Clock
@@ -47,10 +48,15 @@ class VertxSession(ZooKeeperConnection):
         submit: Callable[[Callable[[], None]], None],
         submit_later: Callable[[int, Callable[[], None]], None],
         tell: Tell,
+        tell_session: Callable[[ZooKeeperClient, SessionState], None],
     ) -> None:
-        """`submit` gives work to the worker thread, also after milliseconds. `tell` calls the listener on the loop."""
+        """`submit` gives work to the worker thread, also after milliseconds. `tell` calls the listener on the loop.
+
+        `tell_session` hears of each state of the session, for what else lives in it.
+        """
         super().__init__(address, settings, clock, submit, submit_later)
         self._tell = tell
+        self._tell_session = tell_session
         self._paths = VertxPaths(address.path)
         self._node = ""
         self._info: NodeInfo | None = None
@@ -109,7 +115,9 @@ class VertxSession(ZooKeeperConnection):
     # -- the worker thread
 
     def _tell_state(self, state: SessionState) -> None:
-        """Tell nobody: the last known state holds until there is a newer one."""
+        """Tell of the session. Of nodes and consumers the last known state holds until there is a newer one."""
+        assert self._client is not None
+        self._tell_session(self._client, state)
 
     def _resume(self) -> None:
         client = self._client
