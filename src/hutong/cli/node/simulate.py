@@ -21,12 +21,13 @@ from hutong.foundation.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hutong.testing.simulation.plan.plan import SimulationPlan
+    from hutong.testing.simulation.outcome import AnyPlan, SimulationOutcome
     from hutong.testing.simulation.runner.seeds import SeedOptions, SeedResult
-    from hutong.testing.simulation.simulation import SimulationOutcome
 
 SEED_MAX: Final = (1 << 63) - 1
 SEEDS_MAX: Final = 10_000_000
+MINUTES: Final = 1.0
+MINUTES_OF_BUSES: Final = 0.1
 MINUTES_MAX: Final = 60.0
 JOBS_MAX: Final = 256
 NODES_MAX: Final = 9
@@ -41,10 +42,14 @@ def simulate(
     plan: Annotated[
         Path | None, typer.Option("--plan", metavar="FILE", help="A plan in a file, in the place of a seed's.")
     ] = None,
-    nodes: Annotated[int, typer.Option("--nodes", min=1, max=NODES_MAX, help="Nodes in each simulation.")] = 1,
+    nodes: Annotated[
+        int | None,
+        typer.Option("--nodes", min=1, max=NODES_MAX, help="Nodes in each simulation: 1, or a drawn number of buses."),
+    ] = None,
+    is_of_buses: Annotated[bool, typer.Option("--bus", help="Clusters of event buses, in the place of nodes.")] = False,
     minutes: Annotated[
-        float, typer.Option("--minutes", help="Virtual time with faults; a quiet minute at most follows.")
-    ] = 1.0,
+        float | None, typer.Option("--minutes", help="Virtual time with faults, by default 1, with --bus 0.1.")
+    ] = None,
     faults: Annotated[
         str, typer.Option("--faults", metavar="LIST", help="Kinds or families of faults, all or none.")
     ] = "all",
@@ -64,7 +69,9 @@ def simulate(
     from hutong.testing.simulation.runner.plan_files import read_plan
     from hutong.testing.simulation.runner.seeds import SeedOptions
 
-    options = SeedOptions(_checked_minutes(minutes), _kinds(faults), nodes)
+    if is_of_buses and (plan is not None or save is not None or nodes == 1):
+        raise UsageError("--bus goes with no plan in a file, and its clusters have two nodes at least.")
+    options = SeedOptions(_checked_minutes(minutes, is_of_buses=is_of_buses), _kinds(faults), nodes, is_of_buses)
     if plan is not None and seed is not None:
         raise UsageError("--plan and --seed name one simulation each: leave one of them out.")
     if plan is not None:
@@ -72,13 +79,13 @@ def simulate(
     if trace:
         if seed is None:
             raise UsageError("--trace shows one simulation: name it with --seed or --plan.")
-        return _replay(options.plan(seed), lines, _command(seed, nodes, minutes, faults))
+        return _replay(options.plan(seed), lines, _command(seed, options, faults))
     tried = range(seed, seed + 1) if seed is not None else _range(seeds)
     failed = _sweep(tried, options, min(jobs, len(tried)), keep_going=keep_going, as_json=as_json)
     for number, result in enumerate(failed):
         # Of many failures the first is looked at closely; the others have their seeds.
         if number == 0:
-            _explain(result, options, _command(result.seed, nodes, minutes, faults), save, minimise=minimise)
+            _explain(result, options, _command(result.seed, options, faults), save, minimise=minimise)
         else:
             remark(f"seed {result.seed} fails: {result.errors[0].splitlines()[0]}")
     return ExitCode.SOFTWARE if failed else 0
@@ -112,6 +119,7 @@ def _sweep(seeds: range, options: "SeedOptions", jobs: int, *, keep_going: bool,
 
 def _explain(result: "SeedResult", options: "SeedOptions", command: str, save: Path | None, *, minimise: bool) -> None:
     """Show the promises that were broken, the smallest plan that breaks one, and the end of its trace."""
+    from hutong.testing.simulation.plan.plan import SimulationPlan
     from hutong.testing.simulation.runner.minimise import Minimiser
     from hutong.testing.simulation.runner.plan_files import write_plan
     from hutong.testing.simulation.runner.seeds import simulated
@@ -126,10 +134,10 @@ def _explain(result: "SeedResult", options: "SeedOptions", command: str, save: P
         remark(f"made smaller in {minimiser.runs} runs")
         outcome = simulated(smallest.plan, keeps_trace=True)
         print("\nA smaller plan breaks a promise of the same kind:")
-    if save is not None:
+    if save is not None and isinstance(outcome.plan, SimulationPlan):
         write_plan(save, outcome.plan)
         command = f"hutong simulate --plan {save}"
-    elif minimise:
+    elif minimise and not options.is_of_buses:
         remark("--save FILE keeps the smaller plan, so that it can be replayed")
     # Of thousands of lines those that name what the first promise names tell most of the story.
     told = concerning(outcome.errors[0].splitlines()[0], outcome.lines) if outcome.errors else outcome.lines
@@ -137,7 +145,7 @@ def _explain(result: "SeedResult", options: "SeedOptions", command: str, save: P
     print(f"\nReplay {'it' if save is not None or not minimise else 'the whole plan'}: {command} --trace")
 
 
-def _replay(plan: "SimulationPlan", lines: int, command: str) -> int:
+def _replay(plan: "AnyPlan", lines: int, command: str) -> int:
     from hutong.testing.simulation.runner.seeds import simulated
 
     outcome = simulated(plan, keeps_trace=True)
@@ -168,8 +176,10 @@ def _rates(done: int, count: int, virtual_us: int, took_s: float) -> str:
     )
 
 
-def _command(seed: int, nodes: int, minutes: float, faults: str) -> str:
-    return f"hutong simulate --seed {seed} --nodes {nodes} --minutes {minutes:g} --faults {faults}"
+def _command(seed: int, options: "SeedOptions", faults: str) -> str:
+    kind = " --bus" if options.is_of_buses else ""
+    nodes = "" if options.nodes is None else f" --nodes {options.nodes}"
+    return f"hutong simulate{kind} --seed {seed}{nodes} --minutes {options.minutes:g} --faults {faults}"
 
 
 def _kinds(faults: str) -> tuple[str, ...]:
@@ -182,7 +192,8 @@ def _kinds(faults: str) -> tuple[str, ...]:
         raise UsageError(f"--faults: {error}; there are {names}, all and none.") from None
 
 
-def _checked_minutes(minutes: float) -> float:
+def _checked_minutes(given: float | None, *, is_of_buses: bool) -> float:
+    minutes = given if given is not None else MINUTES_OF_BUSES if is_of_buses else MINUTES
     if not 0 < minutes <= MINUTES_MAX:  # not so for NaN either
         raise UsageError(f"--minutes is more than 0 and at most {MINUTES_MAX:g}.")
     return minutes

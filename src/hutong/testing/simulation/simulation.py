@@ -8,7 +8,6 @@ questions, and the checkers compare.
 import asyncio
 import dataclasses
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from random import Random
 from typing import Any, Final
@@ -52,6 +51,7 @@ from hutong.testing.simulation.hosts.host import SimHost
 from hutong.testing.simulation.network.connections import RESEND_US_MAX
 from hutong.testing.simulation.network.network import SimNetwork
 from hutong.testing.simulation.nodes import SimNode
+from hutong.testing.simulation.outcome import SimulationOutcome
 from hutong.testing.simulation.plan import clients as planned
 from hutong.testing.simulation.plan.plan import PlannedMachine, SimulationPlan
 from hutong.testing.simulation.replica_checks import LeaderWatch, LogContent, LogKey, differences, holders, read_logs
@@ -103,18 +103,6 @@ CHECKS: Final = (
 )
 _CREATED: Final = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 _Work = Callable[[], Coroutine[Any, Any, None]]
-
-
-@dataclass(frozen=True, slots=True)
-class SimulationOutcome:
-    """The result of a simulation: `errors` is empty where every promise was kept."""
-
-    plan: SimulationPlan
-    errors: tuple[str, ...]
-    trace_hash: str
-    virtual_us: int
-    happenings: int
-    lines: list[tuple[int, str, str]]
 
 
 class Simulation:

@@ -7,6 +7,7 @@ import pytest
 from hutong.cli import main
 from hutong.foundation.errors import ExitCode
 from hutong.testing.simulation import simulation
+from hutong.testing.simulation.buses import simulation as bus_simulation
 
 SWEEP = ["simulate", "--minutes", "0.1", "--jobs", "1"]
 
@@ -83,3 +84,29 @@ def test_a_mistake_is_one_sentence(options: list[str], sentence: str, capsys: py
     shown = capsys.readouterr()
     assert sentence in shown.err
     assert shown.out == ""
+
+
+def test_buses_are_simulated_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["simulate", "--bus", "--jobs", "1", "--seeds", "1..2"]) == 0
+    assert capsys.readouterr().err.startswith("2 of 2 seeds, ")
+    assert main.run(["simulate", "--bus", "--seed", "2", "--trace"]) == 0
+    shown = capsys.readouterr()
+    assert "seed 2, 6.000 virtual seconds" in shown.out
+    assert "node-1#1" in shown.out
+    assert "hutong simulate --bus --seed 2 --minutes 0.1 --faults all: trace " in shown.err
+
+
+def test_a_failure_of_buses_is_made_smaller(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bus_simulation, "check_history", lambda *_: ["sender-1.1-7 has not ended"])
+    assert main.run(["simulate", "--bus", "--jobs", "1", "--seeds", "1", "--faults", "kill"]) == ExitCode.SOFTWARE
+    shown = capsys.readouterr().out
+    assert "A smaller plan breaks a promise of the same kind:" in shown
+    assert "Replay the whole plan: hutong simulate --bus --seed 1 --minutes 0.1 --faults kill --trace" in shown
+
+
+@pytest.mark.parametrize("more", [["--nodes", "1"], ["--plan", "plan.json"], ["--save", "plan.json"]])
+def test_buses_have_no_plans_in_files_and_are_not_alone(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["simulate", "--bus", *more]) == ExitCode.USAGE
+    assert "--bus" in capsys.readouterr().err

@@ -11,11 +11,12 @@ import pytest
 
 from hutong.foundation.errors import FlushFailed
 from hutong.testing.simulation.history import ValueAcknowledged
+from hutong.testing.simulation.outcome import SimulationOutcome
 from hutong.testing.simulation.plan.clients import PlannedProducer
 from hutong.testing.simulation.plan.drawing import draw_plan
 from hutong.testing.simulation.plan.faults import PlannedFault, kinds_of
 from hutong.testing.simulation.plan.plan import SimulationPlan
-from hutong.testing.simulation.simulation import Simulation, SimulationOutcome
+from hutong.testing.simulation.simulation import Simulation
 
 MINUTES = 0.05
 SECOND_US = 1_000_000

@@ -13,15 +13,14 @@ import pytest
 
 from hutong.foundation.errors import UsageError
 from hutong.testing.simulation import simulation
+from hutong.testing.simulation.outcome import AnyPlan, SimulationOutcome
 from hutong.testing.simulation.plan.drawing import draw_plan
 from hutong.testing.simulation.plan.faults import PlannedFault, kinds_of
-from hutong.testing.simulation.plan.plan import SimulationPlan
 from hutong.testing.simulation.runner import seeds
 from hutong.testing.simulation.runner.minimise import Minimiser, kind_of
 from hutong.testing.simulation.runner.plan_files import FILE_BYTES_MAX, encoded_plan, read_plan, write_plan
 from hutong.testing.simulation.runner.seeds import SeedOptions, run_seeds, simulated
 from hutong.testing.simulation.runner.trace import concerning, outcome_lines, plan_lines, shortened, trace_lines
-from hutong.testing.simulation.simulation import SimulationOutcome
 
 OPTIONS = SeedOptions(0.1, kinds_of("all"))
 
@@ -191,7 +190,7 @@ def test_a_missing_plan_is_refused(tmp_path: Path) -> None:
         read_plan(tmp_path / "none.json")
 
 
-def _failing(plan: SimulationPlan) -> SimulationOutcome:
+def _failing(plan: AnyPlan) -> SimulationOutcome:
     """Fails while the plan has a power fault and the client `reader-0`."""
     is_broken = any(fault.kind == "power" for fault in plan.faults) and any(
         client.name == "reader-0" for client in plan.clients

@@ -10,9 +10,10 @@ from hutong.groups.share.delivery import machine
 from hutong.groups.share.delivery.window import OffsetRun, ShareRecordState
 from hutong.journal.clean.record_filter import RecordFilter
 from hutong.testing.disks.simulated import SimFile
+from hutong.testing.simulation.outcome import SimulationOutcome
 from hutong.testing.simulation.plan.drawing import draw_plan
 from hutong.testing.simulation.plan.faults import kinds_of
-from hutong.testing.simulation.simulation import Simulation, SimulationOutcome
+from hutong.testing.simulation.simulation import Simulation
 
 MINUTES = 0.2
 AVAILABLE = ShareRecordState.AVAILABLE

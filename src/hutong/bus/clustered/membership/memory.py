@@ -18,7 +18,7 @@ from hutong.wire.vertx.cluster_nodes import NodeInfo
 
 DELAY_MS_MAX: Final = 2
 
-Work: TypeAlias = Callable[[], object]
+Work: TypeAlias = Callable[[], None]
 CallLater: TypeAlias = Callable[[int, Work], object]
 """Called with (delay in milliseconds, callback)."""
 
@@ -180,7 +180,7 @@ class MemoryMembership:
         if self.is_cut:
             return
         self._told.append(news)
-        self._registry.later(partial(self._call_soon, self._take_news))
+        self._registry.later(self._news_came)
 
     def tell_counts(self, address: str, listener: MembershipListener) -> None:
         counts = self._registry.counts(address)
@@ -193,6 +193,9 @@ class MemoryMembership:
     def _register(self, address: str, number: int) -> None:
         self._registry.register(address, self._node, number)
         self.hear(lambda listener: listener.announced(number))
+
+    def _news_came(self) -> None:
+        self._call_soon(self._take_news)
 
     def _take_news(self) -> None:
         news = self._told.popleft()

@@ -11,16 +11,17 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from hutong.testing.simulation.outcome import AnyPlan, SimulationOutcome
 from hutong.testing.simulation.plan.faults import PlannedFault
-from hutong.testing.simulation.plan.plan import SimulationPlan
-from hutong.testing.simulation.simulation import SimulationOutcome
 
 RUNS_MAX: Final = 200
 _MARGIN_US: Final = 2_000_000  # after the last fault
 _LASTS_US_MIN: Final = 100_000
 _PARTICULARS: Final = re.compile(r"b'[^']*'|\b[\w.]+-\d+\b|\d+")
 
-Simulate = Callable[[SimulationPlan], SimulationOutcome]
+Simulate = Callable[[AnyPlan], SimulationOutcome]
+_PARTS: Final = ("faults", "clients", "share_groups")
+"""The parts that a plan may go without; one of buses has no share groups."""
 
 
 def kind_of(error: str) -> str:
@@ -44,9 +45,9 @@ class Minimiser:
         # Without some client a fault may no longer be needed, and the other way round.
         while before != best.plan:
             before = best.plan
-            best = self._without(best, "faults")
-            best = self._without(best, "clients")
-            best = self._without(best, "share_groups")
+            for field in _PARTS:
+                if hasattr(best.plan, field):
+                    best = self._without(best, field)
             best = self._shorter(best)
             best = self._with_short_faults(best)
         return best
@@ -83,7 +84,7 @@ class Minimiser:
                 best = self._failing(dataclasses.replace(best.plan, faults=tuple(faults))) or best
         return best
 
-    def _failing(self, plan: SimulationPlan) -> SimulationOutcome | None:
+    def _failing(self, plan: AnyPlan) -> SimulationOutcome | None:
         """The outcome, if it breaks a promise of the same kind and there are runs left."""
         if self.runs >= self._runs_max:
             return None

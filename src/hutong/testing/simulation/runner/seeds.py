@@ -17,9 +17,12 @@ from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from typing import Final, NamedTuple
 
+from hutong.testing.simulation.buses.plan import BusPlan, draw_bus_plan
+from hutong.testing.simulation.buses.simulation import BusSimulation
+from hutong.testing.simulation.outcome import AnyPlan, SimulationOutcome
 from hutong.testing.simulation.plan.drawing import draw_plan
-from hutong.testing.simulation.plan.plan import SimulationPlan
-from hutong.testing.simulation.simulation import Simulation, SimulationOutcome
+from hutong.testing.simulation.simulation import Simulation
+from hutong.testing.simulation.world import World
 
 _AHEAD: Final = 4  # seeds begun for each worker before the oldest has been reported
 _NEW_OBJECTS: Final = 100_000
@@ -38,14 +41,17 @@ class SeedResult(NamedTuple):
 
 
 class SeedOptions(NamedTuple):
-    """The options that decide on a plan together with the seed."""
+    """The options that decide on a plan together with the seed. `nodes` None: one, or of buses a drawn number."""
 
     minutes: float
     kinds: tuple[str, ...]
-    nodes: int = 1
+    nodes: int | None = None
+    is_of_buses: bool = False
 
-    def plan(self, seed: int) -> SimulationPlan:
-        return draw_plan(seed, self.minutes, self.kinds, self.nodes)
+    def plan(self, seed: int) -> AnyPlan:
+        if self.is_of_buses:
+            return draw_bus_plan(seed, self.minutes, self.kinds, self.nodes)
+        return draw_plan(seed, self.minutes, self.kinds, self.nodes or 1)
 
 
 def run_seeds(seeds: Sequence[int], options: SeedOptions, jobs: int) -> Iterator[SeedResult]:
@@ -68,7 +74,7 @@ def run_seeds(seeds: Sequence[int], options: SeedOptions, jobs: int) -> Iterator
         pool.shutdown(cancel_futures=True)
 
 
-def simulated(plan: SimulationPlan, *, keeps_trace: bool = False) -> SimulationOutcome:
+def simulated(plan: AnyPlan, *, keeps_trace: bool = False) -> SimulationOutcome:
     """Run one plan; the node's log goes to the trace alone."""
     # A killed process leaves coroutines that never began, some of them only until the garbage is collected later.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
@@ -76,10 +82,16 @@ def simulated(plan: SimulationPlan, *, keeps_trace: bool = False) -> SimulationO
         return _run(plan, keeps_trace=keeps_trace)
 
 
-def _run(plan: SimulationPlan, *, keeps_trace: bool) -> SimulationOutcome:
-    simulation = Simulation(plan, keeps_trace=keeps_trace)
-    with _log_to(simulation):
+def _run(plan: AnyPlan, *, keeps_trace: bool) -> SimulationOutcome:
+    simulation = _made(plan, keeps_trace=keeps_trace)
+    with _log_to(simulation.world):
         return simulation.run()
+
+
+def _made(plan: AnyPlan, *, keeps_trace: bool) -> Simulation | BusSimulation:
+    if isinstance(plan, BusPlan):
+        return BusSimulation(plan, keeps_trace=keeps_trace)
+    return Simulation(plan, keeps_trace=keeps_trace)
 
 
 def _run_seed(seed: int, options: SeedOptions) -> SeedResult:
@@ -100,19 +112,19 @@ def _end_with_parent() -> None:
 
 
 class _TraceHandler(logging.Handler):
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, world: World) -> None:
         super().__init__(logging.WARNING)
-        self._world = simulation.world
+        self._world = world
 
     def emit(self, record: logging.LogRecord) -> None:
         self._world.comment("log", f"{record.levelname.lower()}: {record.getMessage()}")
 
 
 @contextmanager
-def _log_to(simulation: Simulation) -> Iterator[None]:
+def _log_to(world: World) -> Iterator[None]:
     """Put warnings and errors of the node's log into the trace, in the place of everywhere else."""
     logger = logging.getLogger("hutong")
-    handlers, logger.handlers, propagates = logger.handlers, [_TraceHandler(simulation)], logger.propagate
+    handlers, logger.handlers, propagates = logger.handlers, [_TraceHandler(world)], logger.propagate
     logger.propagate = False
     try:
         yield

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from hutong.testing.simulation.plan.plan import SimulationPlan
-from hutong.testing.simulation.simulation import SimulationOutcome
+from hutong.testing.simulation.buses.plan import BusPlan
+from hutong.testing.simulation.outcome import AnyPlan, SimulationOutcome
 
 Line = tuple[int, str, str]
 _NUMBER: Final = re.compile(r"\d+")
@@ -18,8 +18,11 @@ NO_ANSWER: Final = "has no answer to"
 _BACKGROUND: Final = ("fault", "log")
 
 
-def plan_lines(plan: SimulationPlan) -> Iterator[str]:
+def plan_lines(plan: AnyPlan) -> Iterator[str]:
     """The plan in a few lines: time, settings that matter, clients, faults."""
+    if isinstance(plan, BusPlan):
+        yield from plan.lines()
+        return
     yield f"seed {plan.seed}, {plan.lasts_us / 1e6:.3f} virtual seconds with faults"
     yield "settings  " + "  ".join(f"{name}={value}" for name, value in plan.node.settings)
     yield "journals  " + "  ".join(f"{name}={value}" for name, value in plan.node.journal)

@@ -1,0 +1,1 @@
+"""Nodes of a clustered bus in virtual time."""
