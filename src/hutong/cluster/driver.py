@@ -23,6 +23,7 @@ import msgspec
 from hutong.cluster.coordinator.port import Coordinator, CoordinatorRegister, NodeRegistration, SessionState
 from hutong.cluster.liveness import Liveness
 from hutong.cluster.metadata_driver import MetadataElectionDriver
+from hutong.cluster.metadata_inquiry import MetadataInquiry
 from hutong.cluster.metadata_machine import METADATA_NAME, MetadataElection
 from hutong.cluster.nodes import ClusterNode, NodeDescription, decode_description, encode_description
 from hutong.cluster.peers.port import Peers
@@ -105,6 +106,7 @@ class ClusterDriver:
         self._listener = listener
         self._liveness = Liveness(own)
         self._election: MetadataElectionDriver | None = None
+        self._inquiry = MetadataInquiry(self.groups, self.group_heard, clock, timers)
         self._recheck: Timer | None = None
         self._knows_members = False  # until then nobody may be taken for dead
         self._lacks_metadata = False
@@ -162,6 +164,8 @@ class ClusterDriver:
             apply=self.group_changed,
             refuse=self._metadata_refused,
         )
+        if self.peers is not None:
+            self._inquiry.begin(self.peers, self._linked)
         self._is_unproven = self.replicas[METADATA_NAME].journal.epochs.last < 1
         self._describe_own(self.own.description)
         registration = NodeRegistration(self.own.node, self.own.incarnation, encode_description(self.own.description))
@@ -192,6 +196,7 @@ class ClusterDriver:
     async def close(self) -> None:
         """Leave: the others take this node for gone. Replicas are closed by their owner."""
         self._is_closed = True
+        self._inquiry.close()
         if self._recheck is not None:
             self._recheck.cancel()
         if self._election is not None:
@@ -261,6 +266,8 @@ class ClusterDriver:
 
     def session_changed(self, state: SessionState) -> None:
         self.session = state
+        if not self._is_closed:
+            self._inquiry.session_changed(state)
         self._liveness.session_changed(state, self._clock.monotonic_ms(), self._coordinator.session_ms)
         self._settle()
 
@@ -320,6 +327,11 @@ class ClusterDriver:
         self.replicas[METADATA_NAME].proposal_refused(version)
 
     # -- who is alive
+
+    def _linked(self) -> list[int]:
+        """The other nodes that this one has a link with."""
+        peers = self.peers
+        return [node for node in self.live if node != self.own.node and peers is not None and peers.is_open(node)]
 
     def _settle(self) -> None:
         """Tell everybody who is alive, if that has changed."""

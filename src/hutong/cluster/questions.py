@@ -9,6 +9,7 @@
     REPLICA_SHORT       a node tells the controller whether its replica of a group is short of space
     YIELD_ASKED         the controller asks a leader to wait for its followers before another one leads
     PROGRESS_ASKED      a node asks what another knows of the progress of replicas
+    METADATA_ASKED      a node asks another who leads the metadata, as far as that one knows
     SHARE_PROGRESS      a node reads or writes a share group's progress, which another node keeps
 
 Knows nothing of connections, nor of what is done with a question.
@@ -39,6 +40,7 @@ class QuestionCode(IntEnum):
     REPLICA_SHORT = 8
     YIELD_ASKED = 9
     PROGRESS_ASKED = 10
+    METADATA_ASKED = 11
 
 
 @dataclass(frozen=True, slots=True)

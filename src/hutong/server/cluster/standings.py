@@ -15,6 +15,7 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.histograms import Histogram
 from hutong.replication.group_state import NO_LEADER, PartitionGroupState
 
+NEVER_LED: Final = -2  # unlike the epoch of a group of which nothing is known
 REFUSAL_MS_MAX: Final = 5_000  # from a refusal to the last request that its producer had sent before it heard of it
 
 
@@ -24,12 +25,21 @@ class LeasedStanding(GroupStanding):
     The clock is asked each time: a process that was stopped must find out before it serves anything.
     """
 
-    __slots__ = ("_clock", "_refused_ms", "followed_until_ms", "is_leading", "served_until_ms", "was_served")
+    __slots__ = (
+        "_clock",
+        "_refused_ms",
+        "followed_until_ms",
+        "is_leading",
+        "left_epoch",
+        "served_until_ms",
+        "was_served",
+    )
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._refused_ms = -REFUSAL_MS_MAX  # when a batch was last refused
         self.is_leading = False  # by this node's replica
+        self.left_epoch = NEVER_LED  # the last one in which it stepped down
         self.served_until_ms = self.followed_until_ms = 0
         self.was_served = False  # at the last look
         super().__init__(NO_LEADER, is_led_here=False)
@@ -46,6 +56,14 @@ class LeasedStanding(GroupStanding):
     def is_lapsed(self) -> bool:
         """True where this node's replica leads, and its lease is over."""
         return self.is_leading and not self.is_led_here
+
+    @property
+    def has_left(self) -> bool:
+        """True where this node's replica has led in the newest epoch that is known, and does no more.
+
+        It has stepped down since another node has a later epoch, of which the metadata tell it soon.
+        """
+        return not self.is_leading and self.left_epoch == self.leader_epoch
 
     def note_refusal(self) -> None:
         self._refused_ms = self._clock.monotonic_ms()
@@ -132,6 +150,8 @@ class ClusterStandings:
     def set_led_here(self, group: str, *, is_led_here: bool) -> None:
         """Note that this node's replica leads and can be read, or leads no more."""
         standing = self.by_group[group]
+        if standing.is_leading and not is_led_here:
+            standing.left_epoch = standing.leader_epoch
         standing.is_leading = is_led_here
         if is_led_here:
             self.renew(group)

@@ -103,9 +103,10 @@ class ClusterBrokerView:
         state = self._driver.groups.get(group)
         if state is None or state.leader not in self._driver.live or state.leader in self._driver.doubted:
             return NO_LEADER
-        # What it has in memory may be old: another node may coordinate since its lease ended.
-        is_own = state.leader == self._driver.own.node
-        return NO_LEADER if is_own and self._standings[group].is_lapsed else state.leader
+        # What it has in memory may be old: another node may coordinate since its lease ended, or it stepped down.
+        standing = self._standings[group]
+        is_over = standing.is_lapsed or standing.has_left
+        return NO_LEADER if state.leader == self._driver.own.node and is_over else state.leader
 
     def forward(self, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
         principal = session.principal

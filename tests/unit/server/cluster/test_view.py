@@ -1,5 +1,6 @@
 """The cluster as handlers see it: who coordinates, while leaders are doubted or hear of nobody."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 from hutong.broker.handling.cluster_view import CoordinationKind
@@ -124,3 +125,17 @@ def test_a_controller_whose_lease_is_over_is_none() -> None:
     assert node.view.is_controller
     node.clock.advance(LEASE_MS)
     assert not node.view.is_controller
+
+
+def test_a_coordinator_that_has_stepped_down_sends_nobody_to_itself_until_it_is_elected_again() -> None:
+    node = Node()
+    node.standings.group_changed(node.groups[OFFSETS_GROUP], {1, 2})
+    node.standings.by_group[OFFSETS_GROUP].served_until_ms = LEASE_MS
+    node.standings.set_led_here(OFFSETS_GROUP, is_led_here=True)
+    assert node.coordinator(CoordinationKind.GROUP) == 1
+    # It has heard of a later epoch, and not yet who leads in that.
+    node.standings.set_led_here(OFFSETS_GROUP, is_led_here=False)
+    assert node.coordinator(CoordinationKind.GROUP) == NO_LEADER
+    again = node.groups[OFFSETS_GROUP] = replace(node.groups[OFFSETS_GROUP], epoch=3, version=4)
+    node.standings.group_changed(again, {1, 2})
+    assert node.coordinator(CoordinationKind.GROUP) == 1, "it is being loaded"
