@@ -90,7 +90,9 @@ class Namespaces:
         for process in self._slow.values():
             process.kill()
         for name in self._names:
-            for words in (("netns", "del", self._space(name)), ("link", "del", f"{self._wire(name)}x")):
+            # The wire first: a namespace takes its end along some time later, when the next one may want the name.
+            wire = self._wire(name)
+            for words in (("link", "del", wire), ("netns", "del", self._space(name)), ("link", "del", f"{wire}x")):
                 subprocess.run(["ip", *words], check=False, capture_output=True)
         _ip("link", "del", self._bridge)
 
