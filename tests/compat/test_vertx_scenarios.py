@@ -286,7 +286,13 @@ async def test_local_only_does_not_apply_to_replies(four: Four) -> None:
 async def test_retry_after_a_stale_connection(four: Four, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that was lost is opened anew by the next message."""
     accepted: list[Any] = []
-    monkeypatch.setattr(AcceptedConnections, "connection_opened", lambda _, peer: accepted.append(peer))
+    plain = AcceptedConnections.connection_opened
+
+    def noted(self: AcceptedConnections, peer: Any) -> None:
+        accepted.append(peer)
+        plain(self, peer)
+
+    monkeypatch.setattr(AcceptedConnections, "connection_opened", noted)
     four.ours[0].bus.consumer("stale", lambda message: message.body)
     cluster = clustered_of(four.ours[0])
     for node in four.theirs:
