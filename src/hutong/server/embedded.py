@@ -29,6 +29,7 @@ from hutong.server.composition import ComposedNode, NodePart
 if TYPE_CHECKING:
     import ssl
 
+    from hutong.bus.clustered.tls import ClusterTls
     from hutong.rpc.grpc.opening import GrpcTls
     from hutong.rpc.remote.incoming import CallLimits
     from hutong.rpc.remote.listener import RpcListener
@@ -52,7 +53,7 @@ class Node:
     Cluster
         `cluster="zk://HOST:PORT[,HOST:PORT...]"` makes the bus one with those of other nodes, ours and Vert.x's, that
         name the same ZooKeeper (docs/bus-cluster.md). They connect to this one at `cluster_listen`, or where that is
-        not what they reach, at `cluster_advertised`.
+        not what they reach, at `cluster_advertised`, with TLS by `cluster_tls`.
     Services
         `rpc="HOST:PORT"` offers the services of `node.rpc` over connections (`hutong.rpc.connect`), with TLS by
         `rpc_tls` and bounds by `rpc_limits`; `node.rpc_address` has the port. `grpc="HOST:PORT"` offers them to gRPC's
@@ -95,6 +96,7 @@ class Node:
         cluster: str | None = None,
         cluster_listen: str = LISTEN_DEFAULT,
         cluster_advertised: str | None = None,
+        cluster_tls: "ClusterTls | None" = None,
         metrics: str | None = None,
         tcp_bridge: str | None = None,
         sockjs: str | None = None,
@@ -135,7 +137,7 @@ class Node:
         self._tracing = tracing
         idle_ms_of(rpc_reference_idle_time)  # refused here, not when services are first used
         self._reference_idle_time = rpc_reference_idle_time
-        self._cluster = _cluster_part(cluster, cluster_listen, cluster_advertised, allow_plain)
+        self._cluster = _cluster_part(cluster, cluster_listen, cluster_advertised, allow_plain, cluster_tls)
         self._grpc = None if grpc is None else GrpcPart(grpc, grpc_tls, tuple(allow_plain))
         self._rpc = None if rpc is None else RpcPart(rpc, rpc_tls, rpc_limits, tuple(allow_plain))
         self._make_runtime = partial(
@@ -207,13 +209,14 @@ def _check_flags(flags: Collection[str], *, has_broker: bool) -> None:
 
 
 def _cluster_part(
-    cluster: str | None, listen: str, advertised: str | None, allow_plain: Sequence[str]
+    cluster: str | None, listen: str, advertised: str | None, allow_plain: Sequence[str], tls: "ClusterTls | None"
 ) -> BusClusterPart | None:
-    """Raises UsageError for an advertised address without a cluster, which nobody would ever see."""
+    """Raises UsageError for an argument that is for a node of a cluster, where there is none."""
     if cluster is not None:
-        return BusClusterPart(cluster, listen, tuple(allow_plain), advertised=advertised)
-    if advertised is not None:
-        raise UsageError("cluster_advertised is for a node of a cluster; name its ZooKeeper as cluster.")
+        return BusClusterPart(cluster, listen, tuple(allow_plain), advertised=advertised, tls=tls)
+    for argument, value in (("cluster_advertised", advertised), ("cluster_tls", tls)):
+        if value is not None:
+            raise UsageError(f"{argument} is for a node of a cluster; name its ZooKeeper as cluster.")
     return None
 
 

@@ -69,7 +69,8 @@ public final class DrivenNode {
     EventBusOptions options = new EventBusOptions().setHost(settings.getString("host")).setConnectTimeout(5_000)
         .setClusterPingInterval(settings.getLong("pingInterval", 20_000L));
     if (settings.containsKey("key")) {
-      options.setSsl(true).setKeyCertOptions(new PemKeyCertOptions().setKeyPath(settings.getString("key")).setCertPath(settings.getString("certificate")))
+      // Otherwise it connects to anybody.
+      options.setSsl(true).setTrustAll(false).setKeyCertOptions(new PemKeyCertOptions().setKeyPath(settings.getString("key")).setCertPath(settings.getString("certificate")))
           .setTrustOptions(new PemTrustOptions().addCertPath(settings.getString("trust")))
           .setClientAuth(ClientAuth.valueOf(settings.getString("clientAuth")));
     }

@@ -23,6 +23,7 @@ from hutong.bus.clustered.limits import ClusteredLimits
 from hutong.bus.clustered.link import NodeLink, RemoteConsumers, RemoteReply, failed
 from hutong.bus.clustered.machine import ClusterMachine
 from hutong.bus.clustered.membership.port import Counts, Membership
+from hutong.bus.clustered.tls import ClusterCertificates
 from hutong.bus.clustered.translation import message_of
 from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.envelope.message import REPLY_PREFIX, Message
@@ -60,13 +61,15 @@ class ClusteredBus:
         wheel: TimerWheel,
         limits: ClusteredLimits | None = None,
         open_socket: OpenSocket = socket.socket,
+        certificates: ClusterCertificates | None = None,
     ) -> None:
-        """`node` is the id of this node, which no other may have."""
+        """`node` is the id of this node, which no other may have. With `certificates` all connections are encrypted."""
         self.node = node
         self._side = bus.remote_side
         self._context = context
         self._membership = membership
         self._limits = limits or ClusteredLimits()
+        self._certificates = certificates
         self._loop = context.loop
         self._links: dict[str, NodeLink] = {}
         self._received: dict[str, NodeTraffic] = {}  # by node that has an entry
@@ -98,7 +101,8 @@ class ClusteredBus:
 
     async def listen(self, host: str, port: int) -> tuple[str, int]:
         """Accept connections of other nodes. Returns what was bound. Raises OSError."""
-        return await self._acceptor.listen(host, port)
+        tls = None if self._certificates is None else self._certificates.accepting
+        return await self._acceptor.listen(host, port, tls)
 
     async def join(self, info: NodeInfo) -> None:
         """Enter the cluster: afterwards all that is registered in it is known. Raises UsageError.
@@ -290,7 +294,9 @@ class ClusteredBus:
         link, info = self._link_to(instruction.node), instruction.info
         attempt = link.attempt = link.attempt + 1
         try:
-            peer = await self._connector.connect(info.host, info.port, timeout_ms=self._limits.connect_ms_max)
+            tls = None if self._certificates is None else self._certificates.opening()
+            timeout_ms = self._limits.connect_ms_max
+            peer = await self._connector.connect(info.host, info.port, tls=tls, timeout_ms=timeout_ms)
         except (OSError, HutongError) as error:
             if link.attempt == attempt:
                 reason = f"{info.host}:{info.port} cannot be connected to: {error}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hutong.bus.bus import EventBus
     from hutong.bus.clustered.driver import ClusteredBus
     from hutong.bus.clustered.membership.port import Membership
+    from hutong.bus.clustered.tls import ClusterTls
     from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
     from hutong.foundation.clock import Clock
     from hutong.reactor.accept.acceptor import OpenSocket
@@ -50,6 +51,7 @@ class BusClusterVerticle(Verticle):
         clock: "Clock",
         open_socket: "OpenSocket" = socket.socket,
         advertised: "Address | None" = None,
+        tls: "ClusterTls | None" = None,
     ) -> None:
         """`advertised` is where the others connect, where that is not the address that it listens at."""
         self._bus = bus
@@ -59,9 +61,11 @@ class BusClusterVerticle(Verticle):
         self._node = node
         self._clock = clock
         self._open_socket = open_socket
+        self._tls = tls
 
     async def start(self) -> None:
         from hutong.bus.clustered.driver import ClusteredBus
+        from hutong.bus.clustered.tls import ClusterCertificates
         from hutong.server.listeners.binding import bound
         from hutong.wire.vertx.cluster_nodes import NodeInfo
 
@@ -73,6 +77,7 @@ class BusClusterVerticle(Verticle):
             clock=self._clock,
             wheel=self.context.home.wheel,
             open_socket=self._open_socket,
+            certificates=None if self._tls is None else ClusterCertificates(self._tls, self._clock),
         )
         address = self._address
         try:
@@ -90,7 +95,10 @@ class BusClusterVerticle(Verticle):
 
 
 class BusClusterPart(NodePart):
-    """Joins the nodes of `cluster`, as in `zk://HOST:PORT`. Only with `allow_plain` connections leave the machine."""
+    """Joins the nodes of `cluster`, as in `zk://HOST:PORT`.
+
+    Without `tls`, connections leave the machine only with `allow_plain`.
+    """
 
     def __init__(
         self,
@@ -101,6 +109,7 @@ class BusClusterPart(NodePart):
         open_socket: "OpenSocket" = socket.socket,
         advertised: str | None = None,
         zookeeper: "ZooKeeperSettings | None" = None,
+        tls: "ClusterTls | None" = None,
     ) -> None:
         """`advertised` is HOST:PORT for the other nodes, where that is not what this one listens at."""
         self._zookeeper = zookeeper
@@ -110,6 +119,7 @@ class BusClusterPart(NodePart):
         self._allow_plain = allow_plain
         self._random = random or SystemRandom()
         self._open_socket = open_socket
+        self._tls = tls
 
     async def open(self, node: ComposedNode) -> None:
         from hutong.bus.clustered.membership.zookeeper.opening import make_zookeeper_membership
@@ -119,14 +129,15 @@ class BusClusterPart(NodePart):
         address = _parsed(self._listen, "cluster_listen")
         advertised = None if self._advertised is None else _parsed(self._advertised, "cluster_advertised")
         place = f"the bus at {self._listen}"
-        check_exposure(KIND, place, address.host, has_tls=False, allowed=self._allow_plain)
+        check_exposure(KIND, place, address.host, has_tls=self._tls is not None, allowed=self._allow_plain)
         _check_connectable(address, advertised)
         clock = node.runtime.clock
         settings = self._zookeeper or ZooKeeperSettings()
         membership = make_zookeeper_membership(parse_zookeeper_address(self._cluster), settings, clock)
         # As Vert.x has them: nobody can guess one, and none comes twice.
         own = str(UUID(int=self._random.getrandbits(128), version=4))
-        verticle = BusClusterVerticle(node.bus, membership, address, own, clock, self._open_socket, advertised)
+        more = (self._open_socket, advertised, self._tls)
+        verticle = BusClusterVerticle(node.bus, membership, address, own, clock, *more)
         await node.deploy("bus cluster", verticle)
         node.bus_nodes = verticle.clustered.figures
         node.addresses.cluster, node.addresses.cluster_node = verticle.reached_at, own

@@ -7,9 +7,11 @@ from random import Random
 from tests.support.waiting import turning_until
 
 from hutong.bus import EventBus
+from hutong.bus.clustered import ClusterTls
 from hutong.bus.clustered.driver import ClusteredBus
 from hutong.bus.clustered.limits import ClusteredLimits
 from hutong.bus.clustered.membership.memory import MemoryMembership, MemoryRegistry
+from hutong.bus.clustered.tls import ClusterCertificates
 from hutong.foundation.clock import SystemClock
 from hutong.runtime.runtime import Runtime
 from hutong.wire.vertx.cluster_nodes import NodeInfo
@@ -27,7 +29,9 @@ class AdvancedClock(SystemClock):
 class ClusterNode:
     """One node. `errors` are what handlers raised."""
 
-    def __init__(self, name: str, membership: MemoryMembership, limits: ClusteredLimits) -> None:
+    def __init__(
+        self, name: str, membership: MemoryMembership, limits: ClusteredLimits, tls: ClusterTls | None = None
+    ) -> None:
         self.name = name
         self.membership = membership
         self.errors: list[BaseException] = []
@@ -36,7 +40,14 @@ class ClusterNode:
         self.clock = AdvancedClock()
         context = self.runtime.context(name="cluster")
         self.clustered = ClusteredBus(
-            self.bus, context, name, membership, clock=self.clock, wheel=context.home.wheel, limits=limits
+            self.bus,
+            context,
+            name,
+            membership,
+            clock=self.clock,
+            wheel=context.home.wheel,
+            limits=limits,
+            certificates=None if tls is None else ClusterCertificates(tls, self.clock),
         )
         self.is_open = False
 
@@ -75,8 +86,8 @@ class Cluster:
     async def __aexit__(self, *_: object) -> None:
         await self._exit.aclose()
 
-    async def node(self, name: str) -> ClusterNode:
-        node = ClusterNode(name, self.registry.connect(), self._limits)
+    async def node(self, name: str, tls: ClusterTls | None = None) -> ClusterNode:
+        node = ClusterNode(name, self.registry.connect(), self._limits, tls)
         self._exit.push_async_callback(node.close)
         await node.start()
         return node
