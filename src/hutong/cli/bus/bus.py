@@ -21,6 +21,7 @@ from hutong.cli.output import print_json, remark, text_or_base64
 from hutong.foundation.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from hutong.bus.clustered import ClusterTls
     from hutong.bus.envelope.message import Message
 
 DEFAULT_BRIDGE = "127.0.0.1:7000"
@@ -75,8 +76,8 @@ def _add_one_way(kind: str, summary: str) -> None:
     ) -> None:
         given = _body(body, is_text=is_text)
         if cluster is not None:
-            _check_no_tls(tls, tls_ca, tls_certificate)
-            cluster_client.send(cluster, address, given, headers_of(headers), is_send=kind == "send")
+            between = _cluster_tls(tls, tls_ca, tls_certificate)
+            cluster_client.send(cluster, address, given, headers_of(headers), between, is_send=kind == "send")
             return
         with _connected(address, bridge, tls, tls_ca, tls_certificate) as client:
             client.send_frame(kind, address, given, headers_of(headers))
@@ -109,10 +110,10 @@ def request(
     """Send a message and print the reply's body."""
     given = _body(body, is_text=is_text)
     if cluster is not None:
-        _check_no_tls(tls, tls_ca, tls_certificate)
+        between = _cluster_tls(tls, tls_ca, tls_certificate)
         plain = ("bus",) if allow_plain else ()
         sent = headers_of(headers)
-        answer = cluster_client.request(cluster, address, given, sent, timeout_ms, cluster_listen, plain)
+        answer = cluster_client.request(cluster, address, given, sent, timeout_ms, cluster_listen, plain, between)
         _print(_frame_of(answer), as_json=as_json)
         return
     with _connected(address, bridge, tls, tls_ca, tls_certificate) as client:
@@ -162,12 +163,19 @@ def _connected(
             raise client.refused(refusal, address) from None
 
 
-def _check_no_tls(tls: bool, ca: Path | None, certificate: Path | None) -> None:
-    """Raise UsageError for options that would be without effect: nodes have no TLS between them."""
+def _cluster_tls(tls: bool, ca: Path | None, certificate: Path | None) -> "ClusterTls | None":
+    """TLS to the nodes of a cluster, None for none. Raises UsageError where a file is missing."""
+    if ca is not None and certificate is not None:
+        from hutong.bus.clustered import ClusterTls
+
+        return ClusterTls(certificate, ca)
     if tls or ca is not None or certificate is not None:
         raise UsageError(
-            "--tls, --tls-ca and --tls-certificate are for a bridge; leave them out with --cluster.", ExitCode.USAGE
+            "With --cluster, TLS needs both --tls-certificate (with its key) and --tls-ca: nodes show certificates to "
+            "each other.",
+            ExitCode.USAGE,
         )
+    return None
 
 
 def _frame_of(message: "Message") -> Frame:

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from hutong.foundation.errors import ExitCode, LimitExceeded, UsageError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from hutong.bus.bus import EventBus
+    from hutong.bus.clustered import ClusterTls
     from hutong.bus.clustered.membership.zookeeper.looking import ClusterContents
     from hutong.bus.envelope.message import Message
     from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
@@ -28,14 +31,16 @@ R = TypeVar("R")
 
 def look(cluster: str) -> "ClusterContents":
     """The nodes and registrations of the cluster. Raises UsageError."""
+    from hutong.bus.clustered.membership.zookeeper.layout import parse_bus_cluster
     from hutong.bus.clustered.membership.zookeeper.opening import make_zookeeper_look
-    from hutong.cluster.coordinator.zookeeper.address import parse_zookeeper_address
     from hutong.foundation.clock import SystemClock
 
-    return make_zookeeper_look(parse_zookeeper_address(cluster), _settings(), SystemClock()).contents()
+    return make_zookeeper_look(parse_bus_cluster(cluster), _settings(), SystemClock()).contents()
 
 
-def send(cluster: str, address: str, body: Any, headers: dict[str, str], *, is_send: bool) -> None:
+def send(
+    cluster: str, address: str, body: Any, headers: dict[str, str], tls: "ClusterTls | None", *, is_send: bool
+) -> None:
     """Send or publish one message. Raises UsageError where nobody has got it."""
     losses = _Losses()
 
@@ -50,7 +55,7 @@ def send(cluster: str, address: str, body: Any, headers: dict[str, str], *, is_s
         if not sum([each.sent_total for each in node.bus_nodes()]):
             raise UsageError(f"The message to {address} has reached nobody: {losses.last}.", ExitCode.UNAVAILABLE)
 
-    _carried_out(cluster, "127.0.0.1:0", (), carry_out, losses, f"The message to {address}")
+    _carried_out(_joined(cluster, "127.0.0.1:0", (), tls), carry_out, losses, f"The message to {address}")
 
 
 def request(
@@ -61,6 +66,7 @@ def request(
     timeout_ms: int,
     listen: str,
     allow_plain: tuple[str, ...],
+    tls: "ClusterTls | None",
 ) -> "Message":
     """Return the reply, for which the other node connects to `listen`. Raises UsageError."""
 
@@ -68,7 +74,7 @@ def request(
         bus: EventBus = node.bus
         return await bus.request(address, body, headers=headers, timeout=timeout_ms / 1_000)
 
-    return _carried_out(cluster, listen, allow_plain, carry_out, _Losses(), f"The request to {address}")
+    return _carried_out(_joined(cluster, listen, allow_plain, tls), carry_out, _Losses(), f"The request to {address}")
 
 
 class _Losses(logging.Handler):
@@ -82,9 +88,7 @@ class _Losses(logging.Handler):
 
 
 def _carried_out(
-    cluster: str,
-    listen: str,
-    allow_plain: tuple[str, ...],
+    joined: "AbstractAsyncContextManager[ComposedNode]",
     work: "Callable[[ComposedNode], Coroutine[Any, Any, R]]",
     losses: _Losses,
     what: str,
@@ -93,7 +97,7 @@ def _carried_out(
     from hutong.bus.errors import FailureType, ReplyError
 
     async def run() -> R:
-        async with _joined(cluster, listen, allow_plain) as node:
+        async with joined as node:
             return await work(node)
 
     log = logging.getLogger("hutong")
@@ -112,13 +116,16 @@ def _carried_out(
 
 
 @asynccontextmanager
-async def _joined(cluster: str, listen: str, allow_plain: tuple[str, ...]) -> "AsyncIterator[ComposedNode]":
+async def _joined(
+    cluster: str, listen: str, allow_plain: tuple[str, ...], tls: "ClusterTls | None"
+) -> "AsyncIterator[ComposedNode]":
     from hutong.runtime.runtime import Runtime
     from hutong.server.bus.bus_part import BusPart
     from hutong.server.bus.cluster_part import BusClusterPart
     from hutong.server.composition import ComposedNode
 
-    node = ComposedNode(Runtime(), [BusPart(), BusClusterPart(cluster, listen, allow_plain, zookeeper=_settings())])
+    member = BusClusterPart(cluster, listen, allow_plain, zookeeper=_settings(), tls=tls)
+    node = ComposedNode(Runtime(), [BusPart(), member])
     try:
         await node.start()
         yield node

@@ -122,8 +122,8 @@ class BusClusterPart(NodePart):
         self._tls = tls
 
     async def open(self, node: ComposedNode) -> None:
+        from hutong.bus.clustered.membership.zookeeper.layout import parse_bus_cluster
         from hutong.bus.clustered.membership.zookeeper.opening import make_zookeeper_membership
-        from hutong.cluster.coordinator.zookeeper.address import parse_zookeeper_address
         from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
 
         address = _parsed(self._listen, "cluster_listen")
@@ -133,7 +133,7 @@ class BusClusterPart(NodePart):
         _check_connectable(address, advertised)
         clock = node.runtime.clock
         settings = self._zookeeper or ZooKeeperSettings()
-        membership = make_zookeeper_membership(parse_zookeeper_address(self._cluster), settings, clock)
+        membership = make_zookeeper_membership(parse_bus_cluster(self._cluster), settings, clock)
         # As Vert.x has them: nobody can guess one, and none comes twice.
         own = str(UUID(int=self._random.getrandbits(128), version=4))
         more = (self._open_socket, advertised, self._tls)

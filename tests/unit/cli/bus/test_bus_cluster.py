@@ -3,14 +3,17 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from tests.support.one_sentence import assert_one_sentence
+from tests.support.pem_files import PemFiles
 from tests.support.waiting import turning_until
 from tests.support.zookeeper import running_zookeeper
 
 import hutong
 from hutong.bus import Message
+from hutong.bus.clustered import ClusterTls
 from hutong.cli import main
 from hutong.cli.bus import cluster_client
 from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
@@ -109,7 +112,7 @@ async def test_messages_reach_the_consumers_of_the_cluster(running: Hutong) -> N
         (("send", "count", str(2**70)), 69, "The message to count has reached nobody: "),
         (("request", "echo", "--cluster-listen", "nowhere"), 64, "cluster_listen is 'nowhere'; write HOST:PORT"),
         (("request", "echo", "--cluster-listen", "10.0.0.1:0"), 78, "without TLS"),
-        (("send", "echo", "--tls"), 64, "are for a bridge; leave them out with --cluster"),
+        (("send", "echo", "--tls"), 64, "TLS needs both --tls-certificate (with its key) and --tls-ca"),
         (("send", "echo", "--header", "nothing"), 64, "write --header NAME=VALUE"),
     ],
 )
@@ -138,6 +141,30 @@ def test_a_path_without_a_cluster(zookeeper: DevelopmentZooKeeper, capsys: pytes
     for command in ("nodes", "addresses"):
         words = f"No cluster of a bus is at /else/where in ZooKeeper at {zookeeper.address}"
         assert_one_sentence(f"bus {command} --cluster zk://{zookeeper.address}/else/where", 66, words, capsys)
+
+
+def test_a_wrong_address_is_answered_with_an_example_of_a_bus(capsys: pytest.CaptureFixture[str]) -> None:
+    assert_one_sentence(
+        "bus nodes --cluster 127.0.0.1:2181", 78, "write it as zk://zk1:2181,zk2:2181,zk3:2181/io.vertx", capsys
+    )
+
+
+@pytest.mark.fault
+async def test_commands_reach_nodes_with_tls(
+    zookeeper: DevelopmentZooKeeper, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = PemFiles(tmp_path / "node", "127.0.0.1")
+    both = tmp_path / "both.pem"
+    both.write_bytes(files.certificate.read_bytes() + files.key.read_bytes())
+    cluster = f"zk://{zookeeper.address}/encrypted"
+    async with hutong.Node(cluster=cluster, cluster_tls=ClusterTls(both, files.ca)) as node:
+        made = Hutong(node, cluster, capsys)
+        await made.start()
+        tls = ("--tls-certificate", str(both), "--tls-ca", str(files.ca))
+        assert await made("request", "echo", "5", *tls) == "5\n"
+        assert await made("send", "count", "1", *tls) == ""
+        await turning_until(lambda: made.seen == [1])
+        assert await made("send", "count", "1", code=69) == ""
 
 
 @pytest.mark.parametrize("command", ["nodes", "addresses", "send echo 1", "request echo 1"])

@@ -41,46 +41,51 @@ class ZooKeeperAddress:
         return f"{SCHEME}{self.hosts}{self.path}"
 
 
-def parse_zookeeper_address(text: str) -> ZooKeeperAddress:
-    """Raises UsageError with what is wrong and an example."""
+def parse_zookeeper_address(text: str, example: str = EXAMPLE) -> ZooKeeperAddress:
+    """Raises UsageError with what is wrong and the example."""
+    try:
+        return _parsed(text)
+    except ValueError as error:
+        message = f"The coordinator's address {text!r} {error}; write it as {example}."
+        raise UsageError(message, ExitCode.CONFIG) from None
+
+
+def _parsed(text: str) -> ZooKeeperAddress:
+    """Raises ValueError."""
     scheme, separator, rest = text.partition("://")
     if not separator or scheme.lower() != "zk":
-        raise _wrong(text, f"does not begin with {SCHEME}")
+        raise ValueError(f"does not begin with {SCHEME}")
     hosts, slash, path = rest.partition("/")
-    servers = tuple(_server(text, part.strip()) for part in hosts.split(","))
+    servers = tuple(_server(part.strip()) for part in hosts.split(","))
     if len(servers) > SERVERS_MAX:
-        raise _wrong(text, f"has more than {SERVERS_MAX} servers")
-    return ZooKeeperAddress(servers, _path(text, slash + path))
+        raise ValueError(f"has more than {SERVERS_MAX} servers")
+    return ZooKeeperAddress(servers, _path(slash + path))
 
 
-def _server(text: str, part: str) -> ZooKeeperServer:
+def _server(part: str) -> ZooKeeperServer:
     if not part:
-        raise _wrong(text, "lacks a server")
+        raise ValueError("lacks a server")
     if "@" in part:
-        raise _wrong(text, "has a user, which is a setting of its own")
+        raise ValueError("has a user, which is a setting of its own")
     host, _, port = part.rpartition(":")
     if not host or part.endswith("]"):
-        raise _wrong(text, f"has no port behind {part}")
+        raise ValueError(f"has no port behind {part}")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     # Without brackets "::1:2181" could be an address without a port (RFC 3986, section 3.2.2).
     elif ":" in host:
-        raise _wrong(text, f"has an IPv6 address without brackets, {part}")
+        raise ValueError(f"has an IPv6 address without brackets, {part}")
     if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) <= _PORT_MAX:
-        raise _wrong(text, f"has a server {part} that is not HOST:PORT with a port from 1 to {_PORT_MAX}")
+        raise ValueError(f"has a server {part} that is not HOST:PORT with a port from 1 to {_PORT_MAX}")
     return ZooKeeperServer(host, int(port))
 
 
-def _path(text: str, path: str) -> str:
+def _path(path: str) -> str:
     """ZooKeeper's own rules for paths: no empty part, no `.` or `..`, nothing that cannot be printed."""
     path = path.rstrip("/")
     parts = path.split("/")[1:]
     if any(part in ("", ".", "..") or not part.isprintable() for part in parts):
-        raise _wrong(text, f"has a path {path} with an empty part, a part of dots, or something that cannot be printed")
+        raise ValueError(f"has a path {path} with an empty part, a part of dots, or something that cannot be printed")
     if parts[:1] == ["zookeeper"]:
-        raise _wrong(text, "has a path in /zookeeper, which is ZooKeeper's own")
+        raise ValueError("has a path in /zookeeper, which is ZooKeeper's own")
     return path or "/"
-
-
-def _wrong(text: str, reason: str) -> UsageError:
-    return UsageError(f"The coordinator's address {text!r} {reason}; write it as {EXAMPLE}.", ExitCode.CONFIG)

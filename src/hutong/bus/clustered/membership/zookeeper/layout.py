@@ -13,10 +13,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress, parse_zookeeper_address
 from hutong.foundation.errors import UsageError
 
 ROOT: Final = "/io.vertx"
 """The default root of vertx-zookeeper."""
+_EXAMPLE: Final = f"zk://zk1:2181,zk2:2181,zk3:2181{ROOT}"
+
+
+def parse_bus_cluster(text: str) -> ZooKeeperAddress:
+    """The ensemble and root of a cluster. Raises UsageError."""
+    return parse_zookeeper_address(text, _EXAMPLE)
 
 
 class VertxPaths:
