@@ -150,6 +150,13 @@ class Commands:
     def counts(self, *_: Any) -> dict[str, int]:
         return dict(self._counts)
 
+    async def fill(self, address: str, body: list[int]) -> None:
+        """Sends [count, size]: so many messages of so many bytes."""
+        count, size = body
+        producer = self._bus.sender(address)
+        for _ in range(count):
+            await producer.write(bytes(size))
+
     async def flood(self, address: str, body: list[Any]) -> dict[str, int]:
         """Sends or publishes numbers in their order, as fast as they are taken."""
         sender, count, kind = body

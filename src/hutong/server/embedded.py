@@ -29,6 +29,7 @@ from hutong.server.composition import ComposedNode, NodePart
 if TYPE_CHECKING:
     import ssl
 
+    from hutong.bus.clustered.permissions import ClusterPermissions
     from hutong.bus.clustered.tls import ClusterTls
     from hutong.rpc.grpc.opening import GrpcTls
     from hutong.rpc.remote.incoming import CallLimits
@@ -53,7 +54,8 @@ class Node:
     Cluster
         `cluster="zk://HOST:PORT[,HOST:PORT...]"` makes the bus one with those of other nodes, ours and Vert.x's, that
         name the same ZooKeeper (docs/bus-cluster.md). They connect to this one at `cluster_listen`, or where that is
-        not what they reach, at `cluster_advertised`, with TLS by `cluster_tls`.
+        not what they reach, at `cluster_advertised`, with TLS by `cluster_tls`. `cluster_permissions` say at which
+        addresses they may send and receive.
     Services
         `rpc="HOST:PORT"` offers the services of `node.rpc` over connections (`hutong.rpc.connect`), with TLS by
         `rpc_tls` and bounds by `rpc_limits`; `node.rpc_address` has the port. `grpc="HOST:PORT"` offers them to gRPC's
@@ -97,6 +99,7 @@ class Node:
         cluster_listen: str = LISTEN_DEFAULT,
         cluster_advertised: str | None = None,
         cluster_tls: "ClusterTls | None" = None,
+        cluster_permissions: "ClusterPermissions | None" = None,
         metrics: str | None = None,
         tcp_bridge: str | None = None,
         sockjs: str | None = None,
@@ -137,7 +140,9 @@ class Node:
         self._tracing = tracing
         idle_ms_of(rpc_reference_idle_time)  # refused here, not when services are first used
         self._reference_idle_time = rpc_reference_idle_time
-        self._cluster = _cluster_part(cluster, cluster_listen, cluster_advertised, allow_plain, cluster_tls)
+        self._cluster = _cluster_part(
+            cluster, cluster_listen, allow_plain, cluster_advertised, cluster_tls, cluster_permissions
+        )
         self._grpc = None if grpc is None else GrpcPart(grpc, grpc_tls, tuple(allow_plain))
         self._rpc = None if rpc is None else RpcPart(rpc, rpc_tls, rpc_limits, tuple(allow_plain))
         self._make_runtime = partial(
@@ -209,12 +214,20 @@ def _check_flags(flags: Collection[str], *, has_broker: bool) -> None:
 
 
 def _cluster_part(
-    cluster: str | None, listen: str, advertised: str | None, allow_plain: Sequence[str], tls: "ClusterTls | None"
+    cluster: str | None,
+    listen: str,
+    allow_plain: Sequence[str],
+    advertised: str | None,
+    tls: "ClusterTls | None",
+    permissions: "ClusterPermissions | None",
 ) -> BusClusterPart | None:
     """Raises UsageError for an argument that is for a node of a cluster, where there is none."""
     if cluster is not None:
-        return BusClusterPart(cluster, listen, tuple(allow_plain), advertised=advertised, tls=tls)
-    for argument, value in (("cluster_advertised", advertised), ("cluster_tls", tls)):
+        return BusClusterPart(
+            cluster, listen, tuple(allow_plain), advertised=advertised, tls=tls, permissions=permissions
+        )
+    given = {"cluster_advertised": advertised, "cluster_tls": tls, "cluster_permissions": permissions}
+    for argument, value in given.items():
         if value is not None:
             raise UsageError(f"{argument} is for a node of a cluster; name its ZooKeeper as cluster.")
     return None

@@ -5,6 +5,7 @@ import io.vertx.core.Future;
 import io.vertx.core.Promise;
 import io.vertx.core.Vertx;
 import io.vertx.core.VertxOptions;
+import io.vertx.core.buffer.Buffer;
 import io.vertx.core.eventbus.DeliveryOptions;
 import io.vertx.core.eventbus.EventBus;
 import io.vertx.core.eventbus.EventBusOptions;
@@ -152,6 +153,7 @@ public final class DrivenNode {
         // From a thread that has no context of Vert.x.
         for (int number = 0; number < Integer.parseInt(json); number++) bus.send(address, number);
       }
+      case "fill" -> fill(address, new JsonArray(json));
       case "ask-back" -> consume(address, this::askBack);
       case "collected" -> {
         return sequences.get(address).figures();
@@ -168,10 +170,6 @@ public final class DrivenNode {
       }
       case "nodes" -> {
         return new JsonArray(cluster.getNodes());
-      }
-      case "heap" -> {
-        System.gc();
-        return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
       }
       default -> throw new IllegalArgumentException("no command " + command);
     }
@@ -196,6 +194,12 @@ public final class DrivenNode {
     MessageProducer<Object> producer = of.getString(2).equals("publish") ? bus.publisher(address, options) : bus.sender(address, options);
     vertx.runOnContext(ignored -> more(producer, first, first + of.getLong(1), 0, done));
     return done.future();
+  }
+
+  /** Sends [count, size]: so many messages of so many bytes, and none waits for another. */
+  private void fill(String address, JsonArray of) {
+    Buffer bytes = Buffer.buffer(new byte[of.getInteger(1)]);
+    for (int number = 0; number < of.getInteger(0); number++) bus.send(address, bytes);
   }
 
   /** Registers one more consumer and takes it back, again and again until `unchurn`, which tells how often. */

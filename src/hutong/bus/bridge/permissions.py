@@ -42,8 +42,8 @@ class Permissions:
     """
 
     def __init__(self, inbound: Iterable[Permit] = (), outbound: Iterable[Permit] = ()) -> None:
-        self._inbound = _Allowed(inbound)
-        self._outbound = _Allowed(outbound)
+        self._inbound = AllowedAddresses(inbound)
+        self._outbound = AllowedAddresses(outbound)
 
     def allows_in(self, address: str) -> bool:
         """True when a client may send or publish there."""
@@ -54,13 +54,13 @@ class Permissions:
         return self._outbound.holds(address)
 
 
-class _Allowed:
-    """One direction."""
+class AllowedAddresses:
+    """One direction. Raises UsageError and LimitExceeded as above. Any thread may ask."""
 
     def __init__(self, permits: Iterable[Permit]) -> None:
         every = tuple(permits)
         if len(every) > PERMITS_MAX:
-            raise LimitExceeded("bridge permissions", PERMITS_MAX)
+            raise LimitExceeded("permissions", PERMITS_MAX)
         self._addresses = frozenset(permit.address for permit in every if permit.address is not None)
         self._patterns: tuple[re.Pattern[str], ...] = tuple(
             compile_pattern(permit.regex) for permit in every if permit.regex is not None

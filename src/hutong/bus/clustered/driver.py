@@ -23,11 +23,12 @@ from hutong.bus.clustered.limits import ClusteredLimits
 from hutong.bus.clustered.link import NodeLink, RemoteConsumers, RemoteReply, failed
 from hutong.bus.clustered.machine import ClusterMachine
 from hutong.bus.clustered.membership.port import Counts, Membership
+from hutong.bus.clustered.permissions import EVERYTHING, ClusterRights
 from hutong.bus.clustered.tls import ClusterCertificates
 from hutong.bus.clustered.translation import message_of
 from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.envelope.message import REPLY_PREFIX, Message
-from hutong.bus.errors import carrying_failed
+from hutong.bus.errors import BUILT_IN_CODE, FailureType, ReplyError, carrying_failed
 from hutong.bus.waiting.promise import Promise, settle_all
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone
@@ -62,6 +63,7 @@ class ClusteredBus:
         limits: ClusteredLimits | None = None,
         open_socket: OpenSocket = socket.socket,
         certificates: ClusterCertificates | None = None,
+        rights: ClusterRights = EVERYTHING,
     ) -> None:
         """`node` is the id of this node, which no other may have. With `certificates` all connections are encrypted."""
         self.node = node
@@ -70,6 +72,8 @@ class ClusteredBus:
         self._membership = membership
         self._limits = limits or ClusteredLimits()
         self._certificates = certificates
+        self._rights = rights
+        self._refused: set[str] = set()  # nodes whose messages were refused, and which the log has named
         self._loop = context.loop
         self._links: dict[str, NodeLink] = {}
         self._received: dict[str, NodeTraffic] = {}  # by node that has an entry
@@ -79,7 +83,7 @@ class ClusteredBus:
         self._host: MachineHost[Entry, messages.Event, messages.Instruction] = MachineHost(
             clock, wheel, None, self._feed_entry
         )
-        self._entry: Entry = self._host.put(MachineEntry(node, ClusterMachine(node, self._limits)))
+        self._entry: Entry = self._host.put(MachineEntry(node, ClusterMachine(node, self._limits, rights)))
         self._is_closed = False
         reactor = replace(
             ReactorLimits(),
@@ -160,6 +164,7 @@ class ClusteredBus:
         others = [node for node in nodes if node != self.node]
         for gone in self._received.keys() - set(others):
             del self._received[gone]
+            self._refused.discard(gone)
         for node in others:
             self._received.setdefault(node, NodeTraffic())
         self._feed(messages.ClusterNodesChanged(nodes, self._host.now_ms))
@@ -176,20 +181,25 @@ class ClusteredBus:
     def consumer_added(self, consumer: Consumer) -> None:
         """Raises UsageError for an address that the membership cannot keep."""
         # As in Vert.x, nothing of it is written: other nodes must not choose it.
-        if consumer.local_only:
+        if consumer.local_only or not self._rights.may_send_here(consumer.address):
             return
         self._membership.check(consumer.address)
         number = self._own[consumer] = next(self._numbers)
         self._post(partial(self._announce, consumer.address, number))
 
     def consumer_removed(self, consumer: Consumer) -> None:
-        # None for one that is for this process alone.
+        # None for one that was not announced.
         number = self._own.pop(consumer, None)
         if number is not None:
             self._post(partial(self._withdraw, consumer.address, number))
 
     def await_announced(self, consumer: Consumer, promise: Promise[None]) -> None:
-        self._post(partial(self._await_announced, self._own[consumer], promise))
+        number = self._own.get(consumer)
+        # Others may not send to it, so there is nothing to wait for.
+        if number is None:
+            promise.resume(None)
+        else:
+            self._post(partial(self._await_announced, number, promise))
 
     def _post(self, work: Callable[[], object]) -> None:
         if not self._loop.is_closed():
@@ -229,6 +239,10 @@ class ClusteredBus:
             if not is_known:
                 self._wanted(link)
             reply = RemoteReply(self._side.bus, link, frame.reply_address, frame.address)
+        # Before its codec, which may be a user's. Replies are of requests that were sent from here.
+        if not frame.address.startswith(REPLY_PREFIX) and not self._rights.may_send_here(frame.address):
+            self._refuse(frame, reply)
+            return
         try:
             message = message_of(frame, self._side, reply)
         except Exception as error:  # noqa: BLE001  # a codec is other people's code, and the frames behind go on
@@ -256,6 +270,15 @@ class ClusteredBus:
         awaited = link.take_awaited(int(number))
         if awaited is not None:
             self._side.receive_reply(awaited, message)
+
+    def _refuse(self, frame: ClusterFrame, reply: RemoteReply | None) -> None:
+        text = f"other nodes may not send to {frame.address!r} at node {self.node}"
+        if reply is not None:
+            reply.fail(ReplyError(FailureType.ERROR, BUILT_IN_CODE, text))
+        # Once for each node of the cluster: the log must not grow with what they send.
+        if frame.sender in self._received and frame.sender not in self._refused:
+            self._refused.add(frame.sender)
+            _log.warning("%s, and node %s does", text, frame.sender)
 
     def _undeliverable(self, frame: ClusterFrame, reply: RemoteReply | None, error: Exception) -> None:
         failure = carrying_failed(f"the message to {frame.address!r}", error)

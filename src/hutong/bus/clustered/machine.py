@@ -41,6 +41,7 @@ from hutong.bus.clustered.messages import (
     Release,
     Wanted,
 )
+from hutong.bus.clustered.permissions import EVERYTHING, ClusterRights
 from hutong.foundation.machine import Tick
 from hutong.wire.vertx.cluster_nodes import NodeInfo
 
@@ -76,9 +77,10 @@ class OtherNode:
 class ClusterMachine:
     """All other nodes, and what is registered at them. `node` is this node's id."""
 
-    def __init__(self, node: str, limits: ClusteredLimits) -> None:
+    def __init__(self, node: str, limits: ClusteredLimits, rights: ClusterRights = EVERYTHING) -> None:
         self._node = node
         self._limits = limits
+        self._rights = rights
         self._links: dict[str, OtherNode] = {}
         self._replaced: set[str] = set()  # nodes at whose places newer ones are
         self._counts: dict[str, Mapping[str, int]] = {}  # by address; none is empty
@@ -211,7 +213,13 @@ class ClusterMachine:
 
     def _turns(self, address: str) -> tuple[tuple[str, int], ...]:
         counts = self._counts.get(address, {})
-        return tuple([(node, counts[node]) for node in sorted(counts) if self.state_of(node) in _RECEIVING])
+        return tuple([(node, counts[node]) for node in sorted(counts) if self._receives(node, address)])
+
+    def _receives(self, node: str, address: str) -> bool:
+        link = self._links.get(node)
+        if link is None or link.info is None or link.state not in _RECEIVING:
+            return False
+        return self._rights.may_receive(address, link.info.host)
 
     # -- connections
 

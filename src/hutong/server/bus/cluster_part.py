@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hutong.bus.bus import EventBus
     from hutong.bus.clustered.driver import ClusteredBus
     from hutong.bus.clustered.membership.port import Membership
+    from hutong.bus.clustered.permissions import ClusterPermissions
     from hutong.bus.clustered.tls import ClusterTls
     from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
     from hutong.foundation.clock import Clock
@@ -52,6 +53,7 @@ class BusClusterVerticle(Verticle):
         open_socket: "OpenSocket" = socket.socket,
         advertised: "Address | None" = None,
         tls: "ClusterTls | None" = None,
+        permissions: "ClusterPermissions | None" = None,
     ) -> None:
         """`advertised` is where the others connect, where that is not the address that it listens at."""
         self._bus = bus
@@ -62,9 +64,11 @@ class BusClusterVerticle(Verticle):
         self._clock = clock
         self._open_socket = open_socket
         self._tls = tls
+        self._permissions = permissions
 
     async def start(self) -> None:
         from hutong.bus.clustered.driver import ClusteredBus
+        from hutong.bus.clustered.permissions import EVERYTHING, ClusterRights
         from hutong.bus.clustered.tls import ClusterCertificates
         from hutong.server.listeners.binding import bound
         from hutong.wire.vertx.cluster_nodes import NodeInfo
@@ -78,6 +82,7 @@ class BusClusterVerticle(Verticle):
             wheel=self.context.home.wheel,
             open_socket=self._open_socket,
             certificates=None if self._tls is None else ClusterCertificates(self._tls, self._clock),
+            rights=EVERYTHING if self._permissions is None else ClusterRights(self._permissions),
         )
         address = self._address
         try:
@@ -110,6 +115,7 @@ class BusClusterPart(NodePart):
         advertised: str | None = None,
         zookeeper: "ZooKeeperSettings | None" = None,
         tls: "ClusterTls | None" = None,
+        permissions: "ClusterPermissions | None" = None,
     ) -> None:
         """`advertised` is HOST:PORT for the other nodes, where that is not what this one listens at."""
         self._zookeeper = zookeeper
@@ -120,6 +126,7 @@ class BusClusterPart(NodePart):
         self._random = random or SystemRandom()
         self._open_socket = open_socket
         self._tls = tls
+        self._permissions = permissions
 
     async def open(self, node: ComposedNode) -> None:
         from hutong.bus.clustered.membership.zookeeper.layout import parse_bus_cluster
@@ -136,7 +143,7 @@ class BusClusterPart(NodePart):
         membership = make_zookeeper_membership(parse_bus_cluster(self._cluster), settings, clock)
         # As Vert.x has them: nobody can guess one, and none comes twice.
         own = str(UUID(int=self._random.getrandbits(128), version=4))
-        more = (self._open_socket, advertised, self._tls)
+        more = (self._open_socket, advertised, self._tls, self._permissions)
         verticle = BusClusterVerticle(node.bus, membership, address, own, clock, *more)
         await node.deploy("bus cluster", verticle)
         node.bus_nodes = verticle.clustered.figures

@@ -7,10 +7,11 @@ from random import Random
 from tests.support.waiting import turning_until
 
 from hutong.bus import EventBus
-from hutong.bus.clustered import ClusterTls
+from hutong.bus.clustered import ClusterPermissions, ClusterTls
 from hutong.bus.clustered.driver import ClusteredBus
 from hutong.bus.clustered.limits import ClusteredLimits
 from hutong.bus.clustered.membership.memory import MemoryMembership, MemoryRegistry
+from hutong.bus.clustered.permissions import ClusterRights
 from hutong.bus.clustered.tls import ClusterCertificates
 from hutong.foundation.clock import SystemClock
 from hutong.runtime.runtime import Runtime
@@ -30,7 +31,12 @@ class ClusterNode:
     """One node. `errors` are what handlers raised."""
 
     def __init__(
-        self, name: str, membership: MemoryMembership, limits: ClusteredLimits, tls: ClusterTls | None = None
+        self,
+        name: str,
+        membership: MemoryMembership,
+        limits: ClusteredLimits,
+        tls: ClusterTls | None = None,
+        permissions: ClusterPermissions | None = None,
     ) -> None:
         self.name = name
         self.membership = membership
@@ -48,6 +54,7 @@ class ClusterNode:
             wheel=context.home.wheel,
             limits=limits,
             certificates=None if tls is None else ClusterCertificates(tls, self.clock),
+            rights=ClusterRights(permissions or ClusterPermissions()),
         )
         self.is_open = False
 
@@ -86,8 +93,10 @@ class Cluster:
     async def __aexit__(self, *_: object) -> None:
         await self._exit.aclose()
 
-    async def node(self, name: str, tls: ClusterTls | None = None) -> ClusterNode:
-        node = ClusterNode(name, self.registry.connect(), self._limits, tls)
+    async def node(
+        self, name: str, tls: ClusterTls | None = None, permissions: ClusterPermissions | None = None
+    ) -> ClusterNode:
+        node = ClusterNode(name, self.registry.connect(), self._limits, tls, permissions)
         self._exit.push_async_callback(node.close)
         await node.start()
         return node
