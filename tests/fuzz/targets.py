@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.fuzz import (
     bus_targets,
+    cluster_bus_targets,
     cluster_targets,
     content_targets,
     handler_targets,
@@ -32,6 +33,7 @@ TARGETS: Final[dict[str, Target]] = {
         node_targets,
         pipeline_targets,
         cluster_targets,
+        cluster_bus_targets,
         peer_targets,
     )
     for target in module.TARGETS

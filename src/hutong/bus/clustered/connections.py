@@ -64,6 +64,9 @@ class AcceptedConnections:
                 raise ProtocolError(f"a connection for node {message.sender} has come to node {self._node}")
             return [PONG]
         connection: _AcceptedConnection = peer.session
+        # No node connects to itself: an answer would wait here for an entry that is never another's.
+        if message.sender == self._node:
+            raise ProtocolError("a connection has a message of the very node that it came to")
         if connection.node is None:
             self._name(connection, message.sender)
         # Otherwise one connection could answer requests that were sent to another node.

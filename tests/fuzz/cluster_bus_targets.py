@@ -1,0 +1,68 @@
+"""Targets for what other nodes of a clustered bus send, and what they write into ZooKeeper."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.fuzz.target import MEBIBYTE, Target
+
+from hutong.bus.clustered.connections import AcceptedConnections
+from hutong.bus.clustered.membership.zookeeper.layout import counts_of, numbers_of
+from hutong.bus.envelope.codecs import CODECS_BY_NUMBER
+from hutong.foundation.errors import ProtocolError
+from hutong.reactor.connections.handler import Peer
+from hutong.reactor.frames.framing import LengthPrefixedFraming
+from hutong.wire.vertx import cluster_frames, cluster_nodes
+
+OWN = "own"
+
+
+class Bodies:
+    """Reads the body of each message as its codec has it."""
+
+    def frame_received(self, frame: cluster_frames.ClusterFrame, size: int) -> None:
+        codec: Any = CODECS_BY_NUMBER.get(frame.codec)
+        if codec is not None:
+            codec.decode(bytes(frame.body))
+
+
+def read_connection(data: bytes) -> None:
+    """All that comes by one connection. A broken body fails its message, and a broken frame the connection."""
+    framing = LengthPrefixedFraming(cluster_frames.FRAME_BYTES_MAX)
+    handler = AcceptedConnections(OWN, Bodies())
+    peer = Peer(1, "127.0.0.1", 1, framing)
+    handler.connection_opened(peer)
+    for frame in framing.receive_data(data):
+        handler.request_received(frame, peer)
+    handler.connection_closed(peer)
+
+
+def connections() -> Iterator[bytes]:
+    headers = (("user", "mei"), ("tag", "ü"))
+    for number in sorted(CODECS_BY_NUMBER):
+        message = cluster_frames.ClusterFrame(number, "greet", "other", b"\0\0\0\1x", "__vertx.reply.1", headers)
+        yield cluster_frames.encode(message) + cluster_frames.encode_ping(OWN)
+    own = cluster_frames.ClusterFrame(cluster_frames.USER_CODEC, "greet", "other", b"any", codec_name="points")
+    yield cluster_frames.encode(own) + cluster_frames.encode_ping("another")
+
+
+def read_node(data: bytes) -> object:
+    """An entry of a node: the first byte says of which kind."""
+    if data[:1] == b"n":
+        return cluster_nodes.decode_node(data[1:])
+    if data[:1] == b"r":
+        return cluster_nodes.decode_registration(data[1:])
+    names = data.decode(errors="replace").split("\n")
+    return counts_of(names), numbers_of(names, "other")
+
+
+def entries() -> Iterator[bytes]:
+    for metadata in (None, b'{"rack":"east"}'):
+        yield b"n" + cluster_nodes.encode_node(cluster_nodes.NodeInfo("10.0.0.5", 7000, metadata))
+    yield b"r" + cluster_nodes.encode_registration(cluster_nodes.RegistrationInfo("other", 7, is_local_only=True))
+    yield b"other-1\nother-2\nf3a6a4f8-7f1c-4b57-9d0a-5f1e7d1c2b3a-3\nother-x"
+
+
+TARGETS = [
+    Target("bus-connection", read_connection, connections, (ProtocolError,), memory_base=4 * MEBIBYTE),
+    Target("bus-entry", read_node, entries, (ProtocolError,)),
+]
