@@ -392,6 +392,28 @@ async def test_what_waits_for_a_node_is_bounded_by_bytes() -> None:
         assert (await seen.wait_for(sent + 1))[-1] == "more"
 
 
+async def test_a_publication_reaches_all_others_where_one_node_is_full() -> None:
+    async with Cluster(ClusteredLimits(queued_bytes_max=10_000)) as cluster:
+        a, b = await cluster.pair()
+        c = await cluster.node("c")
+        seen = Seen()
+        for node in (a, b, c):
+            node.bus.consumer("place", partial(note, seen, node.name))
+        b.bus.consumer("of-b", lambda message: None)
+        await a.until_receivers("place", 3)
+        await a.until_receivers("of-b", 1)
+        # The loop does not turn, so nothing leaves meanwhile.
+        a.bus.send("of-b", "x" * 10_000)
+        with pytest.raises(LimitExceeded, match="queued_bytes_max"):
+            a.bus.publish("place", 1)
+        await turning_until(lambda: a.clustered._links["b"].outbox.sizes == (0, 0))
+        a.bus.publish("place", 2)
+        found = await seen.wait_for(5)
+        assert sorted(found) == sorted(  # type: ignore[type-var]
+            [("a", 1, False), ("c", 1, False), ("a", 2, False), ("b", 2, False), ("c", 2, False)]
+        )
+
+
 async def test_figures_of_other_nodes() -> None:
     async with Cluster() as cluster:
         a, b = await cluster.pair()
