@@ -9,6 +9,7 @@ Decides nothing.
 
 import itertools
 import logging
+import re
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -40,11 +41,12 @@ from hutong.reactor.connector import Connector
 from hutong.reactor.frames.framing import length_prefixed
 from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.contexts.contexts import Context
-from hutong.wire.vertx.cluster_frames import ClusterFrame, encode_ping
+from hutong.wire.vertx.cluster_frames import REFERENCE_HEADERS, ClusterFrame, encode_ping
 from hutong.wire.vertx.cluster_nodes import NodeInfo
 
 Entry: TypeAlias = MachineEntry[str, ClusterMachine]
 CLOSE_GRACE_MS: Final = 1_000
+_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _log = logging.getLogger("hutong.bus")
 
 
@@ -269,6 +271,10 @@ class ClusteredBus:
             return
         awaited = link.take_awaited(int(number))
         if awaited is not None:
+            for name, address in frame.headers:
+                # Nothing else: no node may place itself at an address that others listen at.
+                if name in REFERENCE_HEADERS and _UUID.fullmatch(address):
+                    self._feed(messages.ReferenceReceived(address, frame.sender, self._host.now_ms))
             self._side.receive_reply(awaited, message)
 
     def _refuse(self, frame: ClusterFrame, reply: RemoteReply | None) -> None:

@@ -20,6 +20,8 @@ class ClusteredLimits:
     stable_ms_min: int = 1_000  # a connection that ends earlier counts as a failed attempt
     unknown_node_ms_max: int = 5_000  # that an answer waits for the entry of a node that has asked
     unknown_nodes_max: int = 1_000
+    reference_ms_max: int = 5_000  # that a service in a reply counts as registered before the membership says so
+    references_max: int = 10_000  # such services
     frame_bytes_max: int = FRAME_BYTES_MAX
     unsent_bytes_max: int = MEBIBYTE  # of one connection; above it messages wait in their queue
     queued_bytes_max: int = 64 * MEBIBYTE  # of frames that wait for one node: a million of small ones have as much

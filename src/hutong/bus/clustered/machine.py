@@ -37,6 +37,7 @@ from hutong.bus.clustered.messages import (
     Ping,
     PlaceRemote,
     PongReceived,
+    ReferenceReceived,
     RegistrationsChanged,
     Release,
     Wanted,
@@ -86,13 +87,16 @@ class ClusterMachine:
         self._counts: dict[str, Mapping[str, int]] = {}  # by address; none is empty
         self._addresses: dict[str, set[str]] = {}  # by node; none is empty
         self._placed: dict[str, tuple[tuple[str, int], ...]] = {}  # as the driver knows them; none is empty
+        self._references: dict[str, int] = {}  # addresses of replies that the membership does not know, until when
 
     def handle(self, event: Event) -> list[Instruction]:
         match event:
             case Wanted(node, now_ms):
                 return self._wanted(node, now_ms)
             case RegistrationsChanged(address, counts):
-                return self._register(address, counts)
+                return self._change_registrations(address, counts)
+            case ReferenceReceived(address, node, now_ms):
+                return self._refer(address, node, now_ms)
             case ClusterNodesChanged(nodes, now_ms):
                 return self._change_nodes(nodes, now_ms)
             case Connected(node, now_ms):
@@ -107,7 +111,8 @@ class ClusterMachine:
                 return self._tick(now_ms)
 
     def next_tick_ms(self) -> int | None:
-        return min([link.due_ms for link in self._links.values() if link.due_ms is not None], default=None)
+        due_ms = [link.due_ms for link in self._links.values() if link.due_ms is not None]
+        return min([*due_ms, *self._references.values()], default=None)
 
     def state_of(self, node: str) -> LinkState | None:
         """None for a node that is not known."""
@@ -131,6 +136,8 @@ class ClusterMachine:
             assert dict(self._placed.get(address, ())) == dict(self._turns(address))
         assert self._node not in self._links
         assert set(self._placed) <= set(self._counts)
+        assert set(self._references) <= set(self._counts)
+        assert len(self._references) <= self._limits.references_max
         assert sum([link.state is LinkState.ABSENT for link in self._links.values()]) <= self._limits.unknown_nodes_max
         for link in self._links.values():
             assert (link.info is None) == (link.state is LinkState.ABSENT)
@@ -177,6 +184,21 @@ class ClusterMachine:
             if (node in self._links and (info.host, info.port) in taken)
             or (own is not None and node != self._node and (info.host, info.port) == (own.host, own.port))
         }
+
+    def _change_registrations(self, address: str, counts: Mapping[str, int]) -> list[Instruction]:
+        if address in self._references:
+            # The list of an address may be read before its first consumer is in it.
+            if not counts:
+                return []
+            del self._references[address]
+        return self._register(address, counts)
+
+    def _refer(self, address: str, node: str, now_ms: int) -> list[Instruction]:
+        """Let a service be called at once that a node has made for this one: the membership's news may come later."""
+        if address in self._counts or len(self._references) >= self._limits.references_max:
+            return []
+        self._references[address] = now_ms + self._limits.reference_ms_max
+        return self._register(address, {node: 1})
 
     def _register(self, address: str, counts: Mapping[str, int]) -> list[Instruction]:
         # Each event has all of the address, so what was known before is dropped.
@@ -285,6 +307,10 @@ class ClusterMachine:
         due = [(node, link) for node, link in self._links.items() if link.due_ms is not None and link.due_ms <= now_ms]
         for node, link in due:
             instructions += self._due(node, link, now_ms)
+        # It was closed before anybody could read that it was there.
+        for address in [address for address, due_ms in self._references.items() if due_ms <= now_ms]:
+            del self._references[address]
+            instructions += self._register(address, {})
         return instructions
 
     def _due(self, node: str, link: OtherNode, now_ms: int) -> list[Instruction]:

@@ -30,6 +30,15 @@ class RegistrationsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ReferenceReceived:
+    """A reply of the node has the address of a service that it has registered for this one."""
+
+    address: str
+    node: str
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """Messages wait for a connection to the node."""
 
@@ -73,6 +82,7 @@ class PongReceived:
 Event: TypeAlias = (
     ClusterNodesChanged
     | RegistrationsChanged
+    | ReferenceReceived
     | Wanted
     | Connected
     | ConnectFailed

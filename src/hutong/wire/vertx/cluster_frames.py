@@ -35,6 +35,9 @@ PING_ADDRESS: Final = "__vertx_ping"
 PONG: Final = b"\x01"
 """The answer to a ping, on the connection that the ping came by. It has no frame around it."""
 
+REFERENCE_HEADERS: Final = ("proxyaddr", "streamaddr")
+"""Headers of a reply that name the address of a service made for who has asked: Vert.x's proxies, and our streams."""
+
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 ADDRESS_BYTES_MAX: Final = 4 * 1024
 NODE_ID_BYTES_MAX: Final = 256

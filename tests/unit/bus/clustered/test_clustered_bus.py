@@ -414,6 +414,28 @@ async def test_a_publication_reaches_all_others_where_one_node_is_full() -> None
         )
 
 
+@pytest.mark.parametrize("address", ["3f2c1d7e-0a4b-4c6d-8e9f-a0b1c2d3e4f5", "no-reference"])
+async def test_a_service_in_a_reply_may_be_called_before_the_news_of_it(address: str) -> None:
+    async with Cluster() as cluster:
+        a, b = await cluster.pair()
+
+        def make(message: Message) -> None:
+            b.bus.consumer(address, lambda message: message.body)
+            message.reply(None, headers={"proxyaddr": address})
+
+        b.bus.consumer("make", make)
+        await a.until_receivers("make", 1)
+        # No news comes to it any more.
+        cluster.registry.cut("a")
+        assert (await a.bus.request("make")).headers.get("proxyaddr") == address
+        if address == "no-reference":
+            # Nobody else may be at such an address, but at any other.
+            assert (await failure_of(a.bus.request(address, 1))).failure_type is FailureType.NO_HANDLERS
+        else:
+            assert (await a.bus.request(address, 1)).body == 1
+        a.clustered.check_invariants()
+
+
 async def test_figures_of_other_nodes() -> None:
     async with Cluster() as cluster:
         a, b = await cluster.pair()

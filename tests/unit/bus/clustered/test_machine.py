@@ -21,6 +21,7 @@ from hutong.bus.clustered.messages import (
     Ping,
     PlaceRemote,
     PongReceived,
+    ReferenceReceived,
     RegistrationsChanged,
     Release,
     Wanted,
@@ -28,7 +29,7 @@ from hutong.bus.clustered.messages import (
 from hutong.foundation.machine import Tick
 from hutong.wire.vertx.cluster_nodes import NodeInfo
 
-LIMITS: Final = ClusteredLimits(unknown_nodes_max=2)
+LIMITS: Final = ClusteredLimits(unknown_nodes_max=2, references_max=3)
 A, B, OWN = NodeInfo("a", 1), NodeInfo("b", 2), NodeInfo("own", 3)
 NODES: Final = {"a": A, "b": B, "own": OWN}
 
@@ -59,6 +60,31 @@ def test_consumers_of_others_are_placed_with_a_turn_for_each() -> None:
     assert machine.handle(RegistrationsChanged("x", {"a": 2, "b": 1})) == []
     assert machine.handle(RegistrationsChanged("x", {"b": 1})) == [PlaceRemote("x", (("b", 1),))]
     assert machine.handle(RegistrationsChanged("x", {})) == [PlaceRemote("x", ())]
+
+
+def test_a_service_in_a_reply_counts_before_the_membership_says_so() -> None:
+    machine = ClusterMachine("own", LIMITS)
+    machine.handle(ClusterNodesChanged(NODES, 0))
+    assert machine.handle(ReferenceReceived("r", "a", 10)) == [PlaceRemote("r", (("a", 1),))]
+    # Read too early, and then in time: from now on the membership alone counts.
+    assert machine.handle(RegistrationsChanged("r", {})) == []
+    assert machine.handle(RegistrationsChanged("r", {"a": 1})) == []
+    assert machine.handle(ReferenceReceived("r", "b", 10)) == []
+    assert machine.next_tick_ms() is None
+    assert machine.handle(RegistrationsChanged("r", {})) == [PlaceRemote("r", ())]
+
+
+def test_a_service_in_a_reply_that_the_membership_never_knows_is_forgotten() -> None:
+    machine = ClusterMachine("own", LIMITS)
+    machine.handle(ClusterNodesChanged(NODES, 0))
+    machine.handle(ReferenceReceived("r", "a", 10))
+    assert machine.next_tick_ms() == 10 + LIMITS.reference_ms_max
+    assert machine.handle(Tick(9 + LIMITS.reference_ms_max)) == []
+    assert machine.handle(Tick(10 + LIMITS.reference_ms_max)) == [PlaceRemote("r", ())]
+    for number in range(LIMITS.references_max + 1):
+        found = machine.handle(ReferenceReceived(f"r{number}", "a", 10))
+        assert bool(found) == (number < LIMITS.references_max)
+    machine.check_invariants()
 
 
 def test_consumers_count_once_their_node_has_an_entry() -> None:
@@ -198,11 +224,12 @@ def test_a_node_that_has_moved_is_probed_at_once() -> None:
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
+KINDS = ("wanted", "ended", "lost", "pong", "reference", "tick")
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("nodes"), st.sets(NAMES), st.integers(0, 3_000)),
         st.tuples(st.just("register"), st.dictionaries(NAMES, st.integers(0, 3)), st.sampled_from(["x", "y"])),
-        st.tuples(st.sampled_from(["wanted", "ended", "lost", "pong", "tick"]), NAMES, st.integers(0, 25_000)),
+        st.tuples(st.sampled_from(KINDS), NAMES, st.integers(0, 25_000)),
     ),
     max_size=60,
 )  # fmt: skip
@@ -243,6 +270,7 @@ def event_of(kind: str, what: Any, more: Any, now_ms: int) -> Event:
         "wanted": Wanted(what, now_ms),
         "lost": NodeConnectionLost(what, now_ms),
         "pong": PongReceived(what, now_ms),
+        "reference": ReferenceReceived("x", what, now_ms),
     }
     return events.get(kind, Tick(now_ms))
 
