@@ -12,7 +12,16 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from tests.support.cluster import Cluster
 from tests.support.confluent import DEADLINE_S, offset_of, read_partition, values
 from tests.support.load import RETRYING, AcknowledgedLoad, Recorded, RecordedLoad, RecordedMember
@@ -128,6 +137,8 @@ class TransactedLoad(Recorded, Transactions):
 
 def transaction_problems(bootstrap: str, transactions: Sequence[Transactions]) -> list[str]:
     """The records that a committed reader got wrongly, or missed."""
+    # A commit is answered once it is decided. While leaders change, its markers may come a moment later.
+    until(lambda: have_all_ended(bootstrap), what="the markers of all transactions", between_s=LOOK_S)
     seen: Counter[bytes] = Counter()
     for partition in range(PARTITIONS):
         seen.update(values(read_calmly(bootstrap, TRANSACTED, partition, isolation_level="read_committed")))
@@ -145,6 +156,23 @@ def transaction_problems(bootstrap: str, transactions: Sequence[Transactions]) -
         for name, count in parts.items()
         if count < TRANSACTION_RECORDS
     ]
+
+
+def have_all_ended(bootstrap: str) -> bool:
+    """True where no partition has records of a transaction that is open."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    latest = {TopicPartition(TRANSACTED, partition): OffsetSpec.latest() for partition in range(PARTITIONS)}
+    ends = []
+    for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
+        try:
+            found = admin.list_offsets(latest, isolation_level=level, request_timeout=END_S)
+            ends.append([future.result().offset for future in found.values()])
+        except KafkaException as error:
+            # A leader moves back to its preferred node.
+            if not error.args[0].retriable():
+                raise
+            return False
+    return ends[0] == ends[1]
 
 
 def final_read(bootstrap: str, topic: str, partition: int) -> list[tuple[int, bytes]]:
