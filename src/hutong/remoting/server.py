@@ -12,6 +12,7 @@ Everything is on the loop's thread. See `endpoint` for what clients and servers 
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from enum import Enum
 
 from hutong.foundation.clock import Clock
@@ -57,6 +58,10 @@ class RemotingServer(Endpoint):
     def reactor_figures(self) -> ReactorFigures:
         """Of its connections."""
         return self._acceptor.figures
+
+    def call_at_traffic(self, callback: Callable[[], None]) -> None:
+        """Call it once, with the next bytes that any connection reads."""
+        self._acceptor.memory.call_at_traffic(callback)
 
     async def listen(
         self, host: str, port: int, *, tls: ssl.SSLContext | None = None, mode: TlsMode | None = None

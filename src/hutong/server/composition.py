@@ -1,8 +1,8 @@
 """A node as a list of parts on one runtime. Everything that runs a node composes it here.
 
     faces   `serving.serve_node` (a process), `embedded.Node` (inside a program), `testing.life.Life` (inside a test)
-    parts   `broker.broker_part` or `monitoring.monitor_part`, `bus.bus_part`, `bus.bridge_part`, `bus.cluster_part`,
-            `bus.call_parts`
+    parts   `broker.broker_part` or `monitoring.monitor_part`, `rocketmq.rocketmq_part`, `bus.bus_part`,
+            `bus.bridge_part`, `bus.cluster_part`, `bus.call_parts`
 
 Strategy: a face makes the parts that its settings ask for, so nothing of a part that is absent is imported. Parts open
 in the order of the list. Each deploys verticles, and the runtime undeploys the youngest first, so the verticles that a
@@ -45,6 +45,7 @@ class NodeAddresses:
     sockjs: "Address | None" = None
     rpc: "Address | None" = None
     grpc: str | None = None
+    rocketmq: "Address | None" = None
     cluster: "Address | None" = None  # for the other nodes of the bus
     cluster_node: str | None = None  # the id of this one among them
 

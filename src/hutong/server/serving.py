@@ -39,6 +39,10 @@ def node_of(broker: BrokerPart) -> ComposedNode:
     """A node with this broker, and with the bridges and the runtime that its settings ask for."""
     settings = broker.settings
     parts: list[NodePart] = [broker]
+    if settings.rocketmq.listen is not None:
+        from hutong.server.rocketmq.rocketmq_part import RocketMqPart
+
+        parts.append(RocketMqPart(broker))
     if settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None:
         from hutong.server.bus.bus_part import bus_parts
 

@@ -10,6 +10,7 @@ from typing import Any
 from hutong.journal.files.disk import Disk
 from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.broker.system_ports import SystemPorts
+from hutong.server.composition import NodeAddresses
 from hutong.server.configuration.sections.network import KafkaSettings
 from hutong.server.configuration.sections.node import NodeSettings
 from hutong.server.configuration.settings import Address, Settings
@@ -103,6 +104,14 @@ def batch_of(*values: bytes, timestamp_ms: int, **options: Any) -> bytes:
 async def running_node(
     data_dir: Path, settings: Settings | None = None, disk: Disk | None = None
 ) -> AsyncIterator[Address]:
+    async with opened_node(data_dir, settings, disk) as addresses:
+        yield addresses.kafka
+
+
+@asynccontextmanager
+async def opened_node(
+    data_dir: Path, settings: Settings | None = None, disk: Disk | None = None
+) -> AsyncIterator[NodeAddresses]:
     settings = dataclasses.replace(
         settings or Settings(),
         node=NodeSettings(data_dir=data_dir),
@@ -110,7 +119,7 @@ async def running_node(
     )
     node = node_of(BrokerPart(settings, ports=None if disk is None else SystemPorts(disk=disk)))
     try:
-        yield (await node.start()).kafka
+        yield await node.start()
     finally:
         await node.stop()
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
 from hutong.broker.topics.lifetimes import dealt_slots, group_of_slot, partition_group_for, slot_at
@@ -39,6 +40,8 @@ OFFSETS_TOPIC: Final = "__consumer_offsets"
 SHARE_TOPIC: Final = "__share_group_state"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
 INTERNAL_TOPICS: Final = frozenset((METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC))
+
+_NO_OVERRIDES: Final[Mapping[str, str | None]] = MappingProxyType({})
 
 
 class StateLog(Protocol):
@@ -221,6 +224,7 @@ class Topics:
         partition_count: int,
         then: Continuation[Topic],
         holder: str = NOBODY,
+        overrides: Mapping[str, str | None] = _NO_OVERRIDES,
     ) -> None:
         """The topic, created first where it is missing; callers that come while it is being made share the result.
 
@@ -233,7 +237,7 @@ class Topics:
         elif name in self._being_created:
             self._await_creation(name, then)
         else:
-            self.create(name, partition_count, {}, then, holder)
+            self.create(name, partition_count, overrides, then, holder)
 
     def delete(self, topic: Topic, then: Continuation[None]) -> None:
         """Delete a topic and its logs; `then` is called once that is durable."""

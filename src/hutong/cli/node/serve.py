@@ -33,6 +33,7 @@ DIRECT_FLAGS = {  # option of the command -> the setting it is short for
     "kafka": "kafka.listen",
     "kafka_protocol": "kafka.protocol",
     "advertised": "kafka.advertised",
+    "rocketmq": "rocketmq.listen",
     "metrics": "metrics.listen",
     "tcp_bridge": "tcp_bridge.listen",
     "sockjs": "sockjs.listen",
@@ -134,9 +135,10 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KIND",
         action="append",
         default=[],
-        help="open this to the network without TLS: kafka, metrics, tcp-bridge, sockjs or all",
+        help="open this to the network without TLS: kafka, rocketmq, metrics, tcp-bridge, sockjs or all",
     )
     parser.add_argument("--advertised", metavar="HOST:PORT", help="the address that clients use, where it differs")
+    parser.add_argument("--rocketmq", metavar="HOST:PORT", help="where RocketMQ's clients find name server and broker")
     parser.add_argument("--metrics", metavar="HOST:PORT", help="where /metrics, /healthz and /readyz are served; off")
     parser.add_argument("--tcp-bridge", metavar="HOST:PORT", help="where Vert.x's TCP event-bus clients connect; off")
     parser.add_argument("--sockjs", metavar="HOST:PORT", help="where browsers connect to the event bus; off")
@@ -180,6 +182,7 @@ def _run(settings: Settings, *, as_json: bool, ports: "SystemPorts | None") -> N
         listeners = {
             "kafka": info.kafka,
             "listeners": None if is_plain else ",".join(map(str, opened)),
+            "rocketmq": info.rocketmq,
             "metrics": info.metrics,
             "tcp-bridge": info.tcp_bridge,
             "sockjs": info.sockjs,

@@ -23,6 +23,7 @@ from hutong.server.configuration.sections.groups import NodeGroupSettings, NodeT
 from hutong.server.configuration.sections.log import LogSettings, NodeFetchSettings, TopicSettings
 from hutong.server.configuration.sections.network import KafkaSettings, MetricsSettings, NetworkSettings, QuotaSettings
 from hutong.server.configuration.sections.node import NodeSettings, RuntimeSettings
+from hutong.server.configuration.sections.rocketmq import RocketMqSettings
 from hutong.server.configuration.sections.security import SaslSettings, SecuritySettings, TlsSettings
 from hutong.server.configuration.sections.share_groups import ShareGroupSettings
 
@@ -49,6 +50,7 @@ class Settings:
     offsets: OffsetSettings = OffsetSettings()
     transaction: NodeTransactionSettings = NodeTransactionSettings()
     quota: QuotaSettings = QuotaSettings()
+    rocketmq: RocketMqSettings = RocketMqSettings()
     bus: BusSettings = BusSettings()
     tcp_bridge: TcpBridgeSettings = TcpBridgeSettings()
     sockjs: SockjsSettings = SockjsSettings()

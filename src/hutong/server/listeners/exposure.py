@@ -35,6 +35,14 @@ def check_metrics(settings: Settings) -> None:
         check_exposure("metrics", f"metrics at {metrics}", metrics.host, has_tls=has_tls, allowed=allowed)
 
 
+def check_rocketmq(settings: Settings) -> None:
+    """Refuse a plain listener for RocketMQ's clients on a network, unless allowed. Raises UsageError."""
+    allowed, listen = settings.security.allow_plain, settings.rocketmq.listen
+    check_kinds(allowed)
+    if listen is not None:
+        check_exposure("rocketmq", f"RocketMQ at {listen}", listen.host, has_tls=False, allowed=allowed)
+
+
 def check_bridges(settings: Settings) -> None:
     """Refuse plain bridges on a network, unless allowed. Raises UsageError."""
     allowed, has_tls = settings.security.allow_plain, settings.bridge.tls_certificate is not None

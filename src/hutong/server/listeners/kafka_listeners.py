@@ -122,7 +122,7 @@ class KafkaListeners:
         binding = acceptor.listen(plan.address.host, plan.address.port, tls)
         # Only now the port is known, if the settings leave it to the system (port 0).
         listens_at = await bound(plan.address, binding, "with --kafka")
-        shown = plan.advertised or Address(_reachable(plan.address.host), listens_at.port)
+        shown = plan.advertised or Address(reachable_host(plan.address.host), listens_at.port)
         dispatch.listener = replace(listener, host=shown.host, port=shown.port)
         self.opened.append(OpenListener(plan.name, plan.protocol, listens_at, shown))
 
@@ -203,6 +203,6 @@ class KafkaListeners:
         await asyncio.gather(*(acceptor.drain() for acceptor in self._acceptors))
 
 
-def _reachable(host: str) -> str:
+def reachable_host(host: str) -> str:
     """The host to advertise: this machine's name where the node listens on every interface."""
     return socket.gethostname() if host in _EVERY_INTERFACE else host

@@ -119,6 +119,11 @@ class EmbeddedNode(Helpers):
         """`HOST:PORT` of the SockJS event-bus bridge, where the settings open one (`sockjs.listen`)."""
         return None if self._life is None else self._life.sockjs
 
+    @property
+    def rocketmq(self) -> str | None:
+        """`HOST:PORT` for RocketMQ's clients, where the settings open it (`rocketmq.listen`)."""
+        return None if self._life is None else self._life.rocketmq
+
     def start(self) -> "EmbeddedNode":
         """Return once clients are accepted; does nothing where they are. Raises UsageError, StorageError."""
         # A node that was stopped or killed has kept its thread, port and data.

@@ -36,6 +36,7 @@ class Life:
     observer: Observer
     tcp_bridge: str | None = None
     sockjs: str | None = None
+    rocketmq: str | None = None
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Life:
             raise
         self.tcp_bridge = None if ready.tcp_bridge is None else str(ready.tcp_bridge)
         self.sockjs = None if ready.sockjs is None else str(ready.sockjs)
+        self.rocketmq = None if ready.rocketmq is None else str(ready.rocketmq)
         self._loopback = Loopback(self._network.handler)
         self.observer = Observer(self._loopback, SystemClock())
 

@@ -1,0 +1,87 @@
+"""Appends of records to a queue, as RocketMQ's producers wait for them.
+
+An acknowledged message is on the disk of every in-sync replica (QoS ALL), as RocketMQ's SYNC_FLUSH with SYNC_MASTER. A
+topic with `hutong.qos=receive` acknowledges from memory, as ASYNC_FLUSH. A message with the property WAIT=false, for
+which RocketMQ does not wait for the flush, is not waited for either.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.kafka.k00_produce import ACKS_ALL, qos_for
+from hutong.foundation.errors import Expired, HutongError
+from hutong.foundation.waiting.pending import Continuation
+from hutong.journal.append.qos import Qos
+from hutong.wire.kafka.batch.records import Record, build_batch, parse_batch_header
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hutong.broker.broker import Broker
+    from hutong.broker.topics.partition import Partition
+    from hutong.foundation.waiting.table import Owner
+
+FLUSH_WAIT_MS: Final = 5_000  # as `syncFlushTimeout`: then the answer says that the message is stored and not yet safe
+
+
+class StoredRecords:
+    """The outcome of an append. `is_flushed` is False where the disk took longer than FLUSH_WAIT_MS."""
+
+    __slots__ = ("base_offset", "is_flushed")
+
+    def __init__(self, base_offset: int, *, is_flushed: bool) -> None:
+        self.base_offset = base_offset
+        self.is_flushed = is_flushed
+
+
+def append_records(
+    broker: Broker,
+    partition: Partition,
+    records: Sequence[Record],
+    owner: Owner,
+    then: Continuation[StoredRecords],
+    *,
+    waits: bool = True,
+) -> None:
+    """Append the records as one batch; `then` is called once, also at once.
+
+    It gets the first offset, or the error: Refused, LimitExceeded, StorageError. While too much is unflushed the append
+    waits, and ends with its `owner`.
+    """
+    # Held rather than refused: clients would send a refused message to another broker, and there is none.
+    if partition.group in broker.congestion.groups:
+        again = partial(append_records, broker, partition, records, owner, then, waits=waits)
+        broker.congestion.when_clear(partition.group, owner, again)
+        return
+    try:
+        qos = qos_of(partition) if waits else Qos.ONE_WAY
+        partition.check_served()
+    except HutongError as error:
+        then(error)
+        return
+    batch = build_batch(records)
+    appended = partition.log.append([(memoryview(batch), parse_batch_header(batch))], qos)
+    # Returned by the log, not raised: see `LogAppends.append`.
+    if isinstance(appended, HutongError):
+        then(appended)
+        return
+    base_offset = appended.base_offset
+    if appended.is_safe:
+        then(StoredRecords(base_offset, is_flushed=True))
+        return
+
+    def safe(error: HutongError | None) -> None:
+        # RocketMQ's FLUSH_DISK_TIMEOUT, which its clients take for stored.
+        if isinstance(error, Expired):
+            then(StoredRecords(base_offset, is_flushed=False))
+        else:
+            then(StoredRecords(base_offset, is_flushed=True) if error is None else error)
+
+    partition.log.when_safe(qos, safe, FLUSH_WAIT_MS)
+
+
+def qos_of(partition: Partition) -> Qos:
+    """The QoS that a message waits for. Raises Refused if there are too few replicas."""
+    return Qos.RECEIVE if partition.config.receive_qos else qos_for(partition, ACKS_ALL)

@@ -1,0 +1,126 @@
+"""The context of a RocketMQ request: the node's parts, the channel, and the fields of the command.
+
+Strategy: the log is reached by the handlers of Kafka's APIs where they do the same work. Their context needs a session,
+so a channel has one for each consumer group that reads by it: a session belongs to one actor of the disk's fair turns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from hutong.broker.handling.context import RequestContext
+from hutong.broker.handling.session import ClientSession
+from hutong.broker.rocketmq.refusals import RocketRefused
+from hutong.foundation.errors import LimitExceeded
+from hutong.wire.rocketmq.codes import ResponseCode
+from hutong.wire.rocketmq.messages import Host
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hutong.broker.broker import Broker
+    from hutong.broker.handling.listeners import Listener
+    from hutong.broker.topics.partition import Partition
+    from hutong.groups.rocketmq.clients import RocketClients
+    from hutong.groups.rocketmq.queue_locks import QueueLocks
+    from hutong.remoting.channels.channel import Channel
+    from hutong.wire.rocketmq.command import Command
+
+FIRST_SESSION: Final = 1 << 40  # connections of Kafka's clients count from 1
+GROUPS_PER_CHANNEL_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RocketIdentity:
+    """The names by which clients know this node, and the address that they reach it at."""
+
+    cluster_name: str
+    broker_name: str
+    host: str
+    port: int
+    store_host: Host  # the same address, as it is in messages
+
+
+@dataclass(slots=True)
+class RocketParts:
+    """The parts of a node that RocketMQ's requests use."""
+
+    broker: Broker
+    identity: RocketIdentity
+    listener: Listener
+    clients: RocketClients
+    locks: QueueLocks
+    notify_members: Callable[[str], None] = field(init=False)  # others have joined or left their group
+    session_numbers: Iterator[int] = field(default_factory=lambda: count(FIRST_SESSION))
+
+
+class RocketContext:
+    """One request. `parts` are the node's; `number` is that of the connection."""
+
+    __slots__ = ("channel", "command", "parts")
+
+    def __init__(self, command: Command, channel: Channel, parts: RocketParts) -> None:
+        self.command = command
+        self.channel = channel
+        self.parts = parts
+
+    @property
+    def number(self) -> int:
+        return self.channel.peer.id
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A field. Raises RocketRefused where it is missing, ProtocolError where the fields are broken."""
+        value = self.command.ext().get(name, default)
+        if value is None:
+            raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"The field {name} is missing.")
+        return value
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """A field that is a number. Raises as `text`."""
+        text = self.command.ext().get(name)
+        # Clients leave out fields that older versions did not have.
+        if text is None and default is not None:
+            return default
+        return checked_integer(name, text)
+
+    def kafka(self, group: str = "", api_version: int = 0) -> RequestContext[Any]:
+        """The context of the same request for a handler of Kafka's."""
+        return RequestContext(api_version, group or None, self.session(group), self.parts.broker)
+
+    def session(self, group: str = "") -> ClientSession:
+        """The session of a group on this channel. Raises LimitExceeded."""
+        sessions: dict[str, ClientSession] = self.channel.attributes.setdefault("sessions", {})
+        session = sessions.get(group)
+        if session is None:
+            # A client could name groups without end.
+            if len(sessions) >= GROUPS_PER_CHANNEL_MAX:
+                raise LimitExceeded("GROUPS_PER_CHANNEL_MAX", GROUPS_PER_CHANNEL_MAX)
+            peer, parts = self.channel.peer, self.parts
+            number = next(parts.session_numbers)
+            session = ClientSession(number, peer.address, peer.port, parts.listener, peer.owner, peer.release)
+            sessions[group] = session
+        return session
+
+    def partition(self, name: str, queue_id: int) -> Partition:
+        """The partition of a queue, which this node leads. Raises RocketRefused, Refused."""
+        topic = self.parts.broker.topics.get(name)
+        # The node's own topics are nobody's to read or write by this protocol.
+        if topic is None or topic.is_internal:
+            raise RocketRefused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
+        partition = topic.partition(queue_id)
+        if partition is None:
+            raise RocketRefused(
+                ResponseCode.SYSTEM_ERROR, f"Queue {queue_id} of {name} is not there: it has {len(topic.partitions)}."
+            )
+        partition.check_served()
+        return partition
+
+
+def checked_integer(name: str, text: str | None) -> int:
+    """The number in a field. Raises RocketRefused."""
+    # Digits alone: `int` would take underscores, spaces and the digits of other scripts.
+    if text is None or not (digits := text.removeprefix("-")).isascii() or not digits.isdigit() or len(digits) > 19:
+        raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"The field {name} is no number: {text!r:.50}.")
+    return int(text)

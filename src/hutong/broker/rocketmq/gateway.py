@@ -1,0 +1,105 @@
+"""The table of RocketMQ's requests, and what happens to all of them: failures are answered, members are notified."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.rocketmq import (
+    r011_pull,
+    r014_consumer_offsets,
+    r029_log_offsets,
+    r034_clients,
+    r041_locks,
+    r105_route,
+    r310_send,
+)
+from hutong.broker.rocketmq.context import RocketContext, RocketParts
+from hutong.broker.rocketmq.refusals import answer_of
+from hutong.foundation.errors import HutongError
+from hutong.remoting.channels.events import ChannelEventKind
+from hutong.remoting.errors import RemotingError
+from hutong.wire.rocketmq.codes import RequestCode
+from hutong.wire.rocketmq.command import Command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hutong.remoting.channels.answers import Answer
+    from hutong.remoting.channels.channel import Channel
+    from hutong.remoting.channels.events import ChannelEvent
+    from hutong.remoting.server import RemotingServer
+
+HANDLERS: Final[Mapping[RequestCode, Callable[[RocketContext], Answer]]] = {
+    RequestCode.SEND_MESSAGE: r310_send.handle,
+    RequestCode.SEND_MESSAGE_V2: r310_send.handle,
+    RequestCode.SEND_BATCH_MESSAGE: r310_send.handle,
+    RequestCode.PULL_MESSAGE: r011_pull.handle,
+    RequestCode.LITE_PULL_MESSAGE: r011_pull.handle,
+    RequestCode.QUERY_CONSUMER_OFFSET: r014_consumer_offsets.handle_query,
+    RequestCode.UPDATE_CONSUMER_OFFSET: r014_consumer_offsets.handle_update,
+    RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: r029_log_offsets.handle_search,
+    RequestCode.GET_MAX_OFFSET: r029_log_offsets.handle_max,
+    RequestCode.GET_MIN_OFFSET: r029_log_offsets.handle_min,
+    RequestCode.HEART_BEAT: r034_clients.handle_heartbeat,
+    RequestCode.UNREGISTER_CLIENT: r034_clients.handle_unregister,
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP: r034_clients.handle_list,
+    RequestCode.LOCK_BATCH_MQ: r041_locks.handle_lock,
+    RequestCode.UNLOCK_BATCH_MQ: r041_locks.handle_unlock,
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: r105_route.handle,
+}
+
+
+class RocketGateway:
+    """Serves RocketMQ's requests by a remoting server, once `serve` was called."""
+
+    def __init__(self, parts: RocketParts, server: RemotingServer) -> None:
+        self._parts = parts
+        self._server = server
+        parts.notify_members = self.notify_members
+
+    def serve(self) -> None:
+        """Register all handlers."""
+        for code, handle in HANDLERS.items():
+            self._server.register(code, partial(self._process, handle))
+        self._server.add_listener(self._channel_event)
+
+    def expire_clients(self, now_ms: int) -> None:
+        """Take out the clients that are silent for too long."""
+        for group in self._parts.clients.expire(now_ms):
+            self.notify_members(group)
+
+    def notify_members(self, group: str) -> None:
+        """Ask all members of a group to share out their queues anew; without this they do so every 20 s."""
+        found = self._parts.clients.group(group)
+        # The last one has left.
+        if found is None:
+            return
+        connections = {member.connection for member in found.members.values()}
+        for channel in self._server.channels:
+            if channel.peer.id in connections:
+                self._notify(channel, group)
+
+    def _notify(self, channel: Channel, group: str) -> None:
+        try:
+            channel.oneway(Command(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, fields={"consumerGroup": group}))
+        # It does not read: it shares out its queues at its next turn.
+        except RemotingError:
+            return
+
+    def _process(self, handle: Callable[[RocketContext], Answer], command: Command, channel: Channel) -> Answer:
+        try:
+            return handle(RocketContext(command, channel, self._parts))
+        # Also for bytes that no client sends: remoting would end the connection, and with it all that others wait for.
+        except HutongError as error:
+            return answer_of(error)
+
+    def _channel_event(self, event: ChannelEvent) -> None:
+        # IDLE and EXCEPTION are followed by it.
+        if event.kind is not ChannelEventKind.CLOSE:
+            return
+        channel = event.channel
+        for session in channel.attributes.get("sessions", {}).values():
+            self._parts.broker.read_actors.forget(session)
+        for group in self._parts.clients.disconnected(channel.peer.id):
+            self.notify_members(group)

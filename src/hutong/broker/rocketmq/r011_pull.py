@@ -1,0 +1,204 @@
+"""PULL_MESSAGE (11) and LITE_PULL_MESSAGE (361): read messages of a queue from an offset on, or wait for one.
+
+The read is a Fetch of Kafka's with a committed reader's eyes: from memory, or from disk in fair turns of its consumer
+group, and parked until data arrives. Its batches are turned into messages here. A filter by tags is applied by the
+text, not by the hash that RocketMQ's clients compute: two tags may share a hash, and a client filters again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.kafka import k01_fetch
+from hutong.broker.rights.authorization import check
+from hutong.broker.rocketmq.filters import ALL, Filter, filter_of
+from hutong.broker.rocketmq.names import log_name
+from hutong.broker.rocketmq.offsets import commit_offset
+from hutong.broker.rocketmq.positions import physical_offset
+from hutong.broker.rocketmq.refusals import code_of
+from hutong.broker.rocketmq.translation import message_of
+from hutong.foundation.waiting.pending import Pending
+from hutong.remoting.channels.answers import Answer, ReadyAnswer, refusal
+from hutong.security.acls import Operation, ResourceType
+from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from hutong.wire.kafka.batch.records import iterate_batches, iterate_records
+from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.rocketmq.codes import PULL_COMMITS, PULL_HAS_EXPRESSION, PULL_WAITS, ResponseCode
+from hutong.wire.rocketmq.command import Command
+from hutong.wire.rocketmq.messages import encode_message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hutong.broker.rocketmq.context import RocketContext
+    from hutong.wire.kafka.batch.records import Record
+
+MESSAGES_MAX: Final = 1_024  # of one answer, whatever is asked for
+ANSWER_BYTES: Final = 256 * 1024  # as `maxTransferBytesOnMessageInMemory`: a pull is sent soon, not full
+_FETCH_VERSION: Final = 11
+_READ_COMMITTED: Final = 1
+
+
+def handle(context: RocketContext) -> Answer:
+    pull = PullRequest(context)
+    kafka = context.kafka(pull.group, _FETCH_VERSION)
+    check(kafka, Operation.READ, ResourceType.GROUP, pull.group)
+    check(kafka, Operation.READ, ResourceType.TOPIC, pull.name)
+    # A pull names its group, which Kafka's fetch does not: its disk reads take turns under that name.
+    context.parts.broker.read_actors.note_member(kafka, pull.group)
+    if pull.commits:
+        commit_offset(context, pull.group, pull.name, pull.queue_id, pull.commit_offset, _nobody_asks)
+    found = k01_fetch.handle(pull.fetch(), kafka)
+    if isinstance(found, FetchResponse):
+        return pull.answer(found)
+    pending: Pending[ReadyAnswer] = Pending()
+    found.then(lambda response: pending.complete(pull.answer(response)))
+    return pending
+
+
+class PullRequest:
+    """One pull. `name` is that of the topic in the log."""
+
+    __slots__ = (
+        "_context",
+        "_filter",
+        "_messages_max",
+        "_offset",
+        "_partition",
+        "_topic",
+        "_wait_ms",
+        "commit_offset",
+        "commits",
+        "group",
+        "name",
+        "queue_id",
+    )
+
+    def __init__(self, context: RocketContext) -> None:
+        self._context = context
+        self.group = context.text("consumerGroup")
+        self._topic = context.text("topic")
+        self.name = log_name(self._topic)
+        self.queue_id = context.integer("queueId")
+        self._offset = context.integer("queueOffset")
+        self._messages_max = min(max(1, context.integer("maxMsgNums", 32)), MESSAGES_MAX)
+        flags = context.integer("sysFlag", 0)
+        self._wait_ms = max(0, context.integer("suspendTimeoutMillis", 0)) if flags & PULL_WAITS else 0
+        self.commit_offset = context.integer("commitOffset", 0)
+        # Go and ali-ons commit -1 before they have read anything.
+        self.commits = bool(flags & PULL_COMMITS) and self.commit_offset >= 0
+        self._partition = context.partition(self.name, self.queue_id)
+        self._filter = self._find_filter(flags)
+
+    def fetch(self) -> FetchRequest:
+        """The same question in Kafka's terms."""
+        partition = FetchPartition(self.queue_id, fetch_offset=self._offset, partition_max_bytes=ANSWER_BYTES)
+        return FetchRequest(
+            max_wait_ms=self._wait_ms,
+            min_bytes=1,
+            max_bytes=ANSWER_BYTES,
+            isolation_level=_READ_COMMITTED,
+            topics=[FetchTopic(self.name, partitions=[partition])],
+        )
+
+    def answer(self, response: FetchResponse) -> Command:
+        """The answer to what the fetch has found."""
+        # Of the request as a whole, which a fetch without a session hardly has.
+        if response.error_code:
+            return refusal(code_of(response.error_code), ErrorCode(response.error_code).name)
+        (topic,) = response.responses
+        (data,) = topic.partitions
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return self._moved(data)
+        if data.error_code:
+            return refusal(code_of(data.error_code), ErrorCode(data.error_code).name)
+        messages, next_offset = self._read(data)
+        code = ResponseCode.SUCCESS
+        if not messages:
+            # Everything that was read is filtered out, or belongs to no reader: the client asks on at once.
+            has_moved = next_offset > self._offset
+            code = ResponseCode.PULL_RETRY_IMMEDIATELY if has_moved else ResponseCode.PULL_NOT_FOUND
+        answer = self._placed(code, next_offset)
+        answer.body = b"".join(messages)
+        return answer
+
+    def _read(self, data: PartitionData) -> tuple[list[bytes], int]:
+        """The messages, and the offset behind the last record that was looked at."""
+        messages: list[bytes] = []
+        next_offset, size = self._offset, 0
+        log_id, host = self._partition.log.partition_id, self._context.parts.identity.store_host
+        for record, end_offset in _visible(data, self._offset):
+            if len(messages) >= self._messages_max or size >= ANSWER_BYTES:
+                break
+            next_offset = end_offset
+            # A marker, or what an aborted transaction or the cleaner has left.
+            if record is None:
+                continue
+            physical = physical_offset(log_id, record.offset)
+            message = message_of(record, self._topic, self.queue_id, physical, host)
+            if self._filter.takes(message):
+                messages.append(encode_message(message))
+                size += len(messages[-1])
+        return messages, next_offset
+
+    def _moved(self, data: PartitionData) -> Command:
+        """The offset is not in the log: the client goes on at its start, or at its end."""
+        log = self._partition.log
+        is_behind = self._offset < log.start_offset
+        answer = self._placed(ResponseCode.PULL_OFFSET_MOVED, log.start_offset if is_behind else log.last_stable_offset)
+        answer.remark = f"offset {self._offset} is not in queue {data.partition_index} of {self.name}"
+        return answer
+
+    def _placed(self, code: ResponseCode, next_offset: int) -> Command:
+        log = self._partition.log
+        fields = {
+            "suggestWhichBrokerId": "0",
+            "nextBeginOffset": str(next_offset),
+            "minOffset": str(log.start_offset),
+            "maxOffset": str(log.last_stable_offset),
+            "topicSysFlag": "0",
+            "groupSysFlag": "0",
+        }
+        return Command(code, remark=code.name if code else "FOUND", fields=fields)
+
+    def _find_filter(self, flags: int) -> Filter:
+        """The filter of the request, or else of the group's heartbeat: Java and Go leave it out of their pulls."""
+        if flags & PULL_HAS_EXPRESSION:
+            context = self._context
+            return filter_of(context.text("subscription", "*"), context.text("expressionType", "TAG"))
+        # The newest heartbeat counts for all members, as in RocketMQ: they must subscribe to the same.
+        group = self._context.parts.clients.group(self.group)
+        subscription = group.subscriptions.get(self._topic) if group is not None else None
+        if subscription is None:
+            return ALL
+        if subscription.subString in ("", "*"):
+            return ALL
+        return filter_of(subscription.subString, subscription.expressionType or "TAG")
+
+
+def _nobody_asks(_error_code: int) -> None:
+    """Leave the outcome of a commit by the way: the next pull commits again."""
+
+
+def _visible(data: PartitionData, from_offset: int) -> Iterator[tuple[Record | None, int]]:
+    """The records from an offset on, each with the offset behind it; None for a batch that shows none."""
+    aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
+    open_aborted: set[int] = set()
+    for piece in data.records or ():
+        # A fetch answers with views, each of whole batches.
+        assert not isinstance(piece, int), "records are a list of views"
+        for header, batch in iterate_batches(memoryview(piece)):
+            # KIP-98: a transaction is open from its first offset to its marker, and its producer has one at a time.
+            while aborted and aborted[0][0] <= header.last_offset:
+                open_aborted.add(aborted.pop(0)[1])
+            is_aborted = header.is_transactional and header.producer_id in open_aborted
+            if header.is_control:
+                open_aborted.discard(header.producer_id)
+            if not header.is_control and not is_aborted:
+                for record in iterate_records(batch):
+                    # A fetch begins with the batch that has the offset.
+                    if record.offset >= from_offset:
+                        yield record, record.offset + 1
+            # Compaction may have removed the batch's last records.
+            if header.last_offset >= from_offset:
+                yield None, header.last_offset + 1

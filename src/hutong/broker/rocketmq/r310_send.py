@@ -1,0 +1,204 @@
+"""SEND_MESSAGE (10), SEND_MESSAGE_V2 (310) and SEND_BATCH_MESSAGE (320): store messages in a queue.
+
+The second form has the fields of the first under single letters. A batch is stored whole or not at all. A topic that is
+missing is created with as many queues as the client asks for, where the node creates topics.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.handling.holders import holder_of
+from hutong.broker.rights.authorization import check, may
+from hutong.broker.rocketmq.appending import StoredRecords, append_records
+from hutong.broker.rocketmq.names import log_name
+from hutong.broker.rocketmq.packed_bodies import plain_body
+from hutong.broker.rocketmq.positions import message_id, physical_offset
+from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
+from hutong.broker.rocketmq.translation import record_of
+from hutong.foundation.errors import HutongError
+from hutong.foundation.waiting.pending import Pending
+from hutong.remoting.channels.answers import Answer, ReadyAnswer
+from hutong.security.acls import Operation, ResourceType
+from hutong.wire.rocketmq.codes import (
+    COMPRESSED,
+    COMPRESSION_MASK,
+    WAITS_FOR_STORE,
+    RequestCode,
+    ResponseCode,
+)
+from hutong.wire.rocketmq.command import Command
+from hutong.wire.rocketmq.messages import NAME_END, VALUE_END, Host, StoredMessage, decode_batch
+
+if TYPE_CHECKING:
+    from hutong.broker.rocketmq.context import RocketContext
+    from hutong.broker.topics.partition import Partition, Topic
+
+QUEUES_OF_NEW_TOPIC_MAX: Final = 64
+BATCH_MESSAGES_MAX: Final = 100_000
+MESSAGE_BYTES_MAX: Final = 4 * 1024 * 1024  # `maxMessageSize` of RocketMQ, before compression
+_LETTERS: Final = {
+    "producerGroup": "a",
+    "topic": "b",
+    "defaultTopicQueueNums": "d",
+    "queueId": "e",
+    "sysFlag": "f",
+    "bornTimestamp": "g",
+    "flag": "h",
+    "properties": "i",
+    "reconsumeTimes": "j",
+    "maxReconsumeTimes": "l",
+    "batch": "m",
+}
+_NO_WAIT: Final = f"{WAITS_FOR_STORE}{NAME_END}false{VALUE_END}"
+_BATCH_SETTINGS: Final = {"max.message.bytes": str(MESSAGE_BYTES_MAX + 64 * 1024)}
+
+
+def handle(context: RocketContext) -> Answer:
+    send = SendRequest(context)
+    check(context.kafka(), Operation.WRITE, ResourceType.TOPIC, send.name)
+    topic = context.parts.broker.topics.get(send.name)
+    if topic is None:
+        send.create_topic()
+    else:
+        send.append_to(topic)
+    return send.answer()
+
+
+class SendRequest:
+    """One request to store. `name` is that of the topic in the log."""
+
+    __slots__ = ("_answer", "_context", "_is_named", "_pending", "name")
+
+    def __init__(self, context: RocketContext) -> None:
+        self._context = context
+        self._is_named = context.command.code == RequestCode.SEND_MESSAGE
+        self.name = log_name(context.text(self._field("topic")))
+        self._answer: Command | None = None
+        self._pending: Pending[ReadyAnswer] | None = None
+
+    def answer(self) -> Answer:
+        """The handler's return value: an answer that is there already, or one that comes."""
+        if self._answer is not None:
+            return self._answer
+        self._pending = Pending()
+        return self._pending
+
+    def create_topic(self) -> None:
+        """Create the topic first. Raises Refused, RocketRefused."""
+        context = self._context
+        broker, asked = context.parts.broker, context.kafka()
+        is_allowed = broker.settings.auto_create_topics and may(asked, Operation.CREATE, ResourceType.TOPIC, self.name)
+        # In a cluster the controller creates topics, and this request would wait for another node.
+        if not is_allowed or not broker.cluster.is_alone:
+            raise RocketRefused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{self.name}] not exist, apply first please!")
+        queues = min(max(1, self._integer("defaultTopicQueueNums", 4)), QUEUES_OF_NEW_TOPIC_MAX)
+
+        def created(outcome: Topic | HutongError) -> None:
+            if isinstance(outcome, HutongError):
+                self._complete(answer_of(outcome))
+                return
+            try:
+                self.append_to(outcome)
+            except HutongError as error:
+                self._complete(answer_of(error))
+
+        broker.topics.get_or_create(self.name, queues, created, holder_of(asked), overrides=_BATCH_SETTINGS)
+
+    def append_to(self, topic: Topic) -> None:
+        """Append the messages to their queue. Raises Refused, RocketRefused, ProtocolError."""
+        context = self._context
+        queue_id = self._integer("queueId", 0)
+        # As RocketMQ: a client that names none leaves the choice to the broker.
+        if queue_id < 0:
+            queue_id = context.command.opaque % len(topic.partitions)
+        partition = context.partition(topic.name, queue_id)
+        messages = self._messages(queue_id)
+        waits = not any(_NO_WAIT in message.properties for message in messages)
+        append_records(
+            context.parts.broker,
+            partition,
+            [record_of(message) for message in messages],
+            context.channel.peer.owner,
+            partial(self._stored, partition, len(messages)),
+            waits=waits,
+        )
+
+    def _messages(self, queue_id: int) -> list[StoredMessage]:
+        context = self._context
+        now_ms = context.parts.broker.clock.wall_ms()
+        sys_flag, body = self._integer("sysFlag", 0), context.command.body
+        # Also of a batch, which is compressed as a whole.
+        if sys_flag & COMPRESSED:
+            body = plain_body(sys_flag, body, MESSAGE_BYTES_MAX)
+        message = StoredMessage(
+            "",
+            queue_id,
+            0,
+            0,
+            body,
+            context.text(self._field("properties"), ""),
+            self._integer("flag", 0),
+            sys_flag & ~(COMPRESSED | COMPRESSION_MASK),
+            self._integer("bornTimestamp", now_ms),
+            _host_of(context.channel.peer.address, context.channel.peer.port),
+            now_ms,
+            reconsume_times=self._integer("reconsumeTimes", 0),
+        )
+        is_batch = context.command.code == RequestCode.SEND_BATCH_MESSAGE or (
+            context.text(self._field("batch"), "false") == "true"
+        )
+        # 4.9 sends batches with code 310 and a flag, 5 with a code of their own.
+        if not is_batch:
+            return [message]
+        batched = decode_batch(body, BATCH_MESSAGES_MAX)
+        # No record would be stored, and no offset could be answered.
+        if not batched:
+            raise RocketRefused(ResponseCode.MESSAGE_ILLEGAL, "The batch has no messages.")
+        return [_one_of(message, flag, each, properties) for flag, each, properties in batched]
+
+    def _stored(self, partition: Partition, count: int, outcome: StoredRecords | HutongError) -> None:
+        if isinstance(outcome, HutongError):
+            self._complete(answer_of(outcome))
+            return
+        offset, log_id = outcome.base_offset, partition.log.partition_id
+        host = self._context.parts.identity.store_host
+        ids = [message_id(host, physical_offset(log_id, at)) for at in range(offset, offset + count)]
+        fields = {"msgId": ",".join(ids), "queueId": str(partition.index), "queueOffset": str(offset)}
+        code = ResponseCode.SUCCESS if outcome.is_flushed else ResponseCode.FLUSH_DISK_TIMEOUT
+        self._complete(Command(code, fields=fields))
+
+    def _complete(self, answer: Command) -> None:
+        if self._pending is None:
+            self._answer = answer
+        else:
+            self._pending.complete(answer)
+
+    def _field(self, name: str) -> str:
+        return name if self._is_named else _LETTERS[name]
+
+    def _integer(self, name: str, default: int) -> int:
+        return self._context.integer(self._field(name), default)
+
+
+def _one_of(whole: StoredMessage, flag: int, body: object, properties: str) -> StoredMessage:
+    return StoredMessage(
+        "",
+        whole.queue_id,
+        0,
+        0,
+        body,  # type: ignore[arg-type]
+        properties,
+        flag,
+        whole.sys_flag,
+        whole.born_ms,
+        whole.born_host,
+        whole.stored_ms,
+    )
+
+
+def _host_of(address: str, port: int) -> Host:
+    import ipaddress
+
+    return Host(ipaddress.ip_address(address.partition("%")[0]).packed, port)

@@ -1,0 +1,135 @@
+"""RocketMQ's clients, their groups and what those subscribe to, as heartbeats say.
+
+Strategy: a client repeats everything in each heartbeat, 30 s apart. So nothing is stored: after a restart the table is
+complete within one interval. A client belongs to the connection of its last heartbeat, and leaves with it.
+
+Pure: connections are numbers, times arrive with each call.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from hutong.foundation.errors import LimitExceeded
+from hutong.wire.rocketmq.bodies import ConsumerData, HeartbeatData, SubscriptionData
+
+CLIENT_EXPIRY_MS: Final = 120_000  # as `ClientHousekeepingService`: four heartbeats were missed
+GROUPS_PER_CONNECTION_MAX: Final = 1_000
+SUBSCRIPTIONS_PER_GROUP_MAX: Final = 1_000
+
+
+@dataclass(slots=True)
+class GroupMember:
+    """A client in a consumer group. `connection` is the one of its last heartbeat."""
+
+    client_id: str
+    connection: int
+    seen_ms: int
+
+
+@dataclass(slots=True)
+class RocketGroup:
+    """A consumer group with members. `subscriptions` by topic are those of the newest heartbeat."""
+
+    name: str
+    is_broadcasting: bool
+    consume_type: str
+    consume_from: str
+    members: dict[str, GroupMember] = field(default_factory=dict)
+    subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
+
+
+class RocketClients:
+    """All clients of a node. Methods that change who is in a group return the names of those groups."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, RocketGroup] = {}
+        self._producers: dict[str, dict[str, GroupMember]] = {}
+        self._of_connection: dict[int, set[str]] = {}
+
+    def group(self, name: str) -> RocketGroup | None:
+        """The consumer group, or None if it has no members."""
+        return self._groups.get(name)
+
+    def groups(self) -> Iterable[RocketGroup]:
+        """All consumer groups with members."""
+        return self._groups.values()
+
+    def producer_connections(self, group: str) -> list[int]:
+        """The connections of a producer group's clients, the newest last."""
+        return [member.connection for member in self._producers.get(group, {}).values()]
+
+    def reads(self, group_id: str, topic: str) -> bool:
+        """Return True if the group has members that subscribe to the topic."""
+        group = self._groups.get(group_id)
+        return group is not None and topic in group.subscriptions
+
+    def heartbeat(self, connection: int, data: HeartbeatData, now_ms: int) -> list[str]:
+        """Note the groups of a client. Raises LimitExceeded, with nothing changed."""
+        known = self._of_connection.setdefault(connection, set())
+        named = {each.groupName for each in data.consumerDataSet} | {each.groupName for each in data.producerDataSet}
+        if len(known | named) > GROUPS_PER_CONNECTION_MAX:
+            raise LimitExceeded("GROUPS_PER_CONNECTION_MAX", GROUPS_PER_CONNECTION_MAX)
+        for consumer in data.consumerDataSet:
+            if len(consumer.subscriptionDataSet) > SUBSCRIPTIONS_PER_GROUP_MAX:
+                raise LimitExceeded("SUBSCRIPTIONS_PER_GROUP_MAX", SUBSCRIPTIONS_PER_GROUP_MAX)
+        known |= named
+        for producer in data.producerDataSet:
+            members = self._producers.setdefault(producer.groupName, {})
+            members.pop(data.clientID, None)  # so that the newest comes last
+            members[data.clientID] = GroupMember(data.clientID, connection, now_ms)
+        return [
+            consumer.groupName
+            for consumer in data.consumerDataSet
+            if self._joined(consumer, GroupMember(data.clientID, connection, now_ms))
+        ]
+
+    def leave(self, client_id: str, group: str) -> list[str]:
+        """Take a client out of a consumer group, or out of a producer group of that name."""
+        producers = self._producers.get(group, {})
+        producers.pop(client_id, None)
+        if not producers:
+            self._producers.pop(group, None)
+        found = self._groups.get(group)
+        if found is None or found.members.pop(client_id, None) is None:
+            return []
+        if not found.members:
+            del self._groups[group]
+        return [group]
+
+    def disconnected(self, connection: int) -> list[str]:
+        """Take out the clients whose connection has ended, unless they came back by another one."""
+        changed: list[str] = []
+        for group in sorted(self._of_connection.pop(connection, ())):
+            found = self._groups.get(group)
+            members = [*(found.members if found else {}).values(), *self._producers.get(group, {}).values()]
+            for client_id in {member.client_id for member in members if member.connection == connection}:
+                changed += self.leave(client_id, group)
+        return changed
+
+    def expire(self, now_ms: int) -> list[str]:
+        """Take out the clients whose heartbeats have stopped while their connections stay."""
+        before_ms = now_ms - CLIENT_EXPIRY_MS
+        silent = [
+            (member.client_id, name)
+            for name, members in (
+                *((group.name, group.members) for group in self._groups.values()),
+                *self._producers.items(),
+            )
+            for member in members.values()
+            if member.seen_ms < before_ms
+        ]
+        return [changed for client_id, name in silent for changed in self.leave(client_id, name)]
+
+    def _joined(self, consumer: ConsumerData, member: GroupMember) -> bool:
+        """Note a member; return True if it or its subscriptions are new."""
+        subscriptions = {each.topic: each for each in consumer.subscriptionDataSet}
+        group = self._groups.get(consumer.groupName)
+        if group is None:
+            is_broadcasting = consumer.messageModel == "BROADCASTING"
+            group = RocketGroup(consumer.groupName, is_broadcasting, consumer.consumeType, consumer.consumeFromWhere)
+            self._groups[group.name] = group
+        is_new = member.client_id not in group.members or group.subscriptions.keys() != subscriptions.keys()
+        group.members[member.client_id] = member
+        group.subscriptions = subscriptions
+        return is_new

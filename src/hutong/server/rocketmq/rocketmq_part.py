@@ -1,0 +1,118 @@
+"""RocketMQ's name server and broker as a part of a node, behind one port.
+
+Decides nothing.
+"""
+
+import ipaddress
+import logging
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.handling.listeners import Listener, SecurityProtocol
+from hutong.broker.rocketmq.context import RocketIdentity, RocketParts
+from hutong.broker.rocketmq.gateway import RocketGateway
+from hutong.foundation.clock import Clock
+from hutong.foundation.timers import Timer
+from hutong.groups.rocketmq.clients import RocketClients
+from hutong.groups.rocketmq.queue_locks import QueueLocks
+from hutong.remoting.server import RemotingServer
+from hutong.runtime.verticles import Verticle
+from hutong.server.broker.broker_part import BrokerPart
+from hutong.server.composition import ComposedNode, NodePart
+from hutong.server.configuration.settings import Address, Settings
+from hutong.server.listeners.binding import bound
+from hutong.server.listeners.exposure import check_rocketmq
+from hutong.server.listeners.kafka_listeners import reachable_host
+from hutong.wire.rocketmq.messages import Host
+
+if TYPE_CHECKING:
+    from hutong.broker.broker import Broker
+    from hutong.reactor.accept.acceptor import OpenSocket
+
+EXPIRY_INTERVAL_MS: Final = 10_000  # as RocketMQ's scans for silent clients
+_log = logging.getLogger("hutong.rocketmq")
+
+
+class RocketMqPart(NodePart):
+    """Serves RocketMQ's clients on the topics of `broker`."""
+
+    def __init__(self, broker: BrokerPart, open_socket: "OpenSocket" = socket.socket) -> None:
+        self._broker = broker
+        self._open_socket = open_socket
+
+    def check(self) -> None:
+        check_rocketmq(self._broker.settings)
+
+    async def open(self, node: ComposedNode) -> None:
+        broker = self._broker.monitor.sources.broker
+        assert broker is not None, "the broker is open"
+        verticle = RocketMqVerticle(self._broker.settings, broker, node.runtime.clock, self._open_socket)
+        await node.deploy("rocketmq", verticle)
+        self._broker.monitor.stalls.wake_by(verticle.call_at_traffic)
+        node.addresses.rocketmq = verticle.listens_at
+
+
+class RocketMqVerticle(Verticle):
+    """The listener. `listens_at` has the port that was bound, once it has started.
+
+    Its start raises UsageError for an address that cannot be used.
+    """
+
+    listens_at: Address
+
+    def __init__(self, settings: Settings, broker: "Broker", clock: Clock, open_socket: "OpenSocket") -> None:
+        self._settings = settings
+        self._broker = broker
+        self._clock = clock
+        self._open_socket = open_socket
+        self._expiring: Timer | None = None
+
+    async def start(self) -> None:
+        section, wheel = self._settings.rocketmq, self.context.home.wheel
+        assert section.listen is not None, "the part is made where the listener is asked for"
+        self._server = RemotingServer(self.context.loop, clock=self._clock, wheel=wheel, open_socket=self._open_socket)
+        binding = self._server.listen(section.listen.host, section.listen.port)
+        self.listens_at = await bound(section.listen, binding, "with --rocketmq")
+        # Only now the port is known, if the settings leave it to the system (port 0).
+        shown = section.advertised or Address(reachable_host(section.listen.host), self.listens_at.port)
+        self._gateway = RocketGateway(await self._parts(shown), self._server)
+        self._gateway.serve()
+        self._expire_clients()
+
+    async def stop(self) -> None:
+        if self._expiring is not None:
+            self._expiring.cancel()
+        await self._server.close()
+
+    async def _parts(self, shown: Address) -> RocketParts:
+        section = self._settings.rocketmq
+        identity = RocketIdentity(
+            section.cluster_name, section.broker_name, shown.host, shown.port, await self._store_host(shown)
+        )
+        return RocketParts(
+            self._broker,
+            identity,
+            Listener("ROCKETMQ", SecurityProtocol.PLAINTEXT, shown.host, shown.port),
+            RocketClients(),
+            QueueLocks(),
+        )
+
+    async def _store_host(self, shown: Address) -> Host:
+        """The address as it is in messages and their ids: four bytes, whatever its name."""
+        try:
+            found = await self.context.loop.getaddrinfo(shown.host, shown.port, family=socket.AF_INET)
+        # A node with IPv6 alone, or whose name is known elsewhere. Clients connect to the route, not to this.
+        except OSError as error:
+            _log.warning("%s has no IPv4 address (%s): ids of messages show 127.0.0.1 instead.", shown.host, error)
+            return Host(ipaddress.IPv4Address("127.0.0.1").packed, shown.port)
+        return Host(ipaddress.ip_address(found[0][4][0]).packed, shown.port)
+
+    def call_at_traffic(self, callback: Callable[[], None]) -> None:
+        """Call it once, with the next bytes that a client's connection reads."""
+        self._server.call_at_traffic(callback)
+
+    def _expire_clients(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._gateway.expire_clients(now_ms)
+        self._expiring = self.context.home.wheel.add(now_ms + EXPIRY_INTERVAL_MS, self._expire_clients)

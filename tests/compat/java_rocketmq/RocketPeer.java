@@ -1,0 +1,205 @@
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.zip.CRC32;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendCallback;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
+
+/**
+ * RocketMQ's own Java client, as a test drives it: one JSON object per line of output.
+ *
+ * RocketPeer produce ADDRESS TOPIC sends messages in each way a producer has and prints what became of each;
+ * RocketPeer push|orderly|broadcast|litepull ADDRESS TOPIC GROUP EXPRESSION COUNT prints COUNT messages, then leaves in order.
+ */
+public final class RocketPeer {
+    static final int WAIT_S = 60;
+
+    public static void main(String[] words) {
+        try {
+            run(words);
+        } catch (Exception error) {
+            error.printStackTrace();
+            System.exit(1);
+        }
+        System.exit(0); // the client leaves threads behind
+    }
+
+    static void run(String[] words) throws Exception {
+        switch (words[0]) {
+            case "produce":
+                produce(words[1], words[2]);
+                break;
+            case "litepull":
+                litePull(words[1], words[2], words[3], words[4], Integer.parseInt(words[5]));
+                break;
+            default:
+                push(words[0], words[1], words[2], words[3], words[4], Integer.parseInt(words[5]));
+        }
+    }
+
+    static synchronized void tell(Map<String, Object> fields) {
+        StringBuilder line = new StringBuilder("{");
+        fields.forEach((name, value) -> line.append(line.length() > 1 ? "," : "").append(quoted(name)).append(":").append(json(value)));
+        System.out.println(line.append("}"));
+    }
+
+    @SuppressWarnings("unchecked")
+    static String json(Object value) {
+        if (value instanceof Map) {
+            StringBuilder text = new StringBuilder("{");
+            new TreeMap<>((Map<String, Object>) value).forEach((name, held) -> text.append(text.length() > 1 ? "," : "").append(quoted(name)).append(":").append(json(held)));
+            return text.append("}").toString();
+        }
+        return value == null || value instanceof Number || value instanceof Boolean ? String.valueOf(value) : quoted(value.toString());
+    }
+
+    static String quoted(String text) {
+        return "\"" + text.replace("\\", "\\\\").replace("\"", "\\\"").replace("\u0001", "\\u0001").replace("\u0002", "\\u0002") + "\"";
+    }
+
+    static void produce(String address, String topic) throws Exception {
+        DefaultMQProducer producer = new DefaultMQProducer("producers");
+        producer.setNamesrvAddr(address);
+        producer.setSendMsgTimeout(20_000); // a machine that runs all tests at once is slow
+        producer.start();
+        Message plain = new Message(topic, "red", "order-1", "hello".getBytes(StandardCharsets.UTF_8));
+        plain.putUserProperty("color", "grün");
+        plain.setFlag(7);
+        sent("sync", producer.send(plain));
+        sent("large", producer.send(new Message(topic, "blue", "order-2", new byte[10_000]))); // over 4 KiB: compressed
+        for (int number = 0; number < 4; number++) {
+            sent("ordered", producer.send(new Message(topic, "green", ("ordered-" + number).getBytes(StandardCharsets.UTF_8)),
+                    (queues, message, argument) -> queues.get((Integer) argument % queues.size()), 1));
+        }
+        List<Message> batch = new ArrayList<>();
+        for (int number = 0; number < 3; number++) {
+            batch.add(new Message(topic, "red", "k" + number, ("batch-" + number).getBytes(StandardCharsets.UTF_8)));
+        }
+        sent("batch", producer.send(batch));
+        producer.sendOneway(new Message(topic, "red", "oneway".getBytes(StandardCharsets.UTF_8)));
+        CountDownLatch answered = new CountDownLatch(5);
+        for (int number = 0; number < 5; number++) {
+            producer.send(new Message(topic, "blue", ("async-" + number).getBytes(StandardCharsets.UTF_8)), new SendCallback() {
+                @Override
+                public void onSuccess(SendResult result) {
+                    sent("async", result);
+                    answered.countDown();
+                }
+
+                @Override
+                public void onException(Throwable error) {
+                    tell(Map.of("way", "async", "status", error.toString()));
+                    answered.countDown();
+                }
+            });
+        }
+        answered.await(WAIT_S, TimeUnit.SECONDS);
+        producer.shutdown();
+    }
+
+    static void sent(String way, SendResult result) {
+        Map<String, Object> fields = new HashMap<>();
+        fields.put("way", way);
+        fields.put("status", result.getSendStatus());
+        fields.put("queue", result.getMessageQueue().getQueueId());
+        fields.put("broker", result.getMessageQueue().getBrokerName());
+        fields.put("offset", result.getQueueOffset());
+        fields.put("id", result.getMsgId());
+        fields.put("stored", result.getOffsetMsgId());
+        tell(fields);
+    }
+
+    static void received(MessageExt message) {
+        CRC32 sum = new CRC32();
+        sum.update(message.getBody());
+        Map<String, Object> fields = new HashMap<>();
+        fields.put("topic", message.getTopic());
+        fields.put("queue", message.getQueueId());
+        fields.put("offset", message.getQueueOffset());
+        fields.put("stored", message instanceof org.apache.rocketmq.common.message.MessageClientExt
+                ? ((org.apache.rocketmq.common.message.MessageClientExt) message).getOffsetMsgId() : null);
+        fields.put("id", message.getMsgId());
+        fields.put("flag", message.getFlag());
+        fields.put("tags", message.getTags());
+        fields.put("keys", message.getKeys());
+        fields.put("times", message.getReconsumeTimes());
+        fields.put("body", message.getBody().length < 100 ? new String(message.getBody(), StandardCharsets.UTF_8) : message.getBody().length + " bytes");
+        fields.put("sum", sum.getValue());
+        Map<String, Object> properties = new HashMap<>(message.getProperties());
+        properties.keySet().removeIf(name -> name.matches("MIN_OFFSET|MAX_OFFSET|CONSUME_START_TIME|WAIT|UNIQ_KEY|CLUSTER|TAGS|KEYS|INSTANCE_ID"));
+        fields.put("properties", properties);
+        fields.put("born", message.getBornTimestamp());
+        fields.put("host", message.getBornHostString());
+        tell(fields);
+    }
+
+    static void push(String kind, String address, String topic, String group, String expression, int count) throws Exception {
+        CountDownLatch left = new CountDownLatch(count);
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
+        consumer.setNamesrvAddr(address);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(topic, expression);
+        if (kind.equals("broadcast")) {
+            broadcasting(consumer);
+        }
+        if (kind.equals("orderly")) {
+            consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
+                messages.forEach(RocketPeer::received);
+                messages.forEach(message -> left.countDown());
+                return ConsumeOrderlyStatus.SUCCESS;
+            });
+        } else {
+            consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+                messages.forEach(RocketPeer::received);
+                messages.forEach(message -> left.countDown());
+                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            });
+        }
+        consumer.start();
+        left.await(WAIT_S, TimeUnit.SECONDS);
+        consumer.shutdown();
+    }
+
+    /** The enum of the model is in another package since version 5. */
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    static void broadcasting(DefaultMQPushConsumer consumer) throws Exception {
+        for (Method method : DefaultMQPushConsumer.class.getMethods()) {
+            if (method.getName().equals("setMessageModel")) {
+                method.invoke(consumer, Enum.valueOf((Class<Enum>) method.getParameterTypes()[0], "BROADCASTING"));
+            }
+        }
+    }
+
+    static void litePull(String address, String topic, String group, String expression, int count) throws Exception {
+        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(group);
+        consumer.setNamesrvAddr(address);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(topic, expression);
+        consumer.start();
+        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(WAIT_S);
+        for (int found = 0; found < count && System.nanoTime() < until;) {
+            for (MessageExt message : consumer.poll(1_000)) {
+                received(message);
+                found++;
+            }
+        }
+        consumer.commitSync();
+        consumer.shutdown();
+    }
+}
