@@ -319,9 +319,16 @@ class ClusteredBus:
         else:
             self._feed(messages.Wanted(link.node, self._host.now_ms))
 
-    async def _connect(self, instruction: messages.Connect) -> None:
-        link, info = self._link_to(instruction.node), instruction.info
-        attempt = link.attempt = link.attempt + 1
+    def _begin_to_connect(self, node: str, info: NodeInfo) -> None:
+        link = self._link_to(node)
+        # Numbered now: the node may be forgotten before the coroutine begins.
+        link.attempt += 1
+        self._context.run(self._connect, (link, link.attempt, info))
+
+    async def _connect(self, begun: tuple[NodeLink, int, NodeInfo]) -> None:
+        link, attempt, info = begun
+        if link.attempt != attempt:
+            return
         try:
             tls = None if self._certificates is None else self._certificates.opening()
             timeout_ms = self._limits.connect_ms_max
@@ -363,8 +370,8 @@ class ClusteredBus:
             case messages.PlaceRemote(address, turns):
                 receivers = tuple([RemoteConsumers(address, self._link_to(node), count) for node, count in turns])
                 self._side.place(address, receivers)
-            case messages.Connect():
-                self._context.run(self._connect, instruction)
+            case messages.Connect(node, info):
+                self._begin_to_connect(node, info)
             case messages.Release(node):
                 self._links[node].outbox.release()
             case messages.Ping(node):

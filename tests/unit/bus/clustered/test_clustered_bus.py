@@ -624,6 +624,20 @@ async def test_a_node_without_an_entry_waits_for_its_answer_until_it_has_one() -
                 assert (answer.address, answer.sender) == ("r", "a")
 
 
+async def test_a_node_that_leaves_before_a_connection_to_it_is_begun_is_forgotten() -> None:
+    async with Cluster() as cluster:
+        a, b = await cluster.pair()
+        b.bus.consumer("place", lambda message: None)
+        await a.until_receivers("place", 1)
+        reply = a.bus.request("place")
+        a.clustered._links["b"].outbox._pass()
+        a.clustered.nodes_changed({"a": a.info})
+        assert "it has left the cluster" in (await failure_of(reply)).message
+        await turns(20)
+        assert a.errors == []
+        a.clustered.check_invariants()
+
+
 async def test_a_node_that_is_back_at_its_place_gets_nothing_twice() -> None:
     """Its entry of before stays until its session ends, and to a node that joins only now both are news."""
     async with Cluster() as cluster:

@@ -102,7 +102,7 @@ class _MessageCheck:
         there = [
             each
             for each in self._at[message.address]
-            if (each.gone_us is None or each.gone_us + self._news_us >= begin_us)
+            if self._known_until_us(each) >= begin_us
             and each.at_us <= until_us
             and (not each.local_only or each.node == message.node)
         ]
@@ -110,6 +110,12 @@ class _MessageCheck:
             each.ready_us is not None and each.ready_us < begin_us and self._has_to_receive(each, message)
             for each in there
         )
+
+    def _known_until_us(self, each: ListenerLife) -> int:
+        """The time until which nodes may send to it. One whose node was killed keeps its entry with the session."""
+        if each.gone_us is None:
+            return self._history.now_us
+        return each.gone_us + self._news_us + (0 if each.is_unregistered else SESSION_MS * 1_000)
 
     def _check_ends(self, message: SentMessage) -> Iterator[str]:
         timeout_us = message.timeout_us
