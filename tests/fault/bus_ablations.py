@@ -148,14 +148,14 @@ class BusRule(NamedTuple):
 
 RULES: Final = (
     BusRule("the newest connection of a node counts", delivers_by_any_connection_of_a_node, 24),
-    BusRule("a connection counts once a ping was answered", sends_before_a_ping_is_answered, 36),
+    BusRule("a connection counts once a ping was answered", sends_before_a_ping_is_answered, 42),
     BusRule("and a newer node replaces one at its place", keeps_the_former_life_of_a_node, 11),
     BusRule("listeners of a dead node leave the rounds", keeps_the_listeners_of_dead_nodes, 1),
     BusRule("messages of a node leave in their order", sends_the_newest_first, 1),
     BusRule("none leaves before those that wait", sends_past_what_waits, 49),
     BusRule("a consumer that has gone is withdrawn", loses_a_withdrawal, 1),
     BusRule("consumers for their own node are hidden", announces_what_is_for_its_own_node, 3),
-    BusRule("what has unregistered receives nothing", delivers_to_what_has_unregistered, 13),
+    BusRule("what has unregistered receives nothing", delivers_to_what_has_unregistered, 3),
     BusRule("requests end with the node that has them", lets_requests_wait_for_a_dead_node, 28),
     BusRule("a node gets a publication once", sends_a_publication_for_each_consumer, 1),
     BusRule("what waits for a node is bounded", queues_without_a_bound, 24, is_inside=True),

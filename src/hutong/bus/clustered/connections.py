@@ -9,17 +9,14 @@ Knows no messages but pings.
 """
 
 import itertools
-from typing import Final, Protocol
+from typing import Protocol
 
 from hutong.bus.clustered.link import NodeLink
 from hutong.foundation.errors import ProtocolError
 from hutong.reactor.connections.channel import Response
-from hutong.reactor.connections.handler import Peer
+from hutong.reactor.connections.handler import Peer, RequestBatch
 from hutong.wire.buffer import Buffer
-from hutong.wire.vertx.cluster_frames import PING_CODEC, PONG, ClusterFrame, decode
-
-LENGTH_BYTES: Final = 4
-"""Of the length before each frame."""
+from hutong.wire.vertx.cluster_frames import LENGTH_BYTES, PING_CODEC, PONG, ClusterFrame, decode, decode_usual
 
 
 class IncomingMessages(Protocol):
@@ -32,13 +29,30 @@ class IncomingMessages(Protocol):
 class _AcceptedConnection:
     """The session of a peer. `node` is None until its first message."""
 
-    __slots__ = ("is_over", "node", "number", "peer")
+    __slots__ = ("_incoming", "is_over", "node", "number", "peer")
 
-    def __init__(self, number: int, peer: Peer) -> None:
+    def __init__(self, number: int, peer: Peer, incoming: IncomingMessages) -> None:
         self.number = number  # rises with each that is accepted
         self.peer = peer
         self.node: str | None = None
         self.is_over = False  # the node has a newer one
+        self._incoming = incoming
+
+    def take_requests(self, data: Buffer, requests_max: int) -> RequestBatch | None:
+        """Take the usual messages at the beginning of what was read, without a step of the reactor for each.
+
+        The first message of a connection, and whatever else is to be looked at, comes by `request_received`.
+        """
+        count = taken = 0
+        size_max = LENGTH_BYTES + self.peer.frame_limit
+        for message, size in decode_usual(bytes(data), requests_max):
+            is_usual = message.codec != PING_CODEC and message.sender == self.node and size <= size_max
+            if not is_usual or self.is_over:
+                break
+            self._incoming.frame_received(message, size)
+            count += 1
+            taken += size
+        return (count, taken, []) if count else None
 
 
 class AcceptedConnections:
@@ -53,7 +67,7 @@ class AcceptedConnections:
 
     def connection_opened(self, peer: Peer) -> None:
         # Who it is, the first message says.
-        peer.session = _AcceptedConnection(next(self._numbers), peer)
+        peer.session = peer.express = _AcceptedConnection(next(self._numbers), peer, self._incoming)
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         message = decode(frame)

@@ -233,16 +233,10 @@ class ClusteredBus:
         if received is not None:
             received.messages_total += 1
             received.bytes_total += size
-        reply = None
-        if frame.reply_address is not None:
-            # An answer will go there. A node whose entry is not known is waited for, and then forgotten.
-            is_known = frame.sender in self._links
-            link = self._link_to(frame.sender)
-            if not is_known:
-                self._wanted(link)
-            reply = RemoteReply(self._side.bus, link, frame.reply_address, frame.address)
+        reply = None if frame.reply_address is None else self._reply_to(frame, frame.reply_address)
+        is_reply = frame.address.startswith(REPLY_PREFIX)
         # Before its codec, which may be a user's. Replies are of requests that were sent from here.
-        if not frame.address.startswith(REPLY_PREFIX) and not self._rights.may_send_here(frame.address):
+        if not is_reply and not self._rights.may_send_here(frame.address):
             self._refuse(frame, reply)
             return
         try:
@@ -250,7 +244,7 @@ class ClusteredBus:
         except Exception as error:  # noqa: BLE001  # a codec is other people's code, and the frames behind go on
             self._undeliverable(frame, reply, error)
             return
-        if frame.address.startswith(REPLY_PREFIX):
+        if is_reply:
             self._receive_reply(frame, message)
             return
         try:
@@ -262,12 +256,20 @@ class ClusteredBus:
         if not is_delivered and reply is not None:
             reply.fail_without_handlers()
 
+    def _reply_to(self, frame: ClusterFrame, reply_address: str) -> RemoteReply:
+        """An answer will go there. A node whose entry is not known is waited for, and then forgotten."""
+        link = self._links.get(frame.sender)
+        if link is None:
+            link = self._link_to(frame.sender)
+            self._wanted(link)
+        return RemoteReply(self._side.bus, link, reply_address, frame.address)
+
     def _receive_reply(self, frame: ClusterFrame, message: Message) -> None:
         """Take a reply, of the node that was asked. Any other is dropped: its request is over, or was never its own."""
-        number = frame.address.removeprefix(REPLY_PREFIX)
+        number = frame.address[len(REPLY_PREFIX) :]
         link = self._links.get(frame.sender)
         # The number came over the network: `int` takes more than digits, and long ones take long.
-        if link is None or not (number.isascii() and number.isdigit() and len(number) < 20):
+        if link is None or not (len(number) < 20 and number.isascii() and number.isdigit()):
             return
         awaited = link.take_awaited(int(number))
         if awaited is not None:

@@ -123,8 +123,9 @@ class NodeLink:
         ready: list[Buffer] = [data for data, _, _ in frames]
         self.sent.messages_total += len(ready)
         self.sent.bytes_total += sum(map(len, ready))
-        # The connection has them now, and bounds what it has; their credits return with the list of frames.
-        self.peer.push(ready)
+        # The connection has them now, and bounds what it has; their credits return with the list of frames. Sent at
+        # once: a pass comes once in a loop iteration.
+        self.peer.send(ready)
 
 
 class RemoteConsumers:

@@ -9,18 +9,19 @@ Knows no connections.
 from typing import Any, Final
 
 from hutong.bus.delivery.remote import RemoteSide
-from hutong.bus.envelope.codecs import CODECS_BY_NUMBER, SYSTEM_CODECS, MessageCodec, SystemCodec
+from hutong.bus.envelope.bodies import IMMUTABLE
+from hutong.bus.envelope.codecs import CODECS_BY_NUMBER, CODECS_BY_TYPE, SYSTEM_CODECS, MessageCodec, SystemCodec
 from hutong.bus.envelope.message import FullMessage, Message, TrackedMessage
 from hutong.bus.envelope.reply import Reply
 from hutong.bus.errors import BUILT_IN_CODE, HANDLER_RAISED, FailureType, HandlerRaised, ReplyError
 from hutong.foundation.errors import HutongError, ProtocolError
 from hutong.wire.vertx.cluster_frames import USER_CODEC, ClusterFrame, encode
 
-_IMPLIED: Final = frozenset(
-    SYSTEM_CODECS[name]
-    for name in ("null", "boolean", "int", "long", "double", "string", "buffer", "jsonobject", "jsonarray")
-)
-"""The codecs that the type of a body implies: a message that came by one of them need not remember it."""
+_IMPLIED: Final = frozenset([*(codec.number for codec in CODECS_BY_TYPE.values()), SYSTEM_CODECS["int"].number])
+"""Numbers of codecs that a body implies: a message that came by one of them need not remember it.
+
+That of a long is none of them, since a small long is an int as well.
+"""
 
 
 def frame_bytes(message: Message, sender: str) -> bytes:
@@ -28,21 +29,19 @@ def frame_bytes(message: Message, sender: str) -> bytes:
 
     A codec of the user's may raise anything else.
     """
-    codec: MessageCodec[Any, Any] = message._codec or SYSTEM_CODECS[message.codec_name]
-    reply: Reply | None = message._reply
-    number, name = (codec.number, None) if isinstance(codec, SystemCodec) else (USER_CODEC, codec.name)
-    return encode(
-        ClusterFrame(
-            number,
-            message.address,
-            sender,
-            codec.encode(message.body),
-            None if reply is None else reply.address,
-            message.header_pairs,
-            message.is_send,
-            name,
+    body, reply = message.body, message._reply
+    codec: Any = message._codec or CODECS_BY_TYPE.get(type(body)) or SYSTEM_CODECS[message.codec_name]
+    reply_address = None if reply is None else reply.address
+    headers = message.header_pairs if message._headers else ()
+    if type(codec) is SystemCodec:
+        frame = ClusterFrame(
+            codec.number, message.address, sender, codec.encode(body), reply_address, headers, message.is_send
         )
-    )
+    else:
+        frame = ClusterFrame(
+            USER_CODEC, message.address, sender, codec.encode(body), reply_address, headers, message.is_send, codec.name
+        )
+    return encode(frame)
 
 
 def message_of(frame: ClusterFrame, side: RemoteSide, reply: Reply | None) -> Message:
@@ -62,11 +61,12 @@ def message_of(frame: ClusterFrame, side: RemoteSide, reply: Reply | None) -> Me
         if codec is None:
             raise ProtocolError(f"no codec has the number {frame.codec}")
     body = codec.decode(bytes(frame.body))
-    message = TrackedMessage(frame.address, body, frame.headers or None, reply)
-    # Nearly always: the type of the body says the codec, and the message need not remember it.
-    if frame.is_send and codec in _IMPLIED and message.codec_name == codec.name:
-        return message
-    return FullMessage(frame.address, body, frame.headers or None, reply, frame.is_send, codec)
+    headers = frame.headers or None
+    # Nearly always: the body says the codec, and the message need not remember it.
+    if frame.is_send and frame.codec in _IMPLIED:
+        kind = Message if reply is None and type(body) in IMMUTABLE else TrackedMessage
+        return kind(frame.address, body, headers, reply)
+    return FullMessage(frame.address, body, headers, reply, frame.is_send, codec)
 
 
 def carried(error: HutongError) -> ReplyError:

@@ -15,6 +15,7 @@ from hutong.bus.delivery.replies import InterceptingBus, carry_reply
 from hutong.bus.envelope.codecs import Codecs, MessageCodec
 from hutong.bus.envelope.message import Message
 from hutong.bus.envelope.reply import Reply, ReplyRoute
+from hutong.bus.errors import ReplyError
 from hutong.bus.shared.port import EntryStore
 from hutong.bus.shared.shared import SharedData
 from hutong.bus.waiting.promise import Promise
@@ -84,7 +85,11 @@ class RemoteSide:
 
     def receive_reply(self, reply: Reply, message: Message) -> None:
         """Deliver what another node has replied. Dropped if it is not awaited any more."""
-        carry_reply(self.bus, reply, message)
+        # The usual way of `carry_reply`, without its calls.
+        if self.bus.inbound_chain or isinstance(message.body, ReplyError):
+            carry_reply(self.bus, reply, message)
+        else:
+            reply.resume(message)
 
     def awaited(self, number: int) -> Reply | None:
         """The reply that is awaited in this process under the number."""

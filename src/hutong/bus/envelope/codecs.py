@@ -24,6 +24,9 @@ S = TypeVar("S", contravariant=True)
 R = TypeVar("R", covariant=True)
 CODECS_MAX: Final = 1_000
 """Registered on one bus."""
+_COUNT: Final = struct.Struct(">i")
+_pack_count: Final = _COUNT.pack
+_count_at: Final = _COUNT.unpack_from
 
 
 @runtime_checkable
@@ -46,7 +49,7 @@ class MessageCodec(Protocol, Generic[S, R]):
 
 @dataclass(frozen=True, slots=True)
 class SystemCodec:
-    """One of Vert.x's own. `number` is its id on the wire. `check` returns the body as it is sent.
+    """One of Vert.x's own. `number` is its id on the wire. `check` returns the body, as it is sent.
 
     `encode` and `transform` raise TypeError or ValueError for another body, `decode` ProtocolError for broken bytes.
     """
@@ -71,7 +74,8 @@ class SystemCodec:
             raise ProtocolError(f"this is not what the codec {self.name!r} writes: {error}") from None
 
     def transform(self, body: Any) -> Any:
-        return self.check(body)
+        value = self.check(body)
+        return copied(value) if type(value) in (dict, list) else value
 
 
 def _only(*kinds: type) -> Callable[[Any], Any]:
@@ -79,7 +83,7 @@ def _only(*kinds: type) -> Callable[[Any], Any]:
         # The exact type: a subclass would arrive as another type than it was sent.
         if type(body) not in kinds:
             raise TypeError(f"a body of type {kinds[0].__name__} is wanted here, not {type(body).__name__}")
-        return copied(body) if kinds[0] in (dict, list) else body
+        return body
 
     return check
 
@@ -123,12 +127,17 @@ def _packed(form: str) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
 
 
 def _counted(data: bytes) -> bytes:
-    return struct.pack(">i", len(data)) + data
+    return _pack_count(len(data)) + data
+
+
+def _counted_text(text: str) -> bytes:
+    data = text.encode()
+    return _pack_count(len(data)) + data
 
 
 def _uncounted(data: bytes) -> bytes:
     # The count is part of the body in Vert.x's format, and must agree with the frame's own length.
-    (size,) = struct.unpack_from(">i", data)
+    (size,) = _count_at(data)
     if size != len(data) - 4:
         raise ValueError(f"{len(data) - 4} bytes where {size} are announced")
     return data[4:]
@@ -221,9 +230,7 @@ SYSTEM_CODECS: Final[dict[str, SystemCodec]] = {
         SystemCodec("long", 6, _whole(64), *_packed(">q")),
         SystemCodec("float", 7, _single, *_packed(">f")),
         SystemCodec("double", 8, _number, *_packed(">d")),
-        SystemCodec(
-            "string", 9, _only(str), lambda body: _counted(body.encode()), lambda data: _uncounted(data).decode()
-        ),
+        SystemCodec("string", 9, _only(str), _counted_text, lambda data: _uncounted(data).decode()),
         SystemCodec("char", 10, _character, *_UTF16),
         SystemCodec("buffer", 11, _only(bytes), _counted, _uncounted),
         SystemCodec("bytearray", 12, _only(bytes), _counted, _uncounted),
@@ -241,6 +248,14 @@ SYSTEM_CODECS: Final[dict[str, SystemCodec]] = {
     )
 }
 RESERVED_NAMES: Final = frozenset(SYSTEM_CODECS)
+CODECS_BY_TYPE: Final = {
+    kind: SYSTEM_CODECS[name]
+    for kind, name in (
+        (type(None), "null"), (bool, "boolean"), (float, "double"), (str, "string"), (bytes, "buffer"),
+        (dict, "jsonobject"), (list, "jsonarray"),
+    )
+}  # fmt: skip
+"""The codecs that a type alone implies. That of an int depends on its size."""
 CODECS_BY_NUMBER: Final = {codec.number: codec for codec in SYSTEM_CODECS.values()}
 
 

@@ -16,6 +16,9 @@
 Strategy: each length is compared with what is left of the frame before anything is made of it, so a frame costs no more
 memory than it has bytes. A body stays bytes: its codec may be a user's. ProtocolError is the only error of `decode`.
 
+Nearly all frames have no headers and a codec with a number: those are read in a few steps, and whatever is not as
+expected there is read again with care, which finds the right error.
+
 Knows nothing of codecs but their numbers, and nothing of connections.
 """
 
@@ -39,6 +42,8 @@ REFERENCE_HEADERS: Final = ("proxyaddr", "streamaddr")
 """Headers of a reply that name the address of a service made for who has asked: Vert.x's proxies, and our streams."""
 
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
+LENGTH_BYTES: Final = 4
+"""Of the length before each frame."""
 ADDRESS_BYTES_MAX: Final = 4 * 1024
 NODE_ID_BYTES_MAX: Final = 256
 CODEC_NAME_BYTES_MAX: Final = 1024
@@ -47,12 +52,17 @@ HEADERS_MAX: Final = 256
 HEADER_BYTES_MAX: Final = 256 * 1024
 
 ADDRESSES_REMEMBERED: Final = 1_024
-"""As bytes: a program sends to few addresses, and each many times. Replies are the others, and pass through."""
+"""As bytes: a program sends to few addresses, and each many times."""
+_NOT_REMEMBERED: Final = "__"
+"""The beginning of the addresses of replies, ours and Vert.x's: each is used once."""
 
 _INT: Final = struct.Struct(">i")
 _HEAD: Final = struct.Struct(">Bb")
 _FRAME_HEAD: Final = struct.Struct(">iBb")
+_UP_TO_ADDRESS: Final = struct.Struct(">BbBi")
+_up_to_address_at: Final = _UP_TO_ADDRESS.unpack_from
 _NO_HEADERS: Final = _INT.pack(4)
+_NO_HEADERS_BYTES: Final = 4
 _NO_TEXT: Final = _INT.pack(0)
 _pack_int: Final = _INT.pack
 _int_at: Final = _INT.unpack_from
@@ -98,6 +108,58 @@ def encode_ping(receiver: str) -> bytes:
 
 def decode(data: Buffer) -> ClusterFrame:
     """The frame behind its length. Raises ProtocolError."""
+    # A large one is lent, and comes as a view.
+    return (_decoded_at_once(data, 0, len(data)) if type(data) is bytes else None) or _decoded_carefully(data)
+
+
+def decode_usual(data: bytes, count_max: int) -> list[tuple[ClusterFrame, int]]:
+    """The whole frames at the beginning of the data, each with its bytes, up to one that is not of the usual kind."""
+    frames: list[tuple[ClusterFrame, int]] = []
+    at, left = 0, len(data) - LENGTH_BYTES
+    while at <= left and len(frames) < count_max:
+        begin = at + LENGTH_BYTES
+        (size,) = _int_at(data, at)
+        end = begin + size
+        frame = _decoded_at_once(data, begin, end) if size > 0 and end <= len(data) else None
+        if frame is None:
+            break
+        frames.append((frame, end - at))
+        at = end
+    return frames
+
+
+def _decoded_at_once(data: bytes, begin: int, end: int) -> ClusterFrame | None:
+    """The frame between the two, if it is a usual one. A wrong length leads behind the end, or is seen at it."""
+    try:
+        version, codec, kind, address_size = _up_to_address_at(data, begin)
+        address_at = begin + _UP_TO_ADDRESS.size
+        reply_at = address_at + address_size
+        (reply_size,) = _int_at(data, reply_at)
+        sender_at = reply_at + LENGTH_BYTES + reply_size
+        (sender_size,) = _int_at(data, sender_at)
+        headers_at = sender_at + LENGTH_BYTES + sender_size
+        (headers_size,) = _int_at(data, headers_at)
+        address = data[address_at:reply_at].decode()
+        reply_address = data[reply_at + LENGTH_BYTES : sender_at].decode() if reply_size else None
+        sender = data[sender_at + LENGTH_BYTES : headers_at].decode()
+    except (struct.error, UnicodeDecodeError):
+        return None
+    body_at = headers_at + LENGTH_BYTES
+    is_usual = (
+        version == VERSION
+        and codec >= 0
+        and 0 <= address_size <= ADDRESS_BYTES_MAX
+        and 0 <= reply_size <= ADDRESS_BYTES_MAX
+        and 0 <= sender_size <= NODE_ID_BYTES_MAX
+        and headers_size == _NO_HEADERS_BYTES
+        and body_at <= end
+    )
+    if not is_usual:
+        return None
+    return ClusterFrame(codec, address, sender, data[body_at:end], reply_address, (), kind == 0)
+
+
+def _decoded_carefully(data: Buffer) -> ClusterFrame:
     view = memoryview(data)
     if len(view) < _HEAD.size:
         raise ProtocolError(f"a frame of {len(view)} bytes has no version and codec")
@@ -156,8 +218,14 @@ def _text(text: str, bytes_max: int, what: str) -> bytes:
     return _pack_int(len(data)) + data
 
 
-@lru_cache(ADDRESSES_REMEMBERED)
 def _address_text(address: str) -> bytes:
+    if address.startswith(_NOT_REMEMBERED):
+        return _text(address, ADDRESS_BYTES_MAX, "an address")
+    return _remembered_address_text(address)
+
+
+@lru_cache(ADDRESSES_REMEMBERED)
+def _remembered_address_text(address: str) -> bytes:
     return _text(address, ADDRESS_BYTES_MAX, "an address")
 
 

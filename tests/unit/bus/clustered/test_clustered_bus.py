@@ -698,6 +698,27 @@ async def test_what_comes_last_by_an_older_connection_is_dropped() -> None:
             assert await seen.wait_for(2) == ["2", "3"]
 
 
+async def test_frames_are_taken_in_order_however_the_reads_cut_them() -> None:
+    async with Cluster() as cluster:
+        a = await cluster.node("a")
+        seen = Seen()
+        a.bus.consumer("place", seen)
+        with_headers = ClusterFrame(9, "place", "other", struct.pack(">i", 1) + b"3", None, (("a", "b"),))
+        data = said("1") + said("2") + encode(with_headers) + encode_ping("a") + said("4") + said("5")
+        async with Stranger(a) as stranger:
+            for cut in (len(data), 1, 50, len(data) - 1):
+                stranger.send(data[:cut])
+                await turning_until(lambda: a.clustered._acceptor.figures.bytes_received_total)
+                await turns(3)
+                stranger.send(data[cut:])
+                assert await stranger.receive(1) == PONG
+        assert await seen.wait_for(20) == ["1", "2", "3", "4", "5"] * 4
+        async with Stranger(a) as stranger:
+            stranger.send(said("6") + said("7") + said("8").replace(b"other", b"third") + said("9"))
+            await stranger.must_be_closed()
+        assert await seen.wait_for(22) == [*["1", "2", "3", "4", "5"] * 4, "6", "7"]
+
+
 async def test_a_ping_for_another_node_ends_the_connection() -> None:
     async with Cluster() as cluster:
         a = await cluster.node("a")
