@@ -13,8 +13,9 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kazoo.exceptions import (
     AuthFailedError,
@@ -43,27 +44,37 @@ _INTERRUPTIONS: Final = (
 _log = logging.getLogger("hutong.cluster")
 
 
+class Worker(Protocol):
+    """The worker thread of a connection: see SessionThread, which is one."""
+
+    def submit(self, work: Callable[[], None], /) -> None:
+        """Do the work on the thread; from any thread."""
+
+    def submit_later(self, delay_ms: int, work: Callable[[], None], /) -> None:
+        """The same after a while; on the worker thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionParts:
+    """The servers of a connection, a user's settings for them, its clock, and its thread."""
+
+    address: ZooKeeperAddress
+    settings: ZooKeeperSettings
+    clock: Clock
+    worker: Worker
+
+
 class ZooKeeperConnection(ABC):
     """Opened once. `interrupt` may be called on any thread, everything else on the worker thread."""
 
-    def __init__(
-        self,
-        address: ZooKeeperAddress,
-        settings: ZooKeeperSettings,
-        clock: Clock,
-        submit: Callable[[Callable[[], None]], None],
-        submit_later: Callable[[int, Callable[[], None]], None],
-    ) -> None:
-        """`submit` gives work to the worker thread, also after milliseconds.
-
-        Raises UsageError for TLS files that cannot be used.
-        """
-        self._context = make_context(settings.tls)
-        self._address = address
-        self._settings = settings
-        self._clock = clock
-        self._submit = submit
-        self._submit_later = submit_later
+    def __init__(self, parts: ConnectionParts) -> None:
+        """Raises UsageError for TLS files that cannot be used."""
+        self._context = make_context(parts.settings.tls)
+        self._address = parts.address
+        self._settings = parts.settings
+        self._clock = parts.clock
+        self._submit = parts.worker.submit
+        self._submit_later = parts.worker.submit_later
         self._client: ZooKeeperClient | None = None
         self._state = SessionState.LOST  # as the listener knows it
         self._is_open = False

@@ -10,6 +10,7 @@ from typing import Final
 
 from hutong.cluster.coordinator.port import CoordinatorListener, CoordinatorRegister, NodeRegistration
 from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
+from hutong.cluster.coordinator.zookeeper.connection import ConnectionParts
 from hutong.cluster.coordinator.zookeeper.session import ZooKeeperSession
 from hutong.cluster.coordinator.zookeeper.session_thread import SessionThread
 from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
@@ -48,9 +49,8 @@ class ZooKeeperCoordinator:
         self._loop = asyncio.get_running_loop()
         thread = self._thread = SessionThread()
         self._listener = listener
-        self._session = ZooKeeperSession(
-            self._address, self._settings, self._clock, thread.submit, thread.submit_later, self._tell
-        )
+        parts = ConnectionParts(self._address, self._settings, self._clock, thread)
+        self._session = ZooKeeperSession(parts, self._tell)
         return await thread.done(partial(self._session.open, registration, cluster_id, may_join=may_join))
 
     def describe(self, description: bytes) -> None:

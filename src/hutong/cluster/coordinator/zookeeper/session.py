@@ -22,9 +22,8 @@ from hutong.cluster.coordinator.port import (
     SessionState,
     other_cluster,
 )
-from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
 from hutong.cluster.coordinator.zookeeper.client import FAILURES
-from hutong.cluster.coordinator.zookeeper.connection import SLICE_S, ZooKeeperConnection
+from hutong.cluster.coordinator.zookeeper.connection import SLICE_S, ConnectionParts, ZooKeeperConnection
 from hutong.cluster.coordinator.zookeeper.layout import (
     FORMAT,
     OWN_NAMES,
@@ -34,8 +33,6 @@ from hutong.cluster.coordinator.zookeeper.layout import (
     encode_marker,
     encode_registration,
 )
-from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
-from hutong.foundation.clock import Clock
 from hutong.foundation.errors import (
     CoordinatorUnavailable,
     ExitCode,
@@ -55,22 +52,11 @@ Tell = Callable[[Callable[[CoordinatorListener], None]], None]
 class ZooKeeperSession(ZooKeeperConnection):
     """Made anew for each start of a coordinator. `interrupt` may be called on any thread."""
 
-    def __init__(
-        self,
-        address: ZooKeeperAddress,
-        settings: ZooKeeperSettings,
-        clock: Clock,
-        submit: Callable[[Callable[[], None]], None],
-        submit_later: Callable[[int, Callable[[], None]], None],
-        tell: Tell,
-    ) -> None:
-        """`submit` gives work to the worker thread, also after milliseconds. `tell` calls the listener on the loop.
-
-        Raises UsageError for TLS files that cannot be used.
-        """
-        super().__init__(address, settings, clock, submit, submit_later)
+    def __init__(self, parts: ConnectionParts, tell: Tell) -> None:
+        """`tell` calls the listener on the loop. Raises UsageError for TLS files that cannot be used."""
+        super().__init__(parts)
         self._tell = tell
-        self._paths = ClusterPaths(address.path)
+        self._paths = ClusterPaths(parts.address.path)
         self._registration: NodeRegistration | None = None
         self._cluster_id = ""
         self._is_reading_due = False

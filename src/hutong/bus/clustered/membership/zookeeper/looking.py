@@ -3,6 +3,7 @@
 Knows nothing of how it is shown.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kazoo.exceptions import NoNodeError
@@ -12,7 +13,7 @@ from hutong.bus.clustered.membership.zookeeper.layout import VertxPaths, counts_
 from hutong.bus.clustered.membership.zookeeper.session import READ_AT_ONCE_MAX
 from hutong.cluster.coordinator.port import SessionState
 from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
-from hutong.cluster.coordinator.zookeeper.connection import ZooKeeperConnection
+from hutong.cluster.coordinator.zookeeper.connection import ConnectionParts, ZooKeeperConnection
 from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode, ProtocolError, UsageError
@@ -27,12 +28,19 @@ class ClusterContents:
     registrations: dict[str, Counts]
 
 
+class NoWorker:
+    """Does nothing: a look ends with its connection, and nothing that happens to that is followed."""
+
+    def submit(self, work: Callable[[], None]) -> None: ...
+
+    def submit_later(self, delay_ms: int, work: Callable[[], None]) -> None: ...
+
+
 class ClusterLook(ZooKeeperConnection):
     """One look. It blocks, and its connection is closed when `contents` returns."""
 
     def __init__(self, address: ZooKeeperAddress, settings: ZooKeeperSettings, clock: Clock) -> None:
-        # A look ends with its connection: nothing that happens to that is followed.
-        super().__init__(address, settings, clock, lambda work: None, lambda delay_ms, work: None)
+        super().__init__(ConnectionParts(address, settings, clock, NoWorker()))
         self._paths = VertxPaths(address.path)
         self._found = ClusterContents({}, {})
 

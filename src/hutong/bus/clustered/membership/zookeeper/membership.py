@@ -12,6 +12,7 @@ from hutong.bus.clustered.membership.zookeeper.entries import ZooKeeperEntries
 from hutong.bus.clustered.membership.zookeeper.layout import VertxPaths, check_name
 from hutong.bus.clustered.membership.zookeeper.session import VertxSession
 from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
+from hutong.cluster.coordinator.zookeeper.connection import ConnectionParts
 from hutong.cluster.coordinator.zookeeper.session_thread import SessionThread
 from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
 from hutong.foundation.clock import Clock
@@ -41,11 +42,7 @@ class ZooKeeperMembership:
         self._listener = listener
         self._entries = ZooKeeperEntries(VertxPaths(self._address.path).root, SystemRandom())
         session = self._session = VertxSession(
-            self._address,
-            self._settings,
-            self._clock,
-            thread.submit,
-            thread.submit_later,
+            ConnectionParts(self._address, self._settings, self._clock, thread),
             self._tell,
             lambda client, state: thread.post(partial(self.entries.session_changed, client, state)),
         )

@@ -20,11 +20,8 @@ from hutong.bus.clustered.membership.port import ADDRESSES_MAX, NODES_MAX, Membe
 from hutong.bus.clustered.membership.zookeeper.containers import create_container_async
 from hutong.bus.clustered.membership.zookeeper.layout import VertxPaths, counts_of, numbers_of
 from hutong.cluster.coordinator.port import SessionState
-from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
 from hutong.cluster.coordinator.zookeeper.client import ZooKeeperClient
-from hutong.cluster.coordinator.zookeeper.connection import ZooKeeperConnection
-from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
-from hutong.foundation.clock import Clock
+from hutong.cluster.coordinator.zookeeper.connection import ConnectionParts, ZooKeeperConnection
 from hutong.foundation.errors import ProtocolError
 from hutong.wire.vertx.cluster_nodes import NodeInfo, RegistrationInfo, decode_node, encode_node, encode_registration
 
@@ -41,23 +38,16 @@ class VertxSession(ZooKeeperConnection):
     """Made anew for each start of a membership."""
 
     def __init__(
-        self,
-        address: ZooKeeperAddress,
-        settings: ZooKeeperSettings,
-        clock: Clock,
-        submit: Callable[[Callable[[], None]], None],
-        submit_later: Callable[[int, Callable[[], None]], None],
-        tell: Tell,
-        tell_session: Callable[[ZooKeeperClient, SessionState], None],
+        self, parts: ConnectionParts, tell: Tell, tell_session: Callable[[ZooKeeperClient, SessionState], None]
     ) -> None:
-        """`submit` gives work to the worker thread, also after milliseconds. `tell` calls the listener on the loop.
+        """`tell` calls the listener on the loop.
 
         `tell_session` hears of each state of the session, for what else lives in it.
         """
-        super().__init__(address, settings, clock, submit, submit_later)
+        super().__init__(parts)
         self._tell = tell
         self._tell_session = tell_session
-        self._paths = VertxPaths(address.path)
+        self._paths = VertxPaths(parts.address.path)
         self._node = ""
         self._info: NodeInfo | None = None
         self._others_count = 0
