@@ -20,6 +20,7 @@ from hutong.bus import FailureType, Headers, Message, ReplyError
 from hutong.cli import main
 from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
 from hutong.rpc import NoService, ServiceError, service
+from hutong.wire.vertx.cluster_nodes import NodeInfo, RegistrationInfo, encode_node, encode_registration
 
 pytestmark = pytest.mark.timeout(120)
 SESSION_MS_OF_DOOMED: Final = 10_000  # as much as the server grants: 20 ticks
@@ -78,6 +79,21 @@ def addresses(node: hutong.Node) -> set[str]:
 
 async def test_both_are_in_the_cluster(ours: hutong.Node, theirs: VertxNode) -> None:
     assert {theirs.id, ours.cluster_node} <= set((await theirs.ask("nodes"))["body"])
+
+
+async def test_their_entries_have_the_bytes_that_ours_have(theirs: VertxNode, zookeeper: DevelopmentZooKeeper) -> None:
+    from kazoo.client import KazooClient
+
+    client = KazooClient(zookeeper.address)
+    await asyncio.to_thread(client.start)
+    entry, _ = await asyncio.to_thread(client.get, f"/io.vertx/cluster/nodes/{theirs.id}")
+    assert entry == encode_node(NodeInfo("127.0.0.1", theirs.port))
+    names = await asyncio.to_thread(client.get_children, "/io.vertx/__vertx.subs/echo")
+    [name] = [each for each in names if each.startswith(theirs.id)]
+    content, _ = await asyncio.to_thread(client.get, f"/io.vertx/__vertx.subs/echo/{name}")
+    assert content == encode_registration(RegistrationInfo(theirs.id, int(name.removeprefix(f"{theirs.id}-"))))
+    await asyncio.to_thread(client.stop)
+    client.close()
 
 
 @pytest.mark.parametrize(

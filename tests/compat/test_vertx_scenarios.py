@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
-from kazoo.client import KazooClient
 from tests.support.driven_process import DrivenProcess
 from tests.support.own_node import OwnNode
 from tests.support.vertx_node import VERSIONS, VertxNode
@@ -176,6 +175,8 @@ async def test_clustered_pong_to_ours(four: Four, monkeypatch: pytest.MonkeyPatc
 
 async def test_connect_failure_fails_the_write(four: Four) -> None:
     """An entry of a node that nobody can connect to: the sender hears of it, and what ours wait for has its reason."""
+    from kazoo.client import KazooClient
+
     ghost = KazooClient(four.zookeeper)
     await asyncio.to_thread(ghost.start)
     nowhere = encode_node(NodeInfo("127.0.0.1", free_port()))
