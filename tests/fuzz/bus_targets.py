@@ -8,6 +8,7 @@ from contextlib import suppress
 import msgspec
 from tests.fuzz.target import KIBIBYTE, MEBIBYTE, Target
 
+from hutong.bus.clustered.availability.entries import HaVerticle, decode_entry, encode_entry
 from hutong.bus.durable.consume.caution import CautionNote, read_note
 from hutong.bus.durable.records import UnreadableBody, decode_body, decode_headers
 from hutong.bus.envelope.codecs import SYSTEM_CODECS
@@ -220,12 +221,15 @@ def read_shared_pair(data: bytes) -> object:
     """An entry of a synchronous map, and the name of a key."""
     with suppress(ProtocolError):
         key_of(data.decode(errors="replace"))
+    with suppress(ProtocolError):
+        decode_entry(data)
     return decode_pair(data)
 
 
 def shared_pairs() -> Iterator[bytes]:
     yield encode_pair("d7c5b005-0b9d", '{"verticles":[],"group":"g"}')
     yield encode_pair("key", "x" * 70_000)
+    yield encode_entry("d7c5", "shop", (HaVerticle("1", "shop.orders:Orders", {"config": {"a": 1}}),))
     yield key_name("rice").encode()
 
 

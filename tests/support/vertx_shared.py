@@ -68,6 +68,11 @@ class SharedVertxNode:
         """Leave the cluster in order. Returns what it has written to its log."""
         return self._end()
 
+    def end(self) -> None:
+        """End it, if it has not ended."""
+        if self.process.poll() is None:
+            self.kill()
+
     def _end(self) -> str:
         assert self.process.stdin is not None
         self.process.stdin.close()

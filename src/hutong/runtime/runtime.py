@@ -17,13 +17,22 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple, TypeVar
 
 from hutong.foundation.clock import Clock, SystemClock
+from hutong.foundation.errors import UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.runtime.contexts.contexts import Context, ContextKind, current_context
 from hutong.runtime.contexts.loop_context import LoopContext
 from hutong.runtime.contexts.workers import MultiWorkerContext, WorkerContext
 from hutong.runtime.loops.loops import EventLoop, ThreadedEventLoop
 from hutong.runtime.threads.pools import WORKER_THREADS, SharedPools, WorkerPool
-from hutong.runtime.verticles import DEFAULT_OPTIONS, Deployment, DeploymentOptions, Deployments, Verticle
+from hutong.runtime.verticles import (
+    DEFAULT_OPTIONS,
+    Deployment,
+    DeploymentOptions,
+    Deployments,
+    HighAvailability,
+    Verticle,
+    check_deployable,
+)
 from hutong.runtime.watch.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits, BlockedThreads
 
 T = TypeVar("T")
@@ -83,6 +92,8 @@ class Runtime:
         self._ending: list[WorkerPool] = []
         self._is_closed = False
         self._deployments = Deployments(self)
+        self.availability: HighAvailability | None = None  # set by a node of a cluster that has it
+        self._provided: dict[type, Any] = {}
         self._under_way: set[object] = set()  # changes that no waiter can stop
         self._end: asyncio.Task[None] | None = None
 
@@ -98,6 +109,17 @@ class Runtime:
             queues = [len(context.queue) for context in self._contexts]
         pool = self._pool
         return RuntimeFigures(len(queues), sum(queues), max(queues, default=0), pool.threads, pool.pending)
+
+    def provide(self, kind: type[T], value: T) -> None:
+        """Let verticles find something by its type: those that another node has made get nothing else."""
+        self._provided[kind] = value
+
+    def provided(self, kind: type[T]) -> T:
+        """The value that was provided as this type, as the bus of a node is (`EventBus`). Raises UsageError."""
+        if kind not in self._provided:
+            raise UsageError(f"this runtime provides no {kind.__name__}: runtime.provide(...) comes first.")
+        found: T = self._provided[kind]
+        return found
 
     @property
     def wheel(self) -> TimerWheel:
@@ -144,10 +166,16 @@ class Runtime:
         Deployed from a handler of another verticle it becomes that one's child, and is undeployed before it. Raises
         what `start` raised; then everything that had started was stopped. Raises UsageError for an instance instead of
         what makes one. Who stops waiting does not stop it.
+
+        With `ha` it belongs to the cluster, where there is one with high availability: see docs/availability.md.
         """
         # Checked on the caller's loop; the undeploy of all runs on the first, after this is set.
         if self._end is not None:
             raise RuntimeError("the runtime is closing: it deploys nothing more")
+        check_deployable(make, options)
+        # Without a cluster it is deployed as any other, so a program is the same on a node alone.
+        if options.ha and self.availability is not None:
+            return await self._on_first_loop(self.availability.deploy(make, options))
         context = current_context()
         parent = self._deployments.of_context(context)
         return await self._on_first_loop(self._deployments.deploy(make, options, parent))
@@ -156,8 +184,15 @@ class Runtime:
         """Undeploy its children, stop its instances, run their close hooks. A second call does nothing.
 
         Raises the first thing that a `stop` raised, once all is ended. A handler may undeploy its own verticle: it is
-        cancelled where it waits for that.
+        cancelled where it waits for that. One with `ha` is undeployed wherever it runs.
         """
+        if self.availability is not None and self.availability.has(deployment):
+            await self._on_first_loop(self.availability.undeploy(deployment))
+        else:
+            await self.undeploy_here(deployment)
+
+    async def undeploy_here(self, deployment: Deployment) -> None:
+        """For high availability: end this deployment, which does not end what it is one of."""
         await self._on_first_loop(self._deployments.undeploy(deployment))
 
     async def close(self) -> None:

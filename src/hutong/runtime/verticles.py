@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hutong.foundation.errors import UsageError
 from hutong.runtime.contexts.contexts import Context, ContextKind
@@ -53,6 +53,7 @@ class DeploymentOptions:
     pool_threads: int = WORKER_THREADS  # of a pool by name, if this is its first user
     loop: int | None = None  # number of the event loop; by default they are dealt
     config: Mapping[str, Any] = field(default_factory=dict)
+    ha: bool = False  # another node deploys it if this one dies, in a cluster with high availability
 
     def __post_init__(self) -> None:
         if not 1 <= self.instances <= INSTANCES_MAX:
@@ -89,6 +90,18 @@ class Deployment:
         return f"<deployment {self.id}, {self.state.value}>"
 
 
+class HighAvailability(Protocol):
+    """The part of a clustered node that deploys verticles with `ha`, here and elsewhere. On the first loop."""
+
+    async def deploy(self, make: Callable[[], Verticle], options: DeploymentOptions) -> Deployment: ...
+
+    def has(self, deployment: Deployment) -> bool:
+        """True for one of its own; from any thread."""
+        ...
+
+    async def undeploy(self, deployment: Deployment) -> None: ...
+
+
 class Deployments:
     """All of one runtime, on its first loop."""
 
@@ -110,7 +123,6 @@ class Deployments:
         self, make: Callable[[], Verticle], options: DeploymentOptions, parent: Deployment | None
     ) -> Deployment:
         """Start all instances; if one fails, end them all and raise what it raised."""
-        _check_deployable(make, options)
         # Its children end first, so one that came now would outlive it.
         if parent is not None and parent.state in (DeploymentState.ENDING, DeploymentState.ENDED):
             raise RuntimeError(f"{parent.id} is being undeployed: it takes no more children")
@@ -198,7 +210,7 @@ class Deployments:
         return errors
 
 
-def _check_deployable(make: object, options: object) -> None:
+def check_deployable(make: object, options: object) -> None:
     """Raise UsageError for arguments of `deploy` that are nearly right, with what to write instead."""
     if isinstance(make, Verticle):
         name = type(make).__name__

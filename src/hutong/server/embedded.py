@@ -21,6 +21,7 @@ from hutong.rpc.idle_time import REFERENCE_IDLE_DEFAULT, idle_ms_of
 from hutong.runtime.runtime import Runtime
 from hutong.runtime.threads.pools import WORKER_THREADS
 from hutong.runtime.watch.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits
+from hutong.server.bus.availability_part import AvailabilityPart
 from hutong.server.bus.bus_part import BusPart, bus_parts
 from hutong.server.bus.call_parts import GrpcPart, RpcPart
 from hutong.server.bus.cluster_part import LISTEN_DEFAULT, BusClusterPart
@@ -55,7 +56,8 @@ class Node:
         `cluster="zk://HOST:PORT[,HOST:PORT...]"` makes the bus one with those of other nodes, ours and Vert.x's, that
         name the same ZooKeeper (docs/bus-cluster.md). They connect to this one at `cluster_listen`, or where that is
         not what they reach, at `cluster_advertised`, with TLS by `cluster_tls`. `cluster_permissions` say at which
-        addresses they may send and receive.
+        addresses they may send and receive. With `ha_group` the nodes of that group take over each other's verticles
+        with `ha=True`, while there are `ha_quorum` of them (docs/availability.md).
     Services
         `rpc="HOST:PORT"` offers the services of `node.rpc` over connections (`hutong.rpc.connect`), with TLS by
         `rpc_tls` and bounds by `rpc_limits`; `node.rpc_address` has the port. `grpc="HOST:PORT"` offers them to gRPC's
@@ -100,6 +102,8 @@ class Node:
         cluster_advertised: str | None = None,
         cluster_tls: "ClusterTls | None" = None,
         cluster_permissions: "ClusterPermissions | None" = None,
+        ha_group: str | None = None,
+        ha_quorum: int = 1,
         metrics: str | None = None,
         tcp_bridge: str | None = None,
         sockjs: str | None = None,
@@ -143,6 +147,7 @@ class Node:
         self._cluster = _cluster_part(
             cluster, cluster_listen, allow_plain, cluster_advertised, cluster_tls, cluster_permissions
         )
+        self._availability = _availability_part(self._cluster, ha_group, ha_quorum)
         self._grpc = None if grpc is None else GrpcPart(grpc, grpc_tls, tuple(allow_plain))
         self._rpc = None if rpc is None else RpcPart(rpc, rpc_tls, rpc_limits, tuple(allow_plain))
         self._make_runtime = partial(
@@ -152,7 +157,7 @@ class Node:
     async def __aenter__(self) -> "Node":
         self._exit = AsyncExitStack()
         async with AsyncExitStack() as exit_stack:
-            more = (self._cluster, self._grpc, self._rpc)
+            more = (self._cluster, self._availability, self._grpc, self._rpc)
             parts = [part for part in (*self._main_parts(exit_stack), *more) if part is not None]
             bus_part = next(part for part in parts if isinstance(part, BusPart))
             self._node = ComposedNode(self._make_runtime(), parts, self._tracing, self._reference_idle_time)
@@ -231,6 +236,17 @@ def _cluster_part(
         if value is not None:
             raise UsageError(f"{argument} is for a node of a cluster; name its ZooKeeper as cluster.")
     return None
+
+
+def _availability_part(cluster: BusClusterPart | None, group: str | None, quorum: int) -> AvailabilityPart | None:
+    """Raises UsageError for a group without a cluster, and for a quorum without a group."""
+    if group is None:
+        if quorum != 1:
+            raise UsageError("ha_quorum is for a node with high availability; name its group as ha_group.")
+        return None
+    if cluster is None:
+        raise UsageError("ha_group is for a node of a cluster; name its ZooKeeper as cluster.")
+    return AvailabilityPart(cluster, group, quorum)
 
 
 def _text(address: "Address | None") -> str | None:

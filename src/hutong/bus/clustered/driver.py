@@ -30,6 +30,7 @@ from hutong.bus.clustered.translation import message_of
 from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.envelope.message import REPLY_PREFIX, Message
 from hutong.bus.errors import BUILT_IN_CODE, FailureType, ReplyError, carrying_failed
+from hutong.bus.shared.port import EntryStore
 from hutong.bus.waiting.promise import Promise, settle_all
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone
@@ -135,6 +136,11 @@ class ClusteredBus:
             link.fail_all("this node has left the cluster")
         for waiting in self._unannounced.values():
             settle_all(waiting, OwnerGone("this node has left the cluster"))
+
+    @property
+    def entries(self) -> EntryStore:
+        """The entries that all nodes share, once it has joined."""
+        return self._membership.entries
 
     def figures(self) -> list[OtherNodeFigures]:
         """Those of the other nodes that have an entry; that which was known first comes first. On the loop."""

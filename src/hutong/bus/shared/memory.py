@@ -30,7 +30,7 @@ class MemoryTree:
         self._sessions = itertools.count(1)
         self._created = itertools.count()  # names by number are higher than those before, as in ZooKeeper
         self._entries: dict[str, _Kept] = {"": _Kept(b"")}
-        self._watches: dict[str, list[Changed]] = {}  # each fires once
+        self._watches: dict[str, dict[Changed, None]] = {}  # each fires once
 
     def session(self) -> int:
         return next(self._sessions)
@@ -48,7 +48,7 @@ class MemoryTree:
 
     def watch(self, path: str, changed: Changed) -> None:
         """Call `changed` soon after the next change of the entry's content, or of the names below it."""
-        self._watches.setdefault(path, []).append(changed)
+        self._watches.setdefault(path, {})[changed] = None
 
     def create(self, path: str, content: bytes, owner: int | None = None) -> bool:
         if path in self._entries:

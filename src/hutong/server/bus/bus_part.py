@@ -54,6 +54,7 @@ class BusPart(NodePart):
             self.own_kafka = str(address_for(node.addresses.listeners, protocol))
         bootstrap = bootstrap_of(self._log) if self._log else self.own_kafka
         node.bus = node.traced(event_bus(node.runtime, bootstrap, properties), by_settings=self._is_traced)
+        node.runtime.provide(EventBus, node.bus)
         await node.deploy("bus", BusVerticle(node.bus))
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hutong.bus.clustered.membership.port import Membership
     from hutong.bus.clustered.permissions import ClusterPermissions
     from hutong.bus.clustered.tls import ClusterTls
+    from hutong.bus.shared.port import EntryStore
     from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
     from hutong.foundation.clock import Clock
     from hutong.reactor.accept.acceptor import OpenSocket
@@ -128,6 +129,8 @@ class BusClusterPart(NodePart):
         self._tls = tls
         self._permissions = permissions
 
+    entries: "EntryStore"  # that all nodes share, once it is open
+
     async def open(self, node: ComposedNode) -> None:
         from hutong.bus.clustered.membership.zookeeper.layout import parse_bus_cluster
         from hutong.bus.clustered.membership.zookeeper.opening import make_zookeeper_membership
@@ -146,6 +149,7 @@ class BusClusterPart(NodePart):
         more = (self._open_socket, advertised, self._tls, self._permissions)
         verticle = BusClusterVerticle(node.bus, membership, address, own, clock, *more)
         await node.deploy("bus cluster", verticle)
+        self.entries = verticle.clustered.entries
         node.bus_nodes = verticle.clustered.figures
         node.addresses.cluster, node.addresses.cluster_node = verticle.reached_at, own
 

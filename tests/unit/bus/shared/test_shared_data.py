@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from tests.support.waiting import turning_until
 from tests.support.zookeeper import running_zookeeper
 from tests.unit.bus.clustered.membership_scenes import MembershipScene, MemoryScene, ZooKeeperScene
 from tests.unit.bus.shared.scenes import SharingNode, SharingScene
@@ -14,6 +15,7 @@ from hutong.bus.envelope.java_objects import ClusterSerializable, JavaSerialized
 from hutong.bus.shared.names import KEY_BYTES_MAX, NAME_BYTES_MAX, Key
 from hutong.bus.shared.port import CONTENT_BYTES_MAX, CreateEntry, RemoveEntry, WriteEntry
 from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
+from hutong.cluster.coordinator.port import SessionState
 from hutong.foundation.errors import (
     CoordinatorUnavailable,
     Expired,
@@ -381,6 +383,27 @@ async def test_a_node_that_is_cut_off_says_so_and_goes_on_afterwards(scene: Shar
     assert await b.shared.counter("hits").increment() == 2
     await scene.heal(a)
     assert await a.shared.counter("hits").increment() == 3
+
+
+async def test_a_request_at_the_moment_of_a_cut_is_answered(scene: SharingScene) -> None:
+    """kazoo keeps it for the next connection, which may never come."""
+    a = await scene.node("a-1")
+    entries: Any = a.entries
+    connection = getattr(entries, "_client", None)
+    if connection is None:
+        pytest.skip("in memory nothing is under way")
+    lost = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    connection.add_listener(lambda state: loop.call_soon_threadsafe(lost.set))
+    changed = entries.session_changed
+    entries.session_changed = lambda *news: None  # it has not heard yet
+    await scene.scene.cut("a-1")
+    await lost.wait()
+    asked = asyncio.ensure_future(a.shared.counter("hits").increment())
+    await turning_until(lambda: entries._asked)
+    changed(connection, SessionState.SUSPENDED)
+    with pytest.raises(CoordinatorUnavailable, match="the connection with ZooKeeper has ended"):
+        await asked
 
 
 async def test_a_node_that_has_left_says_so(scene: SharingScene) -> None:

@@ -11,6 +11,7 @@ itself, a third of its time after the connection was: kazoo takes a connection f
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any, Final
@@ -30,12 +31,23 @@ from hutong.bus.clustered.membership.zookeeper.containers import create_containe
 from hutong.bus.shared.port import Change, Changed, CreateEntry, RemoveEntry, SharedEntry, WriteEntry
 from hutong.cluster.coordinator.port import SessionState
 from hutong.cluster.coordinator.zookeeper.client import FAILURES, ZooKeeperClient
-from hutong.foundation.errors import CoordinatorUnavailable, ExitCode, OwnerGone, UsageError
+from hutong.foundation.errors import CoordinatorUnavailable, ExitCode, HutongError, OwnerGone, UsageError
 
 ATTEMPTS_MAX: Final = 100
 """To create an entry whose parents go at the same time."""
 _NOT_DONE: Final = (BadVersionError, NodeExistsError, NoNodeError, RolledBackError, RuntimeInconsistency)
 _log = logging.getLogger("hutong.cluster")
+
+
+@dataclass(frozen=True, slots=True)
+class _EntryWatch:
+    """A watch for kazoo, which keeps equal ones once: who looks again and again leaves no more than one."""
+
+    post: Callable[[Changed], None]
+    changed: Changed
+
+    def __call__(self, event: object) -> None:
+        self.post(self.changed)
 
 
 class ZooKeeperEntries:
@@ -49,6 +61,7 @@ class ZooKeeperEntries:
         self._session_id: int | None = None
         self._loss: asyncio.TimerHandle | None = None
         self._lost: list[Callable[[], object]] = []
+        self._asked: set[asyncio.Future[None]] = set()  # requests under way
         self._given_up: dict[str, None] = {}  # own entries to be removed: paths, or beginnings of paths
         self._removal: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -64,6 +77,7 @@ class ZooKeeperEntries:
             self._connected(client)
             return
         self._client = None
+        self._fail_all(CoordinatorUnavailable("the connection with ZooKeeper has ended"))
         if state is SessionState.LOST:
             self._end_session()
         # A timer that runs already belongs to the same break, and a node without a session has nothing to lose.
@@ -74,6 +88,7 @@ class ZooKeeperEntries:
         """Let every request from now on fail: the session ends in order."""
         self._is_closed = True
         self._client = None
+        self._fail_all(OwnerGone("this node has left the cluster"))
         self._lost.clear()
         self._stop_timer()
 
@@ -185,7 +200,7 @@ class ZooKeeperEntries:
         return f"{self._root}/{path}"
 
     def _watch(self, changed: Changed | None) -> Callable[[object], None] | None:
-        return None if changed is None else lambda _: self._post(changed)
+        return None if changed is None else _EntryWatch(self._post, changed)
 
     def _post(self, work: Callable[[], object]) -> None:
         """Do it soon on the loop. On a thread of kazoo's."""
@@ -201,6 +216,8 @@ class ZooKeeperEntries:
         if client is None:
             raise CoordinatorUnavailable("ZooKeeper is not reached")
         answered: asyncio.Future[None] = self._loop.create_future()
+        self._asked.add(answered)
+        answered.add_done_callback(self._asked.discard)
         try:
             result = begin(client)
             # Called at once where it is answered already, else on a thread of kazoo's.
@@ -215,6 +232,12 @@ class ZooKeeperEntries:
             raise
         except FAILURES as error:
             raise CoordinatorUnavailable(f"ZooKeeper did not answer: {str(error) or type(error).__name__}") from None
+
+    def _fail_all(self, error: HutongError) -> None:
+        """Fail the requests under way: kazoo keeps those that come after the end of a connection for the next one."""
+        for answered in list(self._asked):
+            if not answered.done():
+                answered.set_exception(error)
 
     async def _is_done(self, begin: Callable[[ZooKeeperClient], Any]) -> bool:
         try:
