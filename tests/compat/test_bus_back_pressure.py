@@ -19,7 +19,7 @@ from hutong.bus.clustered.limits import ClusteredLimits
 from hutong.bus.delivery.consumer import BUFFERED_MESSAGES_MAX
 from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 BODY: Final = bytes(64 * 1024)
 MESSAGES: Final = 5_000  # 312 MiB
 STOPPED_MESSAGES: Final = 1_500  # more than the queue of 64 MiB and the buffers of both kernels

@@ -19,7 +19,7 @@ from tests.support.zookeeper import running_zookeeper
 MESSAGES: Final = int(os.environ.get("TEST_VERTX_MESSAGES", "40000"))
 NODES: Final = 4
 EACH: Final = MESSAGES // NODES // 2  # half of them is published
-pytestmark = pytest.mark.timeout(120 + MESSAGES // 1_000)
+pytestmark = pytest.mark.timeout(300 + MESSAGES // 1_000)
 
 
 async def test_nothing_is_lost_or_overtakes_while_consumers_come_and_go(

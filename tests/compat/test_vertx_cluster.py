@@ -22,7 +22,7 @@ from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeepe
 from hutong.rpc import NoService, ServiceError, service
 from hutong.wire.vertx.cluster_nodes import NodeInfo, RegistrationInfo, encode_node, encode_registration
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 SESSION_MS_OF_DOOMED: Final = 10_000  # as much as the server grants: 20 ticks
 
 

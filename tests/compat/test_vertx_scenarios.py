@@ -32,7 +32,7 @@ from hutong.foundation.clock import SystemClock
 from hutong.runtime.verticles import Verticle
 from hutong.wire.vertx.cluster_nodes import NodeInfo, RegistrationInfo, encode_node, encode_registration
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 PING_MS: Final = 50
 PONG_MS: Final = 1_500  # a machine that is busy answers late
 PINGS: Final = 3

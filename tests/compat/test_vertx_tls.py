@@ -18,7 +18,7 @@ from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeepe
 
 HERE = "127.0.0.1"
 CLIENT_AUTHS = {"none": "NONE", "required": "REQUIRED"}
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")

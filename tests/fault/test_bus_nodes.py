@@ -21,7 +21,7 @@ from tests.support.own_node import OwnNode
 from tests.support.vertx_node import SESSION_MS, VertxNode
 from tests.support.zookeeper import make_zookeeper
 
-pytestmark = [pytest.mark.fault, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
 ZOOKEEPER: Final = "zk"
 SURVIVORS: Final = ("their-survivor", "our-survivor")
 VICTIMS: Final = ("their-victim", "our-victim")
