@@ -10,7 +10,8 @@ import pytest
 from tests.support.maven import java_program
 
 SOURCE: Final = pathlib.Path(__file__).parents[1] / "compat" / "java_rocketmq" / "RocketPeer.java"
-VERSIONS: Final = ("4.9.8", "5.3.3")
+OLD: Final = "4.9.8"
+NEW: Final = "5.3.3"
 PEER: Final = os.environ.get("HUTONG_TEST_ROCKETMQ_PEER") or str(
     pathlib.Path(__file__).resolve().parents[3] / "shared" / "peers" / "rocketmq" / "rocketmq"
 )
@@ -20,11 +21,12 @@ RUN_S_MAX: Final = 110.0
 class RocketPeer:
     """The Java client of a version. `run` returns the objects that it prints."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, folder: pathlib.Path) -> None:
+        """`folder` is where it keeps the offsets of broadcasting groups: in the home folder otherwise, for ever."""
         self.version = version
         # slf4j-nop: what the client logs goes to files in the home folder otherwise.
         artifacts = (f"org.apache.rocketmq:rocketmq-client:{version}", "org.slf4j:slf4j-nop:1.7.36")
-        options = ("-Drocketmq.client.logUseSlf4j=true",)
+        options = ("-Drocketmq.client.logUseSlf4j=true", f"-Drocketmq.client.localOffsetStoreDir={folder}")
         self._words = java_program(f"rocketmq-{version}", SOURCE, *artifacts, options=options)
 
     def start(self, *words: str) -> "subprocess.Popen[str]":

@@ -25,7 +25,8 @@ import org.apache.rocketmq.common.message.MessageExt;
  * RocketMQ's own Java client, as a test drives it: one JSON object per line of output.
  *
  * RocketPeer produce ADDRESS TOPIC sends messages in each way a producer has and prints what became of each;
- * RocketPeer push|orderly|broadcast|litepull ADDRESS TOPIC GROUP EXPRESSION COUNT prints COUNT messages, then leaves in order.
+ * RocketPeer delay ADDRESS TOPIC LEVEL sends one message;
+ * RocketPeer push|orderly|broadcast|retry|dead|litepull ADDRESS TOPIC GROUP EXPRESSION COUNT prints COUNT messages, then leaves in order.
  */
 public final class RocketPeer {
     static final int WAIT_S = 60;
@@ -44,6 +45,9 @@ public final class RocketPeer {
         switch (words[0]) {
             case "produce":
                 produce(words[1], words[2]);
+                break;
+            case "delay":
+                delay(words[1], words[2], Integer.parseInt(words[3]));
                 break;
             case "litepull":
                 litePull(words[1], words[2], words[3], words[4], Integer.parseInt(words[5]));
@@ -113,6 +117,18 @@ public final class RocketPeer {
         producer.shutdown();
     }
 
+    /** One message with this delay level. */
+    static void delay(String address, String topic, int level) throws Exception {
+        DefaultMQProducer producer = new DefaultMQProducer("producers");
+        producer.setNamesrvAddr(address);
+        producer.setSendMsgTimeout(20_000);
+        producer.start();
+        Message message = new Message(topic, "red", "delayed".getBytes(StandardCharsets.UTF_8));
+        message.setDelayTimeLevel(level);
+        sent("delay", producer.send(message));
+        producer.shutdown();
+    }
+
     static void sent(String way, SendResult result) {
         Map<String, Object> fields = new HashMap<>();
         fields.put("way", way);
@@ -168,12 +184,32 @@ public final class RocketPeer {
             consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 messages.forEach(RocketPeer::received);
                 messages.forEach(message -> left.countDown());
+                // "retry": all that comes for the first time fails, and shall come again after the shortest delay.
+                if (kind.equals("retry") && messages.get(0).getReconsumeTimes() == 0) {
+                    context.setDelayLevelWhenNextConsume(1);
+                    return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+                }
+                // "dead": never again.
+                if (kind.equals("dead")) {
+                    context.setDelayLevelWhenNextConsume(-1);
+                    return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+                }
                 return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });
         }
         consumer.start();
         left.await(WAIT_S, TimeUnit.SECONDS);
+        // What failed is sent back by the threads that consumed it, and a client that has left sends nothing.
+        for (int looks = 0; isConsuming(consumer) && looks < 100 * WAIT_S; looks++) {
+            Thread.sleep(10);
+        }
         consumer.shutdown();
+    }
+
+    /** True while a message is consumed, or sent back. */
+    static boolean isConsuming(DefaultMQPushConsumer consumer) {
+        return consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().values().stream()
+                .anyMatch(queue -> queue.getMsgCount().get() > 0);
     }
 
     /** The enum of the model is in another package since version 5. */

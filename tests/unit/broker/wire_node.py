@@ -23,6 +23,7 @@ from hutong.wire.kafka.apis.k00_produce import (
 )
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest
 from hutong.wire.kafka.batch.records import Record, build_batch
 from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
@@ -59,6 +60,10 @@ class WireClient:
         configs = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in overrides.items()]
         response = await self.ask(CreateTopicsRequest([CreatableTopic(name, partitions, 1, [], configs)]), 7)
         assert response.topics[0].error_code == 0, response.topics[0].error_message
+
+    async def delete(self, name: str) -> None:
+        response = await self.ask(DeleteTopicsRequest(topic_names=[name]), 5)
+        assert response.responses[0].error_code == 0
 
     async def produce(
         self, batch: bytes | None, topic: str = "t", *, acks: int = 1, version: int = 9, partition: int = 0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from hutong.broker.broker import Broker
     from hutong.broker.handling.listeners import Listener
+    from hutong.broker.rocketmq.delays.schedule import DelaySchedule
     from hutong.broker.topics.partition import Partition
     from hutong.groups.rocketmq.clients import RocketClients
     from hutong.groups.rocketmq.queue_locks import QueueLocks
@@ -52,6 +53,7 @@ class RocketParts:
     listener: Listener
     clients: RocketClients
     locks: QueueLocks
+    schedule: DelaySchedule
     notify_members: Callable[[str], None] = field(init=False)  # others have joined or left their group
     session_numbers: Iterator[int] = field(default_factory=lambda: count(FIRST_SESSION))
 

@@ -10,6 +10,7 @@ from hutong.broker.rocketmq import (
     r014_consumer_offsets,
     r029_log_offsets,
     r034_clients,
+    r036_send_back,
     r041_locks,
     r105_route,
     r310_send,
@@ -43,6 +44,7 @@ HANDLERS: Final[Mapping[RequestCode, Callable[[RocketContext], Answer]]] = {
     RequestCode.GET_MIN_OFFSET: r029_log_offsets.handle_min,
     RequestCode.HEART_BEAT: r034_clients.handle_heartbeat,
     RequestCode.UNREGISTER_CLIENT: r034_clients.handle_unregister,
+    RequestCode.CONSUMER_SEND_MSG_BACK: r036_send_back.handle,
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: r034_clients.handle_list,
     RequestCode.LOCK_BATCH_MQ: r041_locks.handle_lock,
     RequestCode.UNLOCK_BATCH_MQ: r041_locks.handle_unlock,
@@ -59,10 +61,15 @@ class RocketGateway:
         parts.notify_members = self.notify_members
 
     def serve(self) -> None:
-        """Register all handlers."""
+        """Register all handlers, and deliver what is delayed."""
+        self._parts.schedule.start()
         for code, handle in HANDLERS.items():
             self._server.register(code, partial(self._process, handle))
         self._server.add_listener(self._channel_event)
+
+    def close(self) -> None:
+        """Deliver nothing more."""
+        self._parts.schedule.close()
 
     def expire_clients(self, now_ms: int) -> None:
         """Take out the clients that are silent for too long."""

@@ -1,7 +1,8 @@
 """SEND_MESSAGE (10), SEND_MESSAGE_V2 (310) and SEND_BATCH_MESSAGE (320): store messages in a queue.
 
 The second form has the fields of the first under single letters. A batch is stored whole or not at all. A topic that is
-missing is created with as many queues as the client asks for, where the node creates topics.
+missing is created with as many queues as the client asks for, where the node creates topics. A message with a delay
+level waits in the schedule. One that was retried too often goes to the dead letters of its group.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import check, may
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
-from hutong.broker.rocketmq.names import log_name
+from hutong.broker.rocketmq.delays.levels import SCHEDULE_TOPIC, RealPlace, level_of
+from hutong.broker.rocketmq.names import dead_letter_topic, log_name
 from hutong.broker.rocketmq.packed_bodies import plain_body
 from hutong.broker.rocketmq.positions import message_id, physical_offset
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
@@ -24,6 +26,7 @@ from hutong.security.acls import Operation, ResourceType
 from hutong.wire.rocketmq.codes import (
     COMPRESSED,
     COMPRESSION_MASK,
+    RETRY_PREFIX,
     WAITS_FOR_STORE,
     RequestCode,
     ResponseCode,
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from hutong.broker.topics.partition import Partition, Topic
 
 QUEUES_OF_NEW_TOPIC_MAX: Final = 64
+RECONSUME_TIMES_MAX: Final = 16  # of a group that sets nothing else
 BATCH_MESSAGES_MAX: Final = 100_000
 MESSAGE_BYTES_MAX: Final = 4 * 1024 * 1024  # `maxMessageSize` of RocketMQ, before compression
 _LETTERS: Final = {
@@ -69,12 +73,19 @@ def handle(context: RocketContext) -> Answer:
 class SendRequest:
     """One request to store. `name` is that of the topic in the log."""
 
-    __slots__ = ("_answer", "_context", "_is_named", "_pending", "name")
+    __slots__ = ("_answer", "_context", "_is_dead", "_is_named", "_pending", "name")
 
     def __init__(self, context: RocketContext) -> None:
         self._context = context
         self._is_named = context.command.code == RequestCode.SEND_MESSAGE
-        self.name = log_name(context.text(self._field("topic")))
+        topic = context.text(self._field("topic"))
+        # A client sends a message back by itself where its node has not taken it: such a message was consumed before.
+        times_max = self._integer("maxReconsumeTimes", RECONSUME_TIMES_MAX)
+        self._is_dead = topic.startswith(RETRY_PREFIX) and self._integer("reconsumeTimes", 0) > times_max
+        self.name = dead_letter_topic(topic.removeprefix(RETRY_PREFIX)) if self._is_dead else log_name(topic)
+        # What is there must name its place, and its queue says how long it waits (`TopicValidator`).
+        if self.name == SCHEDULE_TOPIC:
+            raise RocketRefused(ResponseCode.NO_PERMISSION, f"Sending to {SCHEDULE_TOPIC} is forbidden.")
         self._answer: Command | None = None
         self._pending: Pending[ReadyAnswer] | None = None
 
@@ -94,6 +105,7 @@ class SendRequest:
         if not is_allowed or not broker.cluster.is_alone:
             raise RocketRefused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{self.name}] not exist, apply first please!")
         queues = min(max(1, self._integer("defaultTopicQueueNums", 4)), QUEUES_OF_NEW_TOPIC_MAX)
+        queues = 1 if self._is_dead else queues
 
         def created(outcome: Topic | HutongError) -> None:
             if isinstance(outcome, HutongError):
@@ -109,12 +121,18 @@ class SendRequest:
     def append_to(self, topic: Topic) -> None:
         """Append the messages to their queue. Raises Refused, RocketRefused, ProtocolError."""
         context = self._context
-        queue_id = self._integer("queueId", 0)
+        queue_id = 0 if self._is_dead else self._integer("queueId", 0)
         # As RocketMQ: a client that names none leaves the choice to the broker.
         if queue_id < 0:
             queue_id = context.command.opaque % len(topic.partitions)
         partition = context.partition(topic.name, queue_id)
         messages = self._messages(queue_id)
+        # RocketMQ refuses delays in batches at the client, and a dead letter waits for nothing.
+        level = level_of(messages[0]) if len(messages) == 1 and not self._is_dead else 0
+        if level:
+            place, owner = RealPlace(topic.name, queue_id), context.channel.peer.owner
+            context.parts.schedule.put(messages[0], place, level, owner, self._scheduled)
+            return
         waits = not any(_NO_WAIT in message.properties for message in messages)
         append_records(
             context.parts.broker,
@@ -157,6 +175,13 @@ class SendRequest:
         if not batched:
             raise RocketRefused(ResponseCode.MESSAGE_ILLEGAL, "The batch has no messages.")
         return [_one_of(message, flag, each, properties) for flag, each, properties in batched]
+
+    def _scheduled(self, outcome: tuple[Partition, StoredRecords] | HutongError) -> None:
+        if isinstance(outcome, HutongError):
+            self._complete(answer_of(outcome))
+        else:
+            partition, stored = outcome
+            self._stored(partition, 1, stored)
 
     def _stored(self, partition: Partition, count: int, outcome: StoredRecords | HutongError) -> None:
         if isinstance(outcome, HutongError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.rocketmq.context import RocketIdentity, RocketParts
+from hutong.broker.rocketmq.delays.schedule import DelaySchedule
 from hutong.broker.rocketmq.gateway import RocketGateway
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import Timer
@@ -67,6 +68,7 @@ class RocketMqVerticle(Verticle):
         self._clock = clock
         self._open_socket = open_socket
         self._expiring: Timer | None = None
+        self._gateway: RocketGateway | None = None  # a start that fails ends without
 
     async def start(self) -> None:
         section, wheel = self._settings.rocketmq, self.context.home.wheel
@@ -84,6 +86,8 @@ class RocketMqVerticle(Verticle):
         if self._expiring is not None:
             self._expiring.cancel()
         await self._server.close()
+        if self._gateway is not None:
+            self._gateway.close()
 
     async def _parts(self, shown: Address) -> RocketParts:
         section = self._settings.rocketmq
@@ -96,6 +100,7 @@ class RocketMqVerticle(Verticle):
             Listener("ROCKETMQ", SecurityProtocol.PLAINTEXT, shown.host, shown.port),
             RocketClients(),
             QueueLocks(),
+            DelaySchedule(self._broker, self.context.home.wheel),
         )
 
     async def _store_host(self, shown: Address) -> Host:
@@ -113,6 +118,7 @@ class RocketMqVerticle(Verticle):
         self._server.call_at_traffic(callback)
 
     def _expire_clients(self) -> None:
+        assert self._gateway is not None, "it has started"
         now_ms = self._clock.monotonic_ms()
         self._gateway.expire_clients(now_ms)
         self._expiring = self.context.home.wheel.add(now_ms + EXPIRY_INTERVAL_MS, self._expire_clients)

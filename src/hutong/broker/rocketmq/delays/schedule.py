@@ -1,0 +1,103 @@
+"""The schedule of a node: takes delayed messages in, and delivers them by the queues of its levels.
+
+The topic of the schedule is created with the first delayed message. Its records stay until they are delivered.
+
+Decides nothing.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.rocketmq.appending import StoredRecords, append_records
+from hutong.broker.rocketmq.delays.level_queue import LevelQueue
+from hutong.broker.rocketmq.delays.levels import LEVELS_S, SCHEDULE_TOPIC, RealPlace, scheduled
+from hutong.broker.rocketmq.translation import record_of
+from hutong.broker.topics.partition import Partition, Topic
+from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.timers import TimerWheel
+from hutong.foundation.waiting.pending import Continuation
+from hutong.foundation.waiting.table import Owner
+from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.rocketmq.messages import StoredMessage
+
+if TYPE_CHECKING:
+    from hutong.broker.broker import Broker
+
+_KEPT: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
+
+
+class DelaySchedule:
+    """Call `start` once, then `close` once."""
+
+    def __init__(self, broker: "Broker", timers: TimerWheel) -> None:
+        self._broker = broker
+        self._timers = timers
+        self._owner = Owner()
+        self._queues: list[LevelQueue] = []
+
+    def start(self) -> None:
+        """Deliver what earlier lives of the node have left."""
+        topic = self._broker.topics.get(SCHEDULE_TOPIC)
+        # It is created by the first delayed message, so that others need not have it.
+        if topic is not None:
+            self._begin(topic)
+
+    def close(self) -> None:
+        """Deliver nothing more. What waits stays in the log."""
+        for queue in self._queues:
+            queue.close()
+
+    def put(
+        self,
+        message: StoredMessage,
+        place: RealPlace,
+        level: int,
+        owner: Owner,
+        then: Continuation[tuple[Partition, StoredRecords]],
+    ) -> None:
+        """Store a message that waits; `then` gets its queue in the schedule and its offset. Raises Refused."""
+
+        def ready(outcome: Topic | HutongError) -> None:
+            if isinstance(outcome, HutongError):
+                then(outcome)
+                return
+            self._begin(outcome)
+            partition = outcome.partitions[min(level, len(outcome.partitions)) - 1]
+            record = record_of(scheduled(message, place, level))
+            append_records(self._broker, partition, [record], owner, partial(_stored, partition, then))
+
+        self._broker.topics.get_or_create(SCHEDULE_TOPIC, len(LEVELS_S), ready, overrides=_KEPT)
+
+    def deliver(self, topic: str, queue_id: int, message: StoredMessage, then: Continuation[None]) -> None:
+        """Append a message to its real queue; to another one where the topic has fewer by now."""
+        found = self._broker.topics.get(topic)
+        # It was deleted: as with every message of it.
+        if found is None or found.is_internal:
+            then(None)
+            return
+        partition = found.partitions[queue_id % len(found.partitions)]
+        message.stored_ms = self._broker.clock.wall_ms()
+
+        def stored(outcome: StoredRecords | HutongError) -> None:
+            # Refused for its size, since the topic takes smaller batches by now: it would hold up all behind it.
+            is_hopeless = isinstance(outcome, Refused) and outcome.code == ErrorCode.MESSAGE_TOO_LARGE
+            then(None if isinstance(outcome, StoredRecords) or is_hopeless else outcome)
+
+        append_records(self._broker, partition, [record_of(message)], self._owner, stored)
+
+    def _begin(self, topic: Topic) -> None:
+        # Each delayed message comes here; the first one begins.
+        if self._queues:
+            return
+        for partition, delay_s in zip(topic.partitions, LEVELS_S, strict=False):
+            queue = LevelQueue(partition, delay_s * 1_000, self, self._broker.clock, self._timers)
+            self._queues.append(queue)
+            queue.run()
+
+
+def _stored(
+    partition: Partition,
+    then: Continuation[tuple[Partition, StoredRecords]],
+    outcome: StoredRecords | HutongError,
+) -> None:
+    then(outcome if isinstance(outcome, HutongError) else (partition, outcome))
