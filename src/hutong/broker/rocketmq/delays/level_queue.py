@@ -63,7 +63,7 @@ class LevelQueue:
 
     def run(self) -> None:
         """Deliver what is due. Also called when the log has more, or begins later."""
-        # A timer stands for the head: what comes behind it is due later.
+        # A timer waits for the head, and what comes behind that is due later.
         if self._is_busy or self._is_closed or self._timer is not None:
             return
         log = self._partition.log
