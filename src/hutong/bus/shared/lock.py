@@ -78,7 +78,7 @@ class SharedLock:
         self.name = checked_name(name, "lock")
         self._work = work
         self._timeout_ms = timeout_ms
-        self._held: list[HeldLock] = []  # one for each block that is under way: the object may be used by several
+        self._held: dict[asyncio.Task[Any] | None, HeldLock] = {}  # by task: several may use the object
 
     def acquire(self) -> Promise[HeldLock]:
         """Wait for the lock, in turn. Fails with Expired where it does not come free within the timeout."""
@@ -86,14 +86,14 @@ class SharedLock:
 
     async def __aenter__(self) -> HeldLock:
         held = await self.acquire()
-        self._held.append(held)
+        self._held[asyncio.current_task()] = held
         return held
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Release it. Raises OwnerGone where it was lost, unless the block raises something already."""
-        held = self._held.pop()
+        held = self._held.pop(asyncio.current_task())
         await held.release()
         # What the block did may have happened while another node had the lock, and nobody might have asked.
         if held.is_lost and error is None:

@@ -184,9 +184,7 @@ class MemoryEntries:
         """End the session. The node has another one from then on."""
         self._tree.end(self._session)
         self._session = self._tree.session()
-        # A copy: a hook may remove itself.
-        for lost in list(self._lost):
-            lost()
+        self._tell_lost()
 
     def cut(self) -> None:
         """Let nothing through until `heal`."""
@@ -202,6 +200,12 @@ class MemoryEntries:
         """End the session in order."""
         self._is_closed = True
         self._tree.end(self._session)
+        self._tell_lost()
+
+    def _tell_lost(self) -> None:
+        # A copy: a hook may remove itself.
+        for lost in list(self._lost):
+            lost()
 
     def _check(self) -> None:
         if self._is_closed:

@@ -166,6 +166,41 @@ async def test_a_block_whose_lock_was_lost_says_so(scene: SharingScene) -> None:
         await lose()
 
 
+async def test_a_lock_is_lost_when_its_node_leaves(scene: SharingScene) -> None:
+    a = await scene.node("a-1")
+    held = await a.shared.lock("door").acquire()
+    lost = held.lost()
+    await a.membership.close()
+    await lost
+    assert held.is_lost
+
+
+async def test_tasks_may_use_one_lock_object(scene: SharingScene) -> None:
+    a = await scene.node("a-1")
+    lock = a.shared.lock("door")
+    first_has_lost_it, second_has_it = asyncio.Event(), asyncio.Event()
+
+    async def first() -> None:
+        async with lock as held:
+            lost = held.lost()
+            await scene.scene.expire("a-1")
+            await lost
+            first_has_lost_it.set()
+            await second_has_it.wait()
+
+    async def second() -> None:
+        await first_has_lost_it.wait()
+        await scene.until_reached(a)
+        async with lock as held:
+            second_has_it.set()
+            with pytest.raises(OwnerGone, match="was lost"):
+                await losing
+            assert not held.is_lost
+
+    losing = asyncio.ensure_future(first())
+    await second()
+
+
 async def test_a_lock_can_be_awaited_lost_until_it_is_released(scene: SharingScene) -> None:
     a = await scene.node("a-1")
     async with a.shared.lock("door") as held:

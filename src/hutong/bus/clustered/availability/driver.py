@@ -30,7 +30,7 @@ from hutong.bus.clustered.availability.entries import (
 from hutong.bus.clustered.availability.loading import load, name_of, options_from_json, options_to_json
 from hutong.bus.clustered.availability.machine import AvailabilityMachine
 from hutong.bus.clustered.membership.port import NODES_MAX
-from hutong.bus.shared.port import Change, CreateEntry, EntryStore, RemoveEntry, SharedEntry, WriteEntry
+from hutong.bus.shared.port import Change, CreateEntry, EntryStore, RemoveEntry, WriteEntry
 from hutong.foundation.errors import (
     CoordinatorUnavailable,
     LimitExceeded,
@@ -77,7 +77,7 @@ class Availability:
         self._failures: dict[str, Exception] = {}
         self._operation: messages.WriteOwn | messages.TakeOver | None = None
         self._is_reading_due = True
-        self._is_closed = False
+        self._unreadable: set[str] = set()  # nodes whose entries were warned of
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -94,7 +94,6 @@ class Availability:
     async def close(self) -> None:
         """Remove the entry of this node: what it ran is taken over by nobody. Its verticles have ended already."""
         self.leave()
-        self._is_closed = True
         self._store.remove_loss_hook(self._cut_off)
         if self._task is not None:
             self._task.cancel()
@@ -282,14 +281,25 @@ class Availability:
         contents = await asyncio.gather(*read)
         entries: dict[str, tuple[NodeEntry, int]] = {}
         for name, content in zip(names, contents, strict=False):
-            entry = _decoded(name, content)
-            if entry is not None:
-                entries[name] = entry
+            # Gone in between.
+            if content is not None:
+                entries[name] = self._decoded(name, content.content), content.version
+        self._unreadable &= entries.keys()
         # Something was decided meanwhile, by what was known before. What was read may then be older than it.
         if self._operation is not None:
             self._is_reading_due = True
             return
         self._feed(messages.ClusterSeen(frozenset(nodes), entries))
+
+    def _decoded(self, name: str, content: bytes) -> NodeEntry:
+        """The entry of a node. One that nobody can read is of no group of ours; where it is the own, it is repaired."""
+        try:
+            return decode_entry(content)
+        except ProtocolError as error:
+            if name not in self._unreadable:
+                self._unreadable.add(name)
+                _log.warning("The entry of node %s in ZooKeeper is passed over: %s", name, error)
+            return NodeEntry(None, ())
 
     async def _operate(self, operation: messages.WriteOwn | messages.TakeOver) -> None:
         try:
@@ -329,17 +339,6 @@ class Availability:
                 is_done = await self._store.change(changes)
                 return messages.NodeTakenOver(version + 1) if is_done else messages.OperationFailed()
         raise AssertionError(operation)
-
-
-def _decoded(name: str, content: SharedEntry | None) -> tuple[NodeEntry, int] | None:
-    """The entry of a node, None for one that is gone or that nobody can read."""
-    if content is None:
-        return None
-    try:
-        return decode_entry(content.content), content.version
-    except ProtocolError as error:
-        _log.warning("The entry of node %s in ZooKeeper is passed over: %s", name, error)
-        return None
 
 
 def _fail(future: "asyncio.Future[Any]", error: Exception) -> None:

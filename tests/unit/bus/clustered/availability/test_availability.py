@@ -220,6 +220,18 @@ async def test_it_is_undeployed_everywhere(cluster: AvailableScene) -> None:
     assert anywhere() == []
 
 
+async def test_an_entry_that_somebody_has_spoilt_is_repaired(in_memory: AvailableScene) -> None:
+    a, b = await in_memory.node("a-1"), await in_memory.node("b-2")
+    await seen(a, b)
+    await a.deploy("one")
+    assert await b.membership.entries.write(path_of("a-1"), b"spoilt")
+    await news.until(lambda: b.availability.machine._group_of("a-1") is None)
+    await seen(a, b)
+    assert verticles.starts["one"] == 1
+    await in_memory.kill(a)
+    await b.until("one")
+
+
 async def test_a_failed_start_is_told_to_the_program(in_memory: AvailableScene) -> None:
     a = await in_memory.node("a-1")
     verticles.unable.add(a.runtime)

@@ -89,8 +89,8 @@ class ZooKeeperEntries:
         self._is_closed = True
         self._client = None
         self._fail_all(OwnerGone("this node has left the cluster"))
-        self._lost.clear()
-        self._stop_timer()
+        # Locks that are held still: they end with the session.
+        self._end_session()
 
     def _connected(self, client: ZooKeeperClient) -> None:
         self._stop_timer()
