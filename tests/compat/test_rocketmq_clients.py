@@ -5,10 +5,12 @@ Java's client in versions 4.9 and 5.3, and the Go client (rocketmq-client-go v2)
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer
+from tests.support.pem_files import PemFiles
 from tests.support.rocketmq import NEW, OLD, RocketPeer, peer_program, told
 from tests.support.waiting import until
 
@@ -179,6 +181,20 @@ def test_two_members_share_the_queues(node: EmbeddedNode, java: RocketPeer) -> N
     # Some come twice, as from RocketMQ: who gets a queue begins at the offset that was committed last.
     assert min(len(first), len(second)) >= 30
     assert {each["queue"] for each in first + second} == {*range(QUEUES)}
+
+
+def test_java_comes_by_tls(java: RocketPeer, tmp_path: Path) -> None:
+    files = PemFiles(tmp_path / "files", "127.0.0.1")
+    settings = {
+        "rocketmq.listen": "127.0.0.1:0",
+        "rocketmq.tls_certificate": str(files.certificate),
+        "rocketmq.tls_key": str(files.key),
+    }
+    options = ("-Dtls.enable=true", "-Dtls.client.authServer=true", "-Dtls.test.mode.enable=false")
+    secret = RocketPeer(java.version, tmp_path, *options, f"-Dtls.client.trustCertPath={files.ca}")
+    with EmbeddedNode(settings=settings) as node:
+        assert {each["status"] for each in secret.run("produce", node.rocketmq or "", "Secret")} == {"SEND_OK"}
+        assert len(secret.run("push", node.rocketmq or "", "Secret", "secret", "*", str(SENT))) == SENT
 
 
 def test_the_go_client_sends_and_reads(node: EmbeddedNode) -> None:

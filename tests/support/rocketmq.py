@@ -21,13 +21,20 @@ RUN_S_MAX: Final = 110.0
 class RocketPeer:
     """The Java client of a version. `run` returns the objects that it prints."""
 
-    def __init__(self, version: str, folder: pathlib.Path) -> None:
-        """`folder` is where it keeps the offsets of broadcasting groups: in the home folder otherwise, for ever."""
+    def __init__(self, version: str, folder: pathlib.Path, *options: str) -> None:
+        """`options` are for the Java machine.
+
+        `folder` is where it keeps the offsets of broadcasting groups: in the home folder otherwise, for ever.
+        """
         self.version = version
         # slf4j-nop: what the client logs goes to files in the home folder otherwise.
         artifacts = (f"org.apache.rocketmq:rocketmq-client:{version}", "org.slf4j:slf4j-nop:1.7.36")
-        options = ("-Drocketmq.client.logUseSlf4j=true", f"-Drocketmq.client.localOffsetStoreDir={folder}")
-        self._words = java_program(f"rocketmq-{version}", SOURCE, *artifacts, options=options)
+        all_options = (
+            "-Drocketmq.client.logUseSlf4j=true",
+            f"-Drocketmq.client.localOffsetStoreDir={folder}",
+            *options,
+        )
+        self._words = java_program(f"rocketmq-{version}", SOURCE, *artifacts, options=all_options)
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """Start it with these words; read its output with `told`."""

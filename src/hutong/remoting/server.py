@@ -20,6 +20,7 @@ from hutong.foundation.timers import TimerWheel
 from hutong.reactor.accept.acceptor import Acceptor, OpenSocket
 from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.front.piped import MakePipeline
+from hutong.reactor.tls.protocol import TlsSource
 from hutong.remoting.endpoint import Endpoint
 from hutong.remoting.limits import SERVER_LIMITS, RemotingLimits
 from hutong.remoting.piped import handler_of
@@ -64,10 +65,11 @@ class RemotingServer(Endpoint):
         self._acceptor.memory.call_at_traffic(callback)
 
     async def listen(
-        self, host: str, port: int, *, tls: ssl.SSLContext | None = None, mode: TlsMode | None = None
+        self, host: str, port: int, *, tls: ssl.SSLContext | TlsSource | None = None, mode: TlsMode | None = None
     ) -> tuple[str, int]:
         """Accept connections; port 0 takes a free one. Returns address and port.
 
+        `tls` is a context, or a function that is asked for one with each connection.
         `mode` is by default PERMISSIVE with a context and DISABLED without. Raises OSError where it cannot be bound,
         ValueError for a mode that needs a context and has none.
         """

@@ -22,6 +22,7 @@ from hutong.reactor.tls.server_contexts import ClientAuth, CrlCheck, TlsVersion,
 from hutong.security.certificate_times import expires_at_ms
 from hutong.server.configuration.sections.bus import BridgeSettings
 from hutong.server.configuration.sections.network import MetricsSettings
+from hutong.server.configuration.sections.rocketmq import RocketMqSettings
 from hutong.server.configuration.sections.security import TlsSettings
 from hutong.server.listeners.revocation import check_crls, crl_files
 
@@ -149,7 +150,7 @@ class Certificates:
 
 
 def certificates_of(
-    section: BridgeSettings | MetricsSettings,
+    section: BridgeSettings | MetricsSettings | RocketMqSettings,
     clock: Clock,
     wheel: TimerWheel,
     reload_interval_ms: int,

@@ -40,7 +40,9 @@ def check_rocketmq(settings: Settings) -> None:
     allowed, listen = settings.security.allow_plain, settings.rocketmq.listen
     check_kinds(allowed)
     if listen is not None:
-        check_exposure("rocketmq", f"RocketMQ at {listen}", listen.host, has_tls=False, allowed=allowed)
+        # A listener that also takes connections without TLS is as open as one that takes no others.
+        has_tls = settings.rocketmq.tls_certificate is not None and settings.rocketmq.tls_mode == "enforcing"
+        check_exposure("rocketmq", f"RocketMQ at {listen}", listen.host, has_tls=has_tls, allowed=allowed)
 
 
 def check_bridges(settings: Settings) -> None:

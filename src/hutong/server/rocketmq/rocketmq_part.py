@@ -17,12 +17,13 @@ from hutong.foundation.clock import Clock
 from hutong.foundation.timers import Timer
 from hutong.groups.rocketmq.clients import RocketClients
 from hutong.groups.rocketmq.queue_locks import QueueLocks
-from hutong.remoting.server import RemotingServer
+from hutong.remoting.server import RemotingServer, TlsMode
 from hutong.runtime.verticles import Verticle
 from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.composition import ComposedNode, NodePart
 from hutong.server.configuration.settings import Address, Settings
 from hutong.server.listeners.binding import bound
+from hutong.server.listeners.certificates import Certificates, certificates_of
 from hutong.server.listeners.exposure import check_rocketmq
 from hutong.server.listeners.kafka_listeners import reachable_host
 from hutong.wire.rocketmq.messages import Host
@@ -68,13 +69,19 @@ class RocketMqVerticle(Verticle):
         self._clock = clock
         self._open_socket = open_socket
         self._expiring: Timer | None = None
+        self._certificates: Certificates | None = None
         self._gateway: RocketGateway | None = None  # a start that fails ends without
 
     async def start(self) -> None:
         section, wheel = self._settings.rocketmq, self.context.home.wheel
         assert section.listen is not None, "the part is made where the listener is asked for"
         self._server = RemotingServer(self.context.loop, clock=self._clock, wheel=wheel, open_socket=self._open_socket)
-        binding = self._server.listen(section.listen.host, section.listen.port)
+        self._certificates = certificates_of(section, self._clock, wheel, self._settings.tls.reload_interval_ms)
+        tls = mode = None
+        if self._certificates is not None:
+            tls, mode = self._certificates.source(), TlsMode(section.tls_mode)
+            self._certificates.watch()
+        binding = self._server.listen(section.listen.host, section.listen.port, tls=tls, mode=mode)
         self.listens_at = await bound(section.listen, binding, "with --rocketmq")
         # Only now the port is known, if the settings leave it to the system (port 0).
         shown = section.advertised or Address(reachable_host(section.listen.host), self.listens_at.port)
@@ -85,6 +92,8 @@ class RocketMqVerticle(Verticle):
     async def stop(self) -> None:
         if self._expiring is not None:
             self._expiring.cancel()
+        if self._certificates is not None:
+            self._certificates.close()
         await self._server.close()
         if self._gateway is not None:
             self._gateway.close()

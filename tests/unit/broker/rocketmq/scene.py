@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from ssl import SSLContext
 from typing import Any
 
 import msgspec
@@ -67,14 +68,14 @@ class RocketClient:
 
 
 @asynccontextmanager
-async def rocketmq_client(address: Address) -> AsyncIterator[RocketClient]:
+async def rocketmq_client(address: Address, tls: SSLContext | None = None) -> AsyncIterator[RocketClient]:
     asked: list[Command] = []
 
     def note(command: Command, _channel: Channel) -> None:
         asked.append(command)
 
     processors = {RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: note, 39: note}
-    async with remoting.connect(str(address), processors) as connection:
+    async with remoting.connect(str(address), processors, tls=tls) as connection:
         yield RocketClient(connection, asked)
 
 
@@ -87,8 +88,10 @@ class RocketScene:
 
 
 @asynccontextmanager
-async def rocketmq_node(folder: Path, **settings: Any) -> AsyncIterator[RocketScene]:
-    section = RocketMqSettings(listen=Address("127.0.0.1", 0))
+async def rocketmq_node(
+    folder: Path, rocketmq: RocketMqSettings | None = None, **settings: Any
+) -> AsyncIterator[RocketScene]:
+    section = rocketmq or RocketMqSettings(listen=Address("127.0.0.1", 0))
     async with (
         opened_node(folder, replace(Settings(**settings), rocketmq=section)) as addresses,
         client_of(addresses.kafka) as kafka,

@@ -1,6 +1,7 @@
 """The listener for RocketMQ's clients."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from hutong.server.configuration.sections.facts import Address, setting
 
@@ -12,4 +13,17 @@ class RocketMqSettings:
     listen: Address | None = setting(None, "HOST:PORT where they connect; nothing listens where it is not set.")
     advertised: Address | None = setting(None, "HOST:PORT that routes name, where clients reach the node elsewhere.")
     cluster_name: str = setting("DefaultCluster", "The name of the cluster in routes, as `mqadmin -c` takes it.")
+    tls_certificate: Path | None = setting(
+        None, "PEM file with the certificate (chain) that is shown; the listener is plain where it is not set."
+    )
+    tls_key: Path | None = setting(None, "PEM file with its key, where that is not in the same file.")
+    tls_client_ca: Path | None = setting(
+        None, "PEM file with authorities, one of which must have signed a certificate that the client shows."
+    )
+    tls_crl: Path | None = setting(None, "Revocation lists for their certificates, as in `tls.crl`.")
+    tls_mode: str = setting(
+        "enforcing",
+        "With a certificate: enforcing takes TLS alone; with permissive the first byte of a connection decides.",
+        choices=("enforcing", "permissive"),
+    )
     broker_name: str = setting("hutong", "The name of this broker in routes and in the queues of clients.")
