@@ -31,7 +31,7 @@ class SecuritySettings:
     )
     allow_plain: tuple[str, ...] = setting(
         (),
-        "Listeners that may be open to the network without TLS: kafka, rocketmq, metrics, tcp-bridge, sockjs, rpc, grpc or all.",
+        "Listeners that may be open without TLS: kafka, rocketmq, metrics, tcp-bridge, sockjs, rpc, grpc, bus or all.",
     )
 
 
