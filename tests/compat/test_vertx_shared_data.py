@@ -6,35 +6,30 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from tests.support.vertx_shared import SharedVertxNode
+from tests.support.vertx_shared import VERSIONS, SharedVertxNode
 from tests.support.zookeeper import running_zookeeper
 
 import hutong
 from hutong.bus.envelope.java_objects import JavaSerialized
 from hutong.bus.shared.names import Key
-from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.compat]
 RAW = b"\x00\xff\x01"
 ENCODED = base64.b64encode(RAW).decode()
 
 
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevelopmentZooKeeper]:
-    yield from running_zookeeper(tmp_path_factory.mktemp("zookeeper"))
-
-
-@pytest.fixture(scope="module")
-def theirs(zookeeper: DevelopmentZooKeeper) -> Iterator[SharedVertxNode]:
-    """A Vert.x node that lives through all tests of this module."""
-    node = SharedVertxNode(zookeeper.address).wait_until_ready()
-    yield node
-    node.close()
+@pytest.fixture(scope="module", params=VERSIONS)
+def theirs(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[SharedVertxNode]:
+    """A Vert.x node that lives through all tests of its version, with a ZooKeeper of its own."""
+    for zookeeper in running_zookeeper(tmp_path_factory.mktemp("zookeeper")):
+        node = SharedVertxNode(zookeeper.address, request.param).wait_until_ready()
+        yield node
+        node.close()
 
 
 @pytest.fixture
-async def ours(zookeeper: DevelopmentZooKeeper, theirs: SharedVertxNode) -> AsyncIterator[hutong.Node]:
-    async with hutong.Node(cluster=f"zk://{zookeeper.address}") as node:
+async def ours(theirs: SharedVertxNode) -> AsyncIterator[hutong.Node]:
+    async with hutong.Node(cluster=f"zk://{theirs.zookeeper}") as node:
         yield node
 
 
@@ -82,8 +77,8 @@ async def test_a_lock_of_ours_keeps_them_out(ours: hutong.Node, theirs: SharedVe
     await theirs.ask("unlock", "gate")
 
 
-async def test_a_lock_of_a_killed_node_of_theirs_is_free(ours: hutong.Node, zookeeper: DevelopmentZooKeeper) -> None:
-    doomed = await asyncio.to_thread(SharedVertxNode(zookeeper.address).wait_until_ready)
+async def test_a_lock_of_a_killed_node_of_theirs_is_free(ours: hutong.Node, theirs: SharedVertxNode) -> None:
+    doomed = await asyncio.to_thread(SharedVertxNode(theirs.zookeeper, theirs.version).wait_until_ready)
     await doomed.ask("lock", "shaft", timeout=5_000)
     waiting = ours.bus.shared.lock("shaft", timeout_ms=60_000).acquire()
     await asyncio.to_thread(doomed.kill)

@@ -12,7 +12,7 @@ from tests.support.maven import java_program
 from tests.support.waiting import until
 
 SOURCE: Final = pathlib.Path(__file__).parents[1] / "compat/java_vertx/SharedNode.java"
-VERSION: Final = "4.5.27"
+VERSIONS: Final = ("4.5.27", "5.0.7")
 SESSION_MS: Final = 4_000
 BETWEEN_S: Final = 0.02
 
@@ -20,12 +20,14 @@ BETWEEN_S: Final = 0.02
 class SharedVertxNode:
     """One process. `ask` may be called by one caller at a time. The words of `availability` are group and quorum."""
 
-    def __init__(self, zookeeper: str, *, session_ms: int = SESSION_MS, availability: Sequence[str] = ()) -> None:
+    def __init__(
+        self, zookeeper: str, version: str, *, session_ms: int = SESSION_MS, availability: Sequence[str] = ()
+    ) -> None:
         program = java_program(
-            "vertx-shared",
+            f"vertx-shared-{version}",
             SOURCE,
-            f"io.vertx:vertx-core:{VERSION}",
-            f"io.vertx:vertx-zookeeper:{VERSION}",
+            f"io.vertx:vertx-core:{version}",
+            f"io.vertx:vertx-zookeeper:{version}",
             "org.slf4j:slf4j-nop:1.7.36",
         )
         self.process = subprocess.Popen(
@@ -35,6 +37,8 @@ class SharedVertxNode:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.zookeeper = zookeeper
+        self.version = version
         self.id = ""
 
     def wait_until_ready(self) -> "SharedVertxNode":
