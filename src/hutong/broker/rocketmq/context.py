@@ -7,6 +7,7 @@ so a channel has one for each consumer group that reads by it: a session belongs
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -90,6 +91,16 @@ class RocketContext:
     def kafka(self, group: str = "", api_version: int = 0) -> RequestContext[Any]:
         """The context of the same request for a handler of Kafka's."""
         return RequestContext(api_version, group or None, self.session(group), self.parts.broker)
+
+    def born_host(self) -> Host:
+        """The client's address, as it is in messages."""
+        # Once for each connection: to parse it costs 4 us of a message's 100.
+        host: Host | None = self.channel.attributes.get("host")
+        if host is None:
+            peer = self.channel.peer
+            host = Host(ip_address(peer.address.partition("%")[0]).packed, peer.port)
+            self.channel.attributes["host"] = host
+        return host
 
     def session(self, group: str = "") -> ClientSession:
         """The session of a group on this channel. Raises LimitExceeded."""

@@ -32,7 +32,7 @@ from hutong.wire.rocketmq.codes import (
     ResponseCode,
 )
 from hutong.wire.rocketmq.command import Command
-from hutong.wire.rocketmq.messages import NAME_END, VALUE_END, Host, StoredMessage, decode_batch
+from hutong.wire.rocketmq.messages import NAME_END, VALUE_END, StoredMessage, decode_batch
 
 if TYPE_CHECKING:
     from hutong.broker.rocketmq.context import RocketContext
@@ -160,7 +160,7 @@ class SendRequest:
             self._integer("flag", 0),
             sys_flag & ~(COMPRESSED | COMPRESSION_MASK),
             self._integer("bornTimestamp", now_ms),
-            _host_of(context.channel.peer.address, context.channel.peer.port),
+            context.born_host(),
             now_ms,
             reconsume_times=self._integer("reconsumeTimes", 0),
         )
@@ -221,9 +221,3 @@ def _one_of(whole: StoredMessage, flag: int, body: object, properties: str) -> S
         whole.born_host,
         whole.stored_ms,
     )
-
-
-def _host_of(address: str, port: int) -> Host:
-    import ipaddress
-
-    return Host(ipaddress.ip_address(address.partition("%")[0]).packed, port)
