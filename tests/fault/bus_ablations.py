@@ -67,7 +67,7 @@ def sends_past_what_waits(patch: pytest.MonkeyPatch) -> None:
         if link.__self__.peer is None:
             put(self, frame)
         else:
-            self._transmit([frame])
+            self._transmit([frame], len(frame[0]))
 
     patch.setattr(Outbox, "put", hasty)
 
@@ -76,7 +76,8 @@ def sends_the_newest_first(patch: pytest.MonkeyPatch) -> None:
     take = Outbox._take
 
     def reversed_(self: Outbox, count_max: int, bytes_max: int) -> Any:
-        return take(self, count_max, bytes_max)[::-1]
+        taken, size = take(self, count_max, bytes_max)
+        return taken[::-1], size
 
     patch.setattr(Outbox, "_take", reversed_)
 

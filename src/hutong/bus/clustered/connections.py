@@ -89,7 +89,7 @@ class AcceptedConnections:
         # The node has given it up, and sends by another one: delivered, this would come after what was sent later.
         if not connection.is_over:
             self._incoming.frame_received(message, LENGTH_BYTES + len(frame))
-        return []
+        return None
 
     def connection_closed(self, peer: Peer) -> None:
         # That a node has gone, the membership says, and the connection to it.

@@ -115,14 +115,15 @@ class NodeLink:
             self._awaited = {number: each for number, each in self._awaited.items() if each.is_waiting}
             self._looked_through = max(AWAITED_LOOKED_THROUGH, 2 * len(self._awaited))
 
-    def _transmit(self, frames: list[Outgoing]) -> None:
+    def _transmit(self, frames: list[Outgoing], size: int) -> None:
         assert self.peer is not None, "an outbox is released with a connection"
-        for _, reply, _ in frames:
+        ready: list[Buffer] = []
+        for data, reply, _ in frames:
+            ready.append(data)
             if reply is not None:
                 self._remember(reply)
-        ready: list[Buffer] = [data for data, _, _ in frames]
         self.sent.messages_total += len(ready)
-        self.sent.bytes_total += sum(map(len, ready))
+        self.sent.bytes_total += size
         # The connection has them now, and bounds what it has; their credits return with the list of frames. Sent at
         # once: a pass comes once in a loop iteration.
         self.peer.send(ready)

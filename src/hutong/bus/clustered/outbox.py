@@ -40,9 +40,9 @@ class Outbox:
         loop: asyncio.AbstractEventLoop,
         limits: ClusteredLimits,
         wanted: Callable[[], object],
-        transmit: Callable[[list[Outgoing]], object],
+        transmit: Callable[[list[Outgoing], int], object],
     ) -> None:
-        """On the loop's thread. `transmit(frames)` gives frames to the connection."""
+        """On the loop's thread. `transmit(frames, bytes)` gives frames to the connection."""
         self.queue = self  # of what a context has; a send asks it for its length and appends
         self.is_scheduled = False
         self._waiting: deque[Outgoing] = deque()
@@ -106,7 +106,7 @@ class Outbox:
 
     def take_all(self) -> list[Outgoing]:
         """The frames that wait, which are not sent then."""
-        taken = self._take(len(self._waiting), self._bytes + 1)
+        taken, _ = self._take(len(self._waiting), self._bytes + 1)
         # Those that come from now on ask for a connection again.
         self._is_wanted = False
         self._settle()
@@ -135,13 +135,13 @@ class Outbox:
                 self._settle()
             return
         # Bounded by bytes as well: the connection has no bound of its own, and says that it is full after a pass.
-        taken = self._take(PASS_MAX, self._pass_bytes_max)
+        taken, size = self._take(PASS_MAX, self._pass_bytes_max)
         if taken:
-            self._transmit(taken)
+            self._transmit(taken, size)
         self._settle()
 
-    def _take(self, count_max: int, bytes_max: int) -> list[Outgoing]:
-        """Take frames up to `count_max` or `bytes_max`, and at least one where one waits."""
+    def _take(self, count_max: int, bytes_max: int) -> tuple[list[Outgoing], int]:
+        """Take frames up to `count_max` or `bytes_max`, and at least one where one waits; and their bytes."""
         taken: list[Outgoing] = []
         waiting, size = self._waiting, 0
         while waiting and len(taken) < count_max and size < bytes_max:
@@ -150,7 +150,7 @@ class Outbox:
             size += len(frame[0])
         with self._lock:
             self._bytes -= size
-        return taken
+        return taken, size
 
     def _settle(self) -> None:
         # In this order: an append before the second line is found by it, one after it schedules a pass itself.
