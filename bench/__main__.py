@@ -18,6 +18,7 @@ from bench import (
     bombs,
     bridges,
     bus,
+    bus_cluster,
     coordinators,
     e2e,
     failover,
@@ -58,6 +59,7 @@ SUITES = ("throughput", "latency", "e2e", "startup")
 SUITES_BY_NAME = ("backlog", "java")  # run only when asked for: they need gigabytes, or Java
 PROGRAMS = {
     "bombs": bombs.main,
+    "bus-cluster": bus_cluster.main,
     "bridges": bridges.main,
     "bus": bus.main,
     "coordinators": coordinators.main,
@@ -82,7 +84,7 @@ PROGRAMS = {
 }
 """Programs with words of their own.
 
-`bus`, `failover`, `meet`, `rpc`, `spark` and `tls` compare with others, the rest do not.
+`bus`, `bus-cluster`, `failover`, `meet`, `rpc`, `spark` and `tls` compare with others, the rest do not.
 """
 
 
