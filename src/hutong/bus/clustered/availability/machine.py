@@ -136,15 +136,15 @@ class AvailabilityMachine:
         self._nodes, self._entries, self._is_informed = nodes, entries, True
         self._without_room &= entries.keys() - nodes
         own = entries.get(self._node)
-        # Others have removed it: they took this node for dead, and run what was in it.
+        doubtful, self._doubtful = self._doubtful, None
+        # Others have removed it: they took this node for dead, and run what was in it, or may have been.
         if own is None:
-            for verticle in self._written or ():
+            for verticle in (*(self._written or ()), *(() if doubtful is None else doubtful.written)):
                 self._give_up(verticle.id, "another node has taken it over")
             self._version = self._written = None
             return self._count()
         self._version, self._written = own[1], own[0].verticles
         # It was done after all, and only the answer had been lost.
-        doubtful, self._doubtful = self._doubtful, None
         taken = [] if doubtful is None else [each for each in doubtful.taken if each in self._written]
         return [*self._adopt(doubtful, taken), *self._accept(), *self._count()]
 
@@ -231,8 +231,9 @@ class AvailabilityMachine:
             # Each node of the group asks this for itself.
             if entry.group != self._group or self._successor_of(node) != self._node:
                 continue
-            # An id that is here already was taken over before, and its entry written by somebody else.
-            taken = tuple([verticle for verticle in entry.verticles if verticle.id not in self._owned])
+            # One in both entries was written by somebody else: no transaction does it.
+            own = {verticle.id for verticle in listed}
+            taken = tuple([verticle for verticle in entry.verticles if verticle.id not in own])
             if len(self._owned) + len(taken) > VERTICLES_MAX:
                 if node not in self._without_room:
                     self._without_room.add(node)
@@ -255,7 +256,9 @@ class AvailabilityMachine:
     def _adopt(self, operation: _Operation | None, taken: Sequence[HaVerticle]) -> list[Instruction]:
         """Have the verticles of a dead node, which the own entry has already."""
         for verticle in taken:
-            self._owned[verticle.id] = _Owned(verticle, is_listed=True)
+            # One that this node has given up may be about to stop: then it starts anew.
+            owned = self._owned.setdefault(verticle.id, _Owned(verticle))
+            owned.is_listed, owned.is_wanted, owned.reason = True, True, ""
         return [NoteFailover(operation.dead, len(taken))] if operation is not None and operation.dead and taken else []
 
     def _accept(self) -> list[Instruction]:

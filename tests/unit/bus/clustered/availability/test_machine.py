@@ -281,3 +281,23 @@ def test_a_node_that_leaves_begins_nothing() -> None:
 def test_an_operation_that_nobody_began_is_a_fault_of_ours(event: Event) -> None:
     with pytest.raises(AssertionError):
         Machine().handle(event)
+
+
+def test_what_may_have_been_written_is_given_up_with_the_rest() -> None:
+    machine = Machine().joined("other").running(A)
+    machine.handle(DeployAsked(B))
+    assert machine.handle(VerticleStarted("2")) == [WriteOwn((A, B), 1)]
+    machine.handle(OperationFailed())
+    found = machine.handle(seen("me", "other", other=((A, B), 3)))
+    stops = [StopVerticle(id, "another node has taken it over") for id in ("1", "2")]
+    assert found == [*stops, WriteOwn((), None)]
+
+
+def test_what_comes_back_while_it_stops_is_started_again() -> None:
+    machine = Machine().joined("other").running(A)
+    machine.handle(seen("me", "other", other=((A,), 3)))
+    machine.handle(OwnWritten(0))
+    # The other one has died with it, and here it has not stopped yet.
+    assert machine.handle(seen("me", me=((), 0), other=((A,), 3))) == [TakeOver("other", 3, (A,), 0)]
+    assert machine.handle(NodeTakenOver(1)) == [NoteFailover("other", 1)]
+    assert machine.handle(VerticleStopped("1")) == [StartVerticle(A)]
