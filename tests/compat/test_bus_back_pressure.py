@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from tests.support.driven_process import DrivenProcess
 from tests.support.own_node import OwnNode
-from tests.support.vertx_node import VERSIONS, VertxNode
+from tests.support.vertx_node import MOSTLY_5, VertxNode
 from tests.support.waiting import turning_until
 from tests.support.zookeeper import running_zookeeper
 
@@ -31,7 +31,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevelopmentZ
     yield from running_zookeeper(tmp_path_factory.mktemp("zookeeper"))
 
 
-@pytest.fixture(params=["ours", *VERSIONS], ids=lambda each: each if each == "ours" else f"vertx-{each}")
+@pytest.fixture(params=["ours", *MOSTLY_5], ids=lambda each: each if each == "ours" else f"vertx-{each}")
 async def receiver(request: pytest.FixtureRequest, zookeeper: DevelopmentZooKeeper) -> AsyncIterator[DrivenProcess]:
     node: DrivenProcess
     if request.param == "ours":

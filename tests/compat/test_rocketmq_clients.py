@@ -197,6 +197,7 @@ def test_java_comes_by_tls(java: RocketPeer, tmp_path: Path) -> None:
         assert len(secret.run("push", node.rocketmq or "", "Secret", "secret", "*", str(SENT))) == SENT
 
 
+@pytest.mark.thorough
 def test_the_go_client_sends_and_reads(node: EmbeddedNode) -> None:
     out = peer_program(
         "go", "-n", node.rocketmq or "", "-topic", "Go", "-sync", "100", "-async", "1000", "-seconds", "60"
@@ -204,6 +205,7 @@ def test_the_go_client_sends_and_reads(node: EmbeddedNode) -> None:
     assert "consume messages=1100 lost=0 duplicates=0" in out
 
 
+@pytest.mark.thorough
 def test_rocketmqs_own_benchmark_fails_no_send(node: EmbeddedNode) -> None:
     words = ["tool", "producer-bench", "-n", node.rocketmq or "", "-t", "Bench", "-w", "8", "-s", "128", "-q", "4000"]
     out = peer_program(*words)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.vertx_shared import VERSIONS, SharedVertxNode
+from tests.support.vertx_shared import MOSTLY_5, VERSIONS, SharedVertxNode
 from tests.support.zookeeper import running_zookeeper
 
 from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
@@ -89,7 +89,7 @@ async def cluster(zookeeper: DevelopmentZooKeeper) -> Any:
         yield Cluster(zookeeper.address, exit_stack)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", MOSTLY_5)
 async def test_each_kind_takes_over_its_own(cluster: Cluster, version: str) -> None:
     first, second = await cluster.theirs("shop", 1, version), await cluster.theirs("shop", 1, version)
     await first.ask("deploy", value={"name": "java"})

@@ -46,14 +46,15 @@ class PythonCalculator:
         raise ServiceError(message, code=code, debug_info={"asked": code})
 
 
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevelopmentZooKeeper]:
-    yield from running_zookeeper(tmp_path_factory.mktemp("zookeeper"))
-
-
 @pytest.fixture(scope="module", params=VERSIONS, ids=lambda version: f"vertx-{version}")
 def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory, version: str) -> Iterator[DevelopmentZooKeeper]:
+    """One for each version: the last test of a version leaves a node that is dead, and known until its session ends."""
+    yield from running_zookeeper(tmp_path_factory.mktemp(f"zookeeper-{version}"))
 
 
 @pytest.fixture(scope="module")

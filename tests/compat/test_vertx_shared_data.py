@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from tests.support.vertx_shared import VERSIONS, SharedVertxNode
+from tests.support.vertx_shared import MOSTLY_5, SharedVertxNode
 from tests.support.zookeeper import running_zookeeper
 
 import hutong
@@ -18,7 +18,7 @@ RAW = b"\x00\xff\x01"
 ENCODED = base64.b64encode(RAW).decode()
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+@pytest.fixture(scope="module", params=MOSTLY_5)
 def theirs(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[SharedVertxNode]:
     """A Vert.x node that lives through all tests of its version, with a ZooKeeper of its own."""
     for zookeeper in running_zookeeper(tmp_path_factory.mktemp("zookeeper")):

@@ -94,7 +94,11 @@ def cut(scene: Scene, name: str) -> None:
     scene.network.cut(name)
 
 
-@pytest.mark.parametrize("fault", [kill, stop, cut], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "fault",
+    [kill, pytest.param(stop, marks=pytest.mark.thorough), pytest.param(cut, marks=pytest.mark.thorough)],
+    ids=lambda each: each.__name__,
+)
 async def test_survivors_do_not_wait_for_the_dead(scene: Scene, fault: Callable[[Scene, str], None]) -> None:
     await asyncio.gather(
         scene.start(SURVIVORS[0], VertxNode, NEWEST),

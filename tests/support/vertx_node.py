@@ -5,12 +5,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from tests.support.driven_process import DrivenProcess
 from tests.support.maven import java_program
 
 SESSION_MS: Final = 4_000
 VERSIONS: Final = {"4": "4.5.27", "5": "5.0.7"}
 """Vert.x by the first digit of its version. There is no vertx-zookeeper for 5.1 at Maven Central."""
+MOSTLY_5: Final = (pytest.param("4", marks=pytest.mark.thorough), "5")
+"""The same as parameters of tests whose subject is the same in both."""
 _FOLDER: Final = Path(__file__).parents[1] / "compat" / "java_vertx"
 _MAIN: Final = _FOLDER / "DrivenNode.java"
 _PARTS: Final = ("vertx-core", "vertx-zookeeper", "vertx-service-proxy")

@@ -8,11 +8,14 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import pytest
 from tests.support.maven import java_program
 from tests.support.waiting import until
 
 SOURCE: Final = pathlib.Path(__file__).parents[1] / "compat/java_vertx/SharedNode.java"
 VERSIONS: Final = ("4.5.27", "5.0.7")
+MOSTLY_5: Final = (pytest.param(VERSIONS[0], marks=pytest.mark.thorough), VERSIONS[1])
+"""The same as parameters of tests whose subject is the same in both."""
 SESSION_MS: Final = 4_000
 BETWEEN_S: Final = 0.02
 
