@@ -11,6 +11,8 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 DEADLINE_S: Final = 30.0
+LOOKS_AT_ONCE: Final = 2_000
+LOOK_AGAIN_S: Final = 0.002
 
 
 def until(
@@ -32,15 +34,27 @@ def until(
 
 
 async def turning_until(condition: Callable[[], object]) -> None:
-    """Lets the loop turn until the condition holds, for tests that are on it; the test's own timeout is the bound."""
+    """Lets the loop turn until the condition holds, for tests that are on it; the test's own timeout is the bound.
+
+    Most conditions hold after some turns. One that waits for another process is looked at less often after a while: a
+    loop that always turns takes a processor away from it, and the interpreter's lock from threads of this one.
+    """
     loop = asyncio.get_running_loop()
     met = loop.create_future()
+    looks = 0
 
     def look() -> None:
+        nonlocal looks
+        looks += 1
+        # A test that was ended while it waited.
+        if met.done():
+            return
         if condition():
             met.set_result(None)
-        else:
+        elif looks < LOOKS_AT_ONCE:
             loop.call_soon(look)
+        else:
+            loop.call_later(LOOK_AGAIN_S, look)
 
     look()
     await met
