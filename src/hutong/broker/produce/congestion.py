@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from hutong.broker.handling.session import ClientSession
     from hutong.foundation.errors import HutongError
+    from hutong.foundation.waiting.pending import Continuation
     from hutong.foundation.waiting.table import Owner, WaitTable
     from hutong.journal.journal import Journal
 
@@ -37,15 +38,18 @@ class Congestion:
 
     def hold(self, group: str, session: ClientSession) -> None:
         """Release the session once the group has caught up."""
-        self.when_clear(group, session.owner, session.release)
-
-    def when_clear(self, group: str, owner: Owner, then: Callable[[], None]) -> None:
-        """Call `then` once the group has caught up, or the owner has ended."""
 
         def caught_up(_outcome: HutongError | None) -> None:
-            then()
+            session.release()
 
-        self._waiting.park(group, caught_up, owner=owner)
+        self.when_clear(group, session.owner, caught_up)
+
+    def when_clear(self, group: str, owner: Owner, then: Continuation[None]) -> None:
+        """Call `then` with None once the group has caught up, or with the error that ends the wait.
+
+        Raises LimitExceeded where too many wait.
+        """
+        self._waiting.park(group, then, owner=owner)
 
     def pause(self, group: str) -> None:
         """Let the producers of a group wait, until `go_on`."""

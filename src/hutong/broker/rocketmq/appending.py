@@ -7,11 +7,10 @@ which RocketMQ does not wait for the flush, is not waited for either.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.kafka.k00_produce import ACKS_ALL, qos_for
-from hutong.foundation.errors import Expired, HutongError
+from hutong.foundation.errors import Expired, HutongError, LimitExceeded
 from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.append.qos import Qos
 from hutong.wire.kafka.batch.records import Record, build_batch, parse_batch_header
@@ -52,8 +51,18 @@ def append_records(
     """
     # Held rather than refused: clients would send a refused message to another broker, and there is none.
     if partition.group in broker.congestion.groups:
-        again = partial(append_records, broker, partition, records, owner, then, waits=waits)
-        broker.congestion.when_clear(partition.group, owner, again)
+
+        def caught_up(error: HutongError | None) -> None:
+            if error is None:
+                append_records(broker, partition, records, owner, then, waits=waits)
+            # The client has gone meanwhile, and hears nothing of it; or the node stops.
+            else:
+                then(error)
+
+        try:
+            broker.congestion.when_clear(partition.group, owner, caught_up)
+        except LimitExceeded as error:
+            then(error)
         return
     try:
         qos = qos_of(partition) if waits else Qos.ONE_WAY

@@ -80,13 +80,13 @@ class RocketContext:
             raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"The field {name} is missing.")
         return value
 
-    def integer(self, name: str, default: int | None = None) -> int:
-        """A field that is a number. Raises as `text`."""
+    def integer(self, name: str, default: int | None = None, *, bits: int = 64) -> int:
+        """A field that is a number with a sign, of so many bits. Raises as `text`."""
         text = self.command.ext().get(name)
         # Clients leave out fields that older versions did not have.
         if text is None and default is not None:
             return default
-        return checked_integer(name, text)
+        return checked_integer(name, text, bits)
 
     def kafka(self, group: str = "", api_version: int = 0) -> RequestContext[Any]:
         """The context of the same request for a handler of Kafka's."""
@@ -131,9 +131,12 @@ class RocketContext:
         return partition
 
 
-def checked_integer(name: str, text: str | None) -> int:
-    """The number in a field. Raises RocketRefused."""
+def checked_integer(name: str, text: str | None, bits: int) -> int:
+    """The number in a field, which must fit a number with a sign of so many bits. Raises RocketRefused."""
     # Digits alone: `int` would take underscores, spaces and the digits of other scripts.
     if text is None or not (digits := text.removeprefix("-")).isascii() or not digits.isdigit() or len(digits) > 19:
         raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"The field {name} is no number: {text!r:.50}.")
-    return int(text)
+    number = int(text)
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"The field {name} has no room for {number}: {bits} bits.")
+    return number

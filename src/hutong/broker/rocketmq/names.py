@@ -17,6 +17,9 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 
 def log_name(topic: str) -> str:
     """The name in the log of RocketMQ's topic. Raises RocketRefused for a name that no topic here can have."""
+    # With its prefix: the whole name is in each message, behind a length of eight bits with a sign.
+    if len(topic) > NAME_CHARACTERS_MAX:
+        raise _no_topic(topic)
     for theirs, ours in _PREFIXES:
         if topic.startswith(theirs):
             return ours + _plain(topic.removeprefix(theirs), topic)
@@ -42,9 +45,14 @@ def dead_letter_topic(group: str) -> str:
 
 
 def _plain(part: str, topic: str) -> str:
-    if len(part) > NAME_CHARACTERS_MAX or not _PLAIN.fullmatch(part):
-        raise RocketRefused(
-            ResponseCode.TOPIC_NOT_EXIST,
-            f"No topic here can be named {topic[:NAME_CHARACTERS_MAX]!r}: letters, digits, '_', '-', '.'.",
-        )
+    if not _PLAIN.fullmatch(part):
+        raise _no_topic(topic)
     return part
+
+
+def _no_topic(topic: str) -> RocketRefused:
+    return RocketRefused(
+        ResponseCode.TOPIC_NOT_EXIST,
+        f"No topic here can be named {topic[:NAME_CHARACTERS_MAX]!r}: a name has letters, digits, '_', '-' and '.', "
+        f"at most {NAME_CHARACTERS_MAX}.",
+    )

@@ -15,8 +15,9 @@ from hutong.broker.rocketmq.filters import ALL, Filter, filter_of
 from hutong.broker.rocketmq.names import log_name
 from hutong.broker.rocketmq.offsets import commit_offset
 from hutong.broker.rocketmq.positions import physical_offset
-from hutong.broker.rocketmq.refusals import code_of
+from hutong.broker.rocketmq.refusals import answer_of, code_of
 from hutong.broker.rocketmq.translation import message_of
+from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
 from hutong.remoting.channels.answers import Answer, ReadyAnswer, refusal
 from hutong.security.acls import Operation, ResourceType
@@ -54,8 +55,16 @@ def handle(context: RocketContext) -> Answer:
     if isinstance(found, FetchResponse):
         return pull.answer(found)
     pending: Pending[ReadyAnswer] = Pending()
-    found.then(lambda response: pending.complete(pull.answer(response)))
+    found.then(lambda response: pending.complete(_answered(pull, response)))
     return pending
+
+
+def _answered(pull: PullRequest, response: FetchResponse) -> Command:
+    """The answer that comes later, where nobody else answers for an error."""
+    try:
+        return pull.answer(response)
+    except HutongError as error:
+        return answer_of(error)
 
 
 class PullRequest:

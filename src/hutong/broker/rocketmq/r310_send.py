@@ -32,7 +32,7 @@ from hutong.wire.rocketmq.codes import (
     ResponseCode,
 )
 from hutong.wire.rocketmq.command import Command
-from hutong.wire.rocketmq.messages import NAME_END, VALUE_END, StoredMessage, decode_batch
+from hutong.wire.rocketmq.messages import NAME_END, PROPERTIES_BYTES_MAX, VALUE_END, StoredMessage, decode_batch
 
 if TYPE_CHECKING:
     from hutong.broker.rocketmq.context import RocketContext
@@ -146,28 +146,32 @@ class SendRequest:
     def _messages(self, queue_id: int) -> list[StoredMessage]:
         context = self._context
         now_ms = context.parts.broker.clock.wall_ms()
-        sys_flag, body = self._integer("sysFlag", 0), context.command.body
+        sys_flag, body = self._integer("sysFlag", 0, bits=32), context.command.body
         # Also of a batch, which is compressed as a whole.
         if sys_flag & COMPRESSED:
             body = plain_body(sys_flag, body, MESSAGE_BYTES_MAX)
+        properties = context.text(self._field("properties"), "")
+        # Their length is 16 bits in a message: consumers would get a part of them.
+        if len(properties.encode()) > PROPERTIES_BYTES_MAX:
+            raise RocketRefused(ResponseCode.MESSAGE_ILLEGAL, f"Properties have {PROPERTIES_BYTES_MAX} bytes at most.")
         message = StoredMessage(
             "",
             queue_id,
             0,
             0,
             body,
-            context.text(self._field("properties"), ""),
-            self._integer("flag", 0),
+            properties,
+            self._integer("flag", 0, bits=32),
             sys_flag & ~(COMPRESSED | COMPRESSION_MASK),
             self._integer("bornTimestamp", now_ms),
             context.born_host(),
             now_ms,
-            reconsume_times=self._integer("reconsumeTimes", 0),
+            reconsume_times=self._integer("reconsumeTimes", 0, bits=32),
         )
         is_batch = context.command.code == RequestCode.SEND_BATCH_MESSAGE or (
             context.text(self._field("batch"), "false") == "true"
         )
-        # 4.9 sends batches with code 310 and a flag, 5 with a code of their own.
+        # Either says so: the code, or the flag of the other two.
         if not is_batch:
             return [message]
         batched = decode_batch(body, BATCH_MESSAGES_MAX)
@@ -203,8 +207,8 @@ class SendRequest:
     def _field(self, name: str) -> str:
         return name if self._is_named else _LETTERS[name]
 
-    def _integer(self, name: str, default: int) -> int:
-        return self._context.integer(self._field(name), default)
+    def _integer(self, name: str, default: int, *, bits: int = 64) -> int:
+        return self._context.integer(self._field(name), default, bits=bits)
 
 
 def _one_of(whole: StoredMessage, flag: int, body: object, properties: str) -> StoredMessage:

@@ -41,7 +41,7 @@ class _AcceptedConnection:
     def take_requests(self, data: Buffer, requests_max: int) -> RequestBatch | None:
         """Take the usual messages at the beginning of what was read, without a step of the reactor for each.
 
-        The first message of a connection, and whatever else is to be looked at, comes by `request_received`.
+        The first message of a connection comes by `request_received`, and so does every message that is not usual.
         """
         count = taken = 0
         size_max = LENGTH_BYTES + self.peer.frame_limit

@@ -14,7 +14,7 @@ from hutong.foundation.errors import LimitExceeded
 from hutong.wire.rocketmq.bodies import ConsumerData, HeartbeatData, SubscriptionData
 
 CLIENT_EXPIRY_MS: Final = 120_000  # as `ClientHousekeepingService`: four heartbeats were missed
-GROUPS_PER_CONNECTION_MAX: Final = 1_000
+GROUPS_PER_CONNECTION_MAX: Final = 100  # each with the names of one heartbeat
 SUBSCRIPTIONS_PER_GROUP_MAX: Final = 1_000
 
 

@@ -113,7 +113,7 @@ class RocketMqVerticle(Verticle):
         )
 
     async def _store_host(self, shown: Address) -> Host:
-        """The address as it is in messages and their ids: four bytes, whatever its name."""
+        """The address as it is in messages and their ids, in four bytes."""
         try:
             found = await self.context.loop.getaddrinfo(shown.host, shown.port, family=socket.AF_INET)
         # A node with IPv6 alone, or whose name is known elsewhere. Clients connect to the route, not to this.

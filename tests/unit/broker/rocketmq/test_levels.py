@@ -3,7 +3,8 @@
 import pytest
 
 from hutong.broker.rocketmq.delays.levels import LEVELS_S, RealPlace, delivered, level_of, retry_level, scheduled
-from hutong.wire.rocketmq.messages import StoredMessage, encode_properties
+from hutong.broker.rocketmq.translation import message_of, record_of
+from hutong.wire.rocketmq.messages import NO_HOST, PROPERTIES_BYTES_MAX, StoredMessage, encode_properties
 
 
 def message(**properties: str) -> StoredMessage:
@@ -30,6 +31,14 @@ def test_a_message_comes_out_as_it_went_in_without_its_delay() -> None:
     found = delivered(waiting)
     assert found is not None
     assert found[0].properties == encode_properties({"TAGS": "x"})
+    assert found[1] == RealPlace("orders", 3)
+
+
+def test_a_message_whose_properties_are_full_keeps_its_place() -> None:
+    full = message(DELAY="1", FULL="x" * (PROPERTIES_BYTES_MAX - 20))
+    waiting = message_of(record_of(scheduled(full, RealPlace("orders", 3), 1)), "t", 0, 0, NO_HOST)
+    found = delivered(waiting)
+    assert found is not None
     assert found[1] == RealPlace("orders", 3)
 
 

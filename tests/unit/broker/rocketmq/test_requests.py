@@ -281,6 +281,27 @@ async def test_what_is_wrong_is_answered_and_the_connection_goes_on(
     assert (await client.send(b"still here")).code == ResponseCode.SUCCESS
 
 
+@pytest.mark.parametrize(
+    ("fields", "code", "text"),
+    [
+        ({"bornTimestamp": 2**63}, ResponseCode.SYSTEM_ERROR, "no room"),
+        ({"flag": 2**31}, ResponseCode.SYSTEM_ERROR, "no room"),
+        ({"sysFlag": -(2**31) - 1}, ResponseCode.SYSTEM_ERROR, "no room"),
+        ({"reconsumeTimes": 2**40}, ResponseCode.SYSTEM_ERROR, "no room"),
+        ({"properties": "k\x01" + "v" * 32_767}, ResponseCode.MESSAGE_ILLEGAL, "32767 bytes"),
+        ({"topic": "%RETRY%" + "g" * 121}, ResponseCode.TOPIC_NOT_EXIST, "at most 127"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+async def test_what_no_message_has_room_for_is_refused(
+    client: RocketClient, fields: dict[str, object], code: int, text: str
+) -> None:
+    answer = await client.send(b"x", **{"topic": "t", **fields})  # type: ignore[arg-type]
+    assert answer.code == code
+    assert text in (answer.remark or "")
+    assert (await client.send(b"still here")).code == ResponseCode.SUCCESS
+
+
 async def test_a_damaged_batch_stores_nothing(client: RocketClient, scene: RocketScene) -> None:
     await scene.kafka.create("t")
     body = encode_batch([BatchedMessage(0, b"one", "")])

@@ -23,7 +23,7 @@ from hutong.broker.rocketmq.delays.levels import delivered
 from hutong.broker.rocketmq.translation import message_of
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, ProtocolError, Refused
+from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, Refused, UsageError
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.log import DiskRead
@@ -128,8 +128,8 @@ class LevelQueue:
     def _records(self, batch: memoryview) -> list[Record]:
         try:
             return [*iterate_records(batch)]
-        # A Kafka client wrote it; there is nobody to answer.
-        except ProtocolError as error:
+        # A Kafka client wrote it, maybe with a codec that is not installed here; there is nobody to answer.
+        except (ProtocolError, LimitExceeded, UsageError) as error:
             _log.error("a batch among delayed messages cannot be read, and is left out: %s", error)
             return []
 

@@ -44,8 +44,9 @@ def level_of(message: StoredMessage) -> int:
 
 def scheduled(message: StoredMessage, place: RealPlace, level: int) -> StoredMessage:
     """The same message as it waits in the queue of its level."""
-    properties = decode_properties(message.properties)
-    properties |= {DELAY_LEVEL: str(level), REAL_TOPIC: place.topic, REAL_QUEUE: str(place.queue_id)}
+    # First: of properties that no longer fit a message the last ones are left out, and without a place it is lost.
+    properties = {DELAY_LEVEL: str(level), REAL_TOPIC: place.topic, REAL_QUEUE: str(place.queue_id)}
+    properties = {**properties, **decode_properties(message.properties), **properties}
     return replace(message, queue_id=level - 1, properties=encode_properties(properties))
 
 

@@ -13,7 +13,7 @@ from hutong.broker.rocketmq.delays.level_queue import LevelQueue
 from hutong.broker.rocketmq.delays.levels import LEVELS_S, SCHEDULE_TOPIC, RealPlace, scheduled
 from hutong.broker.rocketmq.translation import record_of
 from hutong.broker.topics.partition import Partition, Topic
-from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.errors import HutongError, OwnerGone, Refused
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import Owner
@@ -46,6 +46,7 @@ class DelaySchedule:
         """Deliver nothing more. What waits stays in the log."""
         for queue in self._queues:
             queue.close()
+        self._owner.end(OwnerGone("the node is stopping"))
 
     def put(
         self,

@@ -1,7 +1,7 @@
 """The promises of a clustered bus, checked against a history.
 
     one         a message that is sent has one receiver at most
-    churn       a listener that is known and stays gets every publication, whatever others do meanwhile; and where
+    churn       a listener that is known and stays gets every publication, also while others come and go; and where
                 nothing at the address changes, a message that is sent has a receiver and a request is not in vain
     requests    each ends once, in time; one at a node that has died ends by the end of that node's session
     the end     after the faults all nodes know the same listeners

@@ -1,7 +1,7 @@
 """The plan of a simulation of buses: drawn from its seed before anything happens.
 
 Strategy: most kinds of faults are left out of each plan (swarm testing). Listeners at one address are partly steady,
-partly coming and going: a steady one must miss nothing, whatever the others do.
+partly coming and going: a steady one must miss nothing while the others do.
 """
 
 from dataclasses import dataclass

@@ -79,7 +79,7 @@ class BusSimulation:
         yield from check_history(self._history, plan)
 
     def _send_last(self) -> None:
-        """Send messages of each node to each address: whatever has happened, they arrive."""
+        """Send messages of each node to each address: once all faults are over, they arrive."""
         addresses = sorted({each.address for each in self._plan.clients if isinstance(each, PlannedListener)})
         for node in self._nodes:
             process = node.host.process
