@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.rocketmq import (
+from hutong.broker.rocketmq.context import RocketContext, RocketParts
+from hutong.broker.rocketmq.refusals import answer_of
+from hutong.broker.rocketmq.requests import (
     r011_pull,
     r014_consumer_offsets,
     r029_log_offsets,
@@ -15,8 +17,6 @@ from hutong.broker.rocketmq import (
     r105_route,
     r310_send,
 )
-from hutong.broker.rocketmq.context import RocketContext, RocketParts
-from hutong.broker.rocketmq.refusals import answer_of
 from hutong.foundation.errors import HutongError
 from hutong.remoting.channels.events import ChannelEventKind
 from hutong.remoting.errors import RemotingError

@@ -1,6 +1,5 @@
 """Messages that are delivered later, and messages that a consumer sends back."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,6 @@ from hutong.wire.rocketmq.messages import StoredMessage, decode_messages, decode
 HOUR_LEVEL = 17
 ONE_SECOND = 1
 SCHEDULE = levels.SCHEDULE_TOPIC
-
-
-@pytest.fixture
-async def scene(tmp_path: Path) -> AsyncIterator[RocketScene]:
-    async with rocketmq_node(tmp_path) as scene:
-        yield scene
-
-
-@pytest.fixture
-async def client(scene: RocketScene) -> AsyncIterator[RocketClient]:
-    async with rocketmq_client(scene.address) as client:
-        yield client
 
 
 async def delay(client: RocketClient, body: bytes, level: int, topic: str = "t") -> None:

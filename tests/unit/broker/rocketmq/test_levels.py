@@ -3,7 +3,7 @@
 import pytest
 
 from hutong.broker.rocketmq.delays.levels import LEVELS_S, RealPlace, delivered, level_of, retry_level, scheduled
-from hutong.broker.rocketmq.translation import message_of, record_of
+from hutong.broker.rocketmq.records.translation import message_of, record_of
 from hutong.wire.rocketmq.messages import NO_HOST, PROPERTIES_BYTES_MAX, StoredMessage, encode_properties
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import time
 import zlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
@@ -29,18 +28,6 @@ from hutong.wire.rocketmq.messages import (
     encode_batch,
     encode_properties,
 )
-
-
-@pytest.fixture
-async def scene(tmp_path: Path) -> AsyncIterator[RocketScene]:
-    async with rocketmq_node(tmp_path) as scene:
-        yield scene
-
-
-@pytest.fixture
-async def client(scene: RocketScene) -> AsyncIterator[RocketClient]:
-    async with rocketmq_client(scene.address) as client:
-        yield client
 
 
 async def test_the_node_is_its_own_name_server(scene: RocketScene, client: RocketClient) -> None:

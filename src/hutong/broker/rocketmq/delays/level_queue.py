@@ -20,7 +20,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from hutong.broker.rocketmq.delays.levels import delivered
-from hutong.broker.rocketmq.translation import message_of
+from hutong.broker.rocketmq.records.translation import message_of
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, Refused, UsageError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
 from hutong.broker.rocketmq.delays.level_queue import LevelQueue
 from hutong.broker.rocketmq.delays.levels import LEVELS_S, SCHEDULE_TOPIC, RealPlace, scheduled
-from hutong.broker.rocketmq.translation import record_of
+from hutong.broker.rocketmq.records.translation import record_of
 from hutong.broker.topics.partition import Partition, Topic
 from hutong.foundation.errors import HutongError, OwnerGone, Refused
 from hutong.foundation.timers import TimerWheel

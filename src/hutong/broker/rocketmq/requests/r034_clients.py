@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.handling.responses import PendingInParts
 from hutong.broker.rights.authorization import check, may
-from hutong.broker.rocketmq.names import retry_topic
+from hutong.broker.rocketmq.records.names import retry_topic
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.foundation.errors import HutongError
 from hutong.remoting.channels.answers import Answer, ReadyAnswer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hutong.broker.rights.authorization import check
-from hutong.broker.rocketmq.names import log_name
+from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.refusals import answer_of
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending

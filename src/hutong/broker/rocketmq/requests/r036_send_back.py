@@ -13,11 +13,11 @@ from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import check
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
 from hutong.broker.rocketmq.delays.levels import RealPlace, retry_level
-from hutong.broker.rocketmq.names import dead_letter_topic, log_name, retry_topic, rocketmq_name
-from hutong.broker.rocketmq.positions import log_and_offset, message_id
-from hutong.broker.rocketmq.r310_send import RECONSUME_TIMES_MAX
+from hutong.broker.rocketmq.records.names import dead_letter_topic, log_name, retry_topic, rocketmq_name
+from hutong.broker.rocketmq.records.positions import log_and_offset, message_id
+from hutong.broker.rocketmq.records.translation import message_of, record_of
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
-from hutong.broker.rocketmq.translation import message_of, record_of
+from hutong.broker.rocketmq.requests.r310_send import RECONSUME_TIMES_MAX
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
 from hutong.journal.log import DiskRead

@@ -1,8 +1,8 @@
 """SEND_MESSAGE (10), SEND_MESSAGE_V2 (310) and SEND_BATCH_MESSAGE (320): store messages in a queue.
 
-The second form has the fields of the first under single letters. A batch is stored whole or not at all. A topic that is
-missing is created with as many queues as the client asks for, where the node creates topics. A message with a delay
-level waits in the schedule. One that was retried too often goes to the dead letters of its group.
+A batch is stored whole or not at all. A topic that is missing is created with as many queues as the client asks for,
+where the node creates topics. A message with a delay level waits in the schedule. One that was retried too often goes
+to the dead letters of its group.
 """
 
 from __future__ import annotations
@@ -14,25 +14,18 @@ from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import check, may
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
 from hutong.broker.rocketmq.delays.levels import SCHEDULE_TOPIC, RealPlace, level_of
-from hutong.broker.rocketmq.names import dead_letter_topic, log_name
-from hutong.broker.rocketmq.packed_bodies import plain_body
-from hutong.broker.rocketmq.positions import message_id, physical_offset
+from hutong.broker.rocketmq.records.names import dead_letter_topic, log_name
+from hutong.broker.rocketmq.records.positions import message_id, physical_offset
+from hutong.broker.rocketmq.records.translation import record_of
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
-from hutong.broker.rocketmq.translation import record_of
+from hutong.broker.rocketmq.requests.send_fields import MESSAGE_BYTES_MAX, SendFields
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
 from hutong.remoting.channels.answers import Answer, ReadyAnswer
 from hutong.security.acls import Operation, ResourceType
-from hutong.wire.rocketmq.codes import (
-    COMPRESSED,
-    COMPRESSION_MASK,
-    RETRY_PREFIX,
-    WAITS_FOR_STORE,
-    RequestCode,
-    ResponseCode,
-)
+from hutong.wire.rocketmq.codes import RETRY_PREFIX, WAITS_FOR_STORE, ResponseCode
 from hutong.wire.rocketmq.command import Command
-from hutong.wire.rocketmq.messages import NAME_END, PROPERTIES_BYTES_MAX, VALUE_END, StoredMessage, decode_batch
+from hutong.wire.rocketmq.messages import NAME_END, VALUE_END
 
 if TYPE_CHECKING:
     from hutong.broker.rocketmq.context import RocketContext
@@ -40,21 +33,6 @@ if TYPE_CHECKING:
 
 QUEUES_OF_NEW_TOPIC_MAX: Final = 64
 RECONSUME_TIMES_MAX: Final = 16  # of a group that sets nothing else
-BATCH_MESSAGES_MAX: Final = 100_000
-MESSAGE_BYTES_MAX: Final = 4 * 1024 * 1024  # `maxMessageSize` of RocketMQ, before compression
-_LETTERS: Final = {
-    "producerGroup": "a",
-    "topic": "b",
-    "defaultTopicQueueNums": "d",
-    "queueId": "e",
-    "sysFlag": "f",
-    "bornTimestamp": "g",
-    "flag": "h",
-    "properties": "i",
-    "reconsumeTimes": "j",
-    "maxReconsumeTimes": "l",
-    "batch": "m",
-}
 _NO_WAIT: Final = f"{WAITS_FOR_STORE}{NAME_END}false{VALUE_END}"
 _BATCH_SETTINGS: Final = {"max.message.bytes": str(MESSAGE_BYTES_MAX + 64 * 1024)}
 
@@ -73,15 +51,15 @@ def handle(context: RocketContext) -> Answer:
 class SendRequest:
     """One request to store. `name` is that of the topic in the log."""
 
-    __slots__ = ("_answer", "_context", "_is_dead", "_is_named", "_pending", "name")
+    __slots__ = ("_answer", "_context", "_fields", "_is_dead", "_pending", "name")
 
     def __init__(self, context: RocketContext) -> None:
         self._context = context
-        self._is_named = context.command.code == RequestCode.SEND_MESSAGE
-        topic = context.text(self._field("topic"))
+        self._fields = SendFields(context)
+        topic = self._fields.text("topic")
         # A client sends a message back by itself where its node has not taken it: such a message was consumed before.
-        times_max = self._integer("maxReconsumeTimes", RECONSUME_TIMES_MAX)
-        self._is_dead = topic.startswith(RETRY_PREFIX) and self._integer("reconsumeTimes", 0) > times_max
+        times_max = self._fields.integer("maxReconsumeTimes", RECONSUME_TIMES_MAX)
+        self._is_dead = topic.startswith(RETRY_PREFIX) and self._fields.integer("reconsumeTimes", 0) > times_max
         self.name = dead_letter_topic(topic.removeprefix(RETRY_PREFIX)) if self._is_dead else log_name(topic)
         # What is there must name its place, and its queue says how long it waits (`TopicValidator`).
         if self.name == SCHEDULE_TOPIC:
@@ -104,7 +82,7 @@ class SendRequest:
         # In a cluster the controller creates topics, and this request would wait for another node.
         if not is_allowed or not broker.cluster.is_alone:
             raise RocketRefused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{self.name}] not exist, apply first please!")
-        queues = min(max(1, self._integer("defaultTopicQueueNums", 4)), QUEUES_OF_NEW_TOPIC_MAX)
+        queues = min(max(1, self._fields.integer("defaultTopicQueueNums", 4)), QUEUES_OF_NEW_TOPIC_MAX)
         queues = 1 if self._is_dead else queues
 
         def created(outcome: Topic | HutongError) -> None:
@@ -121,12 +99,12 @@ class SendRequest:
     def append_to(self, topic: Topic) -> None:
         """Append the messages to their queue. Raises Refused, RocketRefused, ProtocolError."""
         context = self._context
-        queue_id = 0 if self._is_dead else self._integer("queueId", 0)
+        queue_id = 0 if self._is_dead else self._fields.integer("queueId", 0)
         # As RocketMQ: a client that names none leaves the choice to the broker.
         if queue_id < 0:
             queue_id = context.command.opaque % len(topic.partitions)
         partition = context.partition(topic.name, queue_id)
-        messages = self._messages(queue_id)
+        messages = self._fields.messages(queue_id)
         # RocketMQ refuses delays in batches at the client, and a dead letter waits for nothing.
         level = level_of(messages[0]) if len(messages) == 1 and not self._is_dead else 0
         if level:
@@ -142,43 +120,6 @@ class SendRequest:
             partial(self._stored, partition, len(messages)),
             waits=waits,
         )
-
-    def _messages(self, queue_id: int) -> list[StoredMessage]:
-        context = self._context
-        now_ms = context.parts.broker.clock.wall_ms()
-        sys_flag, body = self._integer("sysFlag", 0, bits=32), context.command.body
-        # Also of a batch, which is compressed as a whole.
-        if sys_flag & COMPRESSED:
-            body = plain_body(sys_flag, body, MESSAGE_BYTES_MAX)
-        properties = context.text(self._field("properties"), "")
-        # Their length is 16 bits in a message: consumers would get a part of them.
-        if len(properties.encode()) > PROPERTIES_BYTES_MAX:
-            raise RocketRefused(ResponseCode.MESSAGE_ILLEGAL, f"Properties have {PROPERTIES_BYTES_MAX} bytes at most.")
-        message = StoredMessage(
-            "",
-            queue_id,
-            0,
-            0,
-            body,
-            properties,
-            self._integer("flag", 0, bits=32),
-            sys_flag & ~(COMPRESSED | COMPRESSION_MASK),
-            self._integer("bornTimestamp", now_ms),
-            context.born_host(),
-            now_ms,
-            reconsume_times=self._integer("reconsumeTimes", 0, bits=32),
-        )
-        is_batch = context.command.code == RequestCode.SEND_BATCH_MESSAGE or (
-            context.text(self._field("batch"), "false") == "true"
-        )
-        # Either says so: the code, or the flag of the other two.
-        if not is_batch:
-            return [message]
-        batched = decode_batch(body, BATCH_MESSAGES_MAX)
-        # No record would be stored, and no offset could be answered.
-        if not batched:
-            raise RocketRefused(ResponseCode.MESSAGE_ILLEGAL, "The batch has no messages.")
-        return [_one_of(message, flag, each, properties) for flag, each, properties in batched]
 
     def _scheduled(self, outcome: tuple[Partition, StoredRecords] | HutongError) -> None:
         if isinstance(outcome, HutongError):
@@ -203,25 +144,3 @@ class SendRequest:
             self._answer = answer
         else:
             self._pending.complete(answer)
-
-    def _field(self, name: str) -> str:
-        return name if self._is_named else _LETTERS[name]
-
-    def _integer(self, name: str, default: int, *, bits: int = 64) -> int:
-        return self._context.integer(self._field(name), default, bits=bits)
-
-
-def _one_of(whole: StoredMessage, flag: int, body: object, properties: str) -> StoredMessage:
-    return StoredMessage(
-        "",
-        whole.queue_id,
-        0,
-        0,
-        body,  # type: ignore[arg-type]
-        properties,
-        flag,
-        whole.sys_flag,
-        whole.born_ms,
-        whole.born_host,
-        whole.stored_ms,
-    )

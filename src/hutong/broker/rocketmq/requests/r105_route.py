@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.rights.authorization import may
-from hutong.broker.rocketmq.names import log_name
+from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.remoting.channels.answers import Answer
 from hutong.security.acls import Operation, ResourceType

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.kafka import k01_fetch
 from hutong.broker.rights.authorization import check
 from hutong.broker.rocketmq.filters import ALL, Filter, filter_of
-from hutong.broker.rocketmq.names import log_name
 from hutong.broker.rocketmq.offsets import commit_offset
-from hutong.broker.rocketmq.positions import physical_offset
+from hutong.broker.rocketmq.records.names import log_name
+from hutong.broker.rocketmq.records.positions import physical_offset
+from hutong.broker.rocketmq.records.translation import message_of
 from hutong.broker.rocketmq.refusals import answer_of, code_of
-from hutong.broker.rocketmq.translation import message_of
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
 from hutong.remoting.channels.answers import Answer, ReadyAnswer, refusal

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hutong.broker.rights.authorization import check
-from hutong.broker.rocketmq.names import log_name
 from hutong.broker.rocketmq.offsets import NONE_COMMITTED, commit_offset, committed_offset
+from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.refusals import RocketRefused, code_of
 from hutong.foundation.waiting.pending import Pending
 from hutong.remoting.channels.answers import Answer, ReadyAnswer, refusal

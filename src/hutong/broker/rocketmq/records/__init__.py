@@ -1,0 +1,1 @@
+"""Messages of RocketMQ as records of the log: translation, names, positions, bodies."""

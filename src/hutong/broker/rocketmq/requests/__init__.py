@@ -1,0 +1,1 @@
+"""Handlers, one file for each request code or family of codes."""
