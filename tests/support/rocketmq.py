@@ -21,8 +21,8 @@ RUN_S_MAX: Final = 110.0
 class RocketPeer:
     """The Java client of a version. `run` returns the objects that it prints."""
 
-    def __init__(self, version: str, folder: pathlib.Path, *options: str) -> None:
-        """`options` are for the Java machine.
+    def __init__(self, version: str, folder: pathlib.Path, *options: str, source: pathlib.Path = SOURCE) -> None:
+        """`options` are for the Java machine. Another `source` than RocketPeer is compiled with it.
 
         `folder` is where it keeps the offsets of broadcasting groups: in the home folder otherwise, for ever.
         """
@@ -34,7 +34,8 @@ class RocketPeer:
             f"-Drocketmq.client.localOffsetStoreDir={folder}",
             *options,
         )
-        self._words = java_program(f"rocketmq-{version}", SOURCE, *artifacts, options=all_options)
+        also = [] if source == SOURCE else [SOURCE]
+        self._words = java_program(f"rocketmq-{version}", source, *artifacts, also=also, options=all_options)
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """Start it with these words; read its output with `told`."""

@@ -1,6 +1,7 @@
-"""Filters of messages: by tags.
+"""Filters of messages: by tags, or by properties.
 
-An expression of tags is `*`, or `A || B`: a message with one of them is taken. A message has one tag.
+An expression of tags is `*`, or `A || B`: a message with one of them is taken. A message has one tag. One in SQL92
+chooses by properties (`selectors/`).
 """
 
 from collections.abc import Callable
@@ -9,11 +10,14 @@ from functools import lru_cache
 from typing import Final
 
 from hutong.broker.rocketmq.refusals import RocketRefused
+from hutong.broker.rocketmq.selectors.parser import selector
+from hutong.broker.rocketmq.selectors.tokens import SelectorError
 from hutong.wire.rocketmq.codes import TAGS, ResponseCode
 from hutong.wire.rocketmq.messages import StoredMessage, decode_properties
 
 EXPRESSION_CHARACTERS_MAX: Final = 64 * 1024
 TAG: Final = "TAG"
+SQL92: Final = "SQL92"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,8 @@ ALL: Final = Filter(lambda _message: True)
 @lru_cache(maxsize=1_000)
 def filter_of(expression: str, kind: str) -> Filter:
     """The filter of an expression. Raises RocketRefused."""
-    # SQL92, which RocketMQ's broker refuses as well unless `enablePropertyFilter` is on.
+    if kind == SQL92:
+        return _filter_by_properties(expression)
     if kind not in (TAG, ""):
         raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"The node has no filters of the kind {kind:.20}.")
     if len(expression) > EXPRESSION_CHARACTERS_MAX:
@@ -39,3 +44,13 @@ def filter_of(expression: str, kind: str) -> Filter:
     if not tags or tags == {"*"}:
         return ALL
     return Filter(lambda message: decode_properties(message.properties).get(TAGS) in tags)
+
+
+def _filter_by_properties(expression: str) -> Filter:
+    try:
+        takes = selector(expression)
+    except SelectorError as error:
+        raise RocketRefused(
+            ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"parse the consumer's subscription failed: {error}"
+        ) from None
+    return Filter(lambda message: takes(decode_properties(message.properties)))

@@ -14,6 +14,7 @@ from hutong.broker.rocketmq.requests import (
     r034_clients,
     r036_send_back,
     r041_locks,
+    r046_check_client,
     r105_route,
     r310_send,
 )
@@ -48,6 +49,7 @@ HANDLERS: Final[Mapping[RequestCode, Callable[[RocketContext], Answer]]] = {
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: r034_clients.handle_list,
     RequestCode.LOCK_BATCH_MQ: r041_locks.handle_lock,
     RequestCode.UNLOCK_BATCH_MQ: r041_locks.handle_unlock,
+    RequestCode.CHECK_CLIENT_CONFIG: r046_check_client.handle,
     RequestCode.GET_ROUTEINFO_BY_TOPIC: r105_route.handle,
 }
 

@@ -50,6 +50,12 @@ class HeartbeatData(Body):
     consumerDataSet: list[ConsumerData] = []
 
 
+class CheckClientRequest(Body):
+    clientId: str = ""
+    group: str = ""
+    subscriptionData: SubscriptionData | None = None
+
+
 # -- routes
 
 

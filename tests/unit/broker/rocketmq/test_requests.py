@@ -4,6 +4,7 @@ import asyncio
 import time
 import zlib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -311,3 +312,27 @@ async def test_an_oneway_message_is_stored(client: RocketClient) -> None:
     await client.connection.oneway(Command(RequestCode.SEND_MESSAGE, fields=fields, body=b"once"))
     found = await client.send(b"twice")
     assert found.ext()["queueOffset"] == "1"
+
+
+async def test_a_selector_is_checked_and_chooses(client: RocketClient) -> None:
+    for price in ("5", "15", "25"):
+        await client.send(price.encode(), properties=encode_properties({"price": price}))
+    fields: dict[str, Any] = {"sysFlag": PULL_HAS_EXPRESSION, "expressionType": "SQL92"}
+    found = await client.messages(subscription="price BETWEEN 10 AND 20", **fields)
+    assert [bytes(message.body) for message in found] == [b"15"]
+    refused = await client.pull(subscription="price >", **fields)
+    assert refused.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+    assert (refused.remark or "").startswith("parse the consumer's subscription failed: ")
+
+
+async def test_a_client_asks_whether_its_selector_is_understood(client: RocketClient) -> None:
+    async def asked(expression: str, kind: str | None) -> int:
+        subscription = {"topic": "t", "subString": expression, "expressionType": kind}
+        body = msgspec.json.encode({"clientId": "c", "group": "g", "subscriptionData": subscription, "namespace": ""})
+        return (await client.ask(RequestCode.CHECK_CLIENT_CONFIG, body)).code
+
+    assert await asked("a > 1", "SQL92") == ResponseCode.SUCCESS
+    assert await asked("a >", "SQL92") == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+    assert await asked("a || b", "TAG") == ResponseCode.SUCCESS
+    assert await asked("x", "JS") == ResponseCode.SYSTEM_ERROR
+    assert (await client.ask(RequestCode.CHECK_CLIENT_CONFIG, b"{}")).code == ResponseCode.SUCCESS

@@ -202,8 +202,6 @@ class PullRequest:
         subscription = group.subscriptions.get(self._topic) if group is not None else None
         if subscription is None:
             return ALL
-        if subscription.subString in ("", "*"):
-            return ALL
         return filter_of(subscription.subString, subscription.expressionType or "TAG")
 
 
