@@ -43,18 +43,19 @@ def append_records(
     then: Continuation[StoredRecords],
     *,
     waits: bool = True,
+    is_durable: bool = False,
 ) -> None:
     """Append the records as one batch; `then` is called once, also at once.
 
     It gets the first offset, or the error: Refused, LimitExceeded, StorageError. While too much is unflushed the append
-    waits, and ends with its `owner`.
+    waits, and ends with its `owner`. One that `is_durable` waits for the disk on every topic.
     """
     # Held rather than refused: clients would send a refused message to another broker, and there is none.
     if partition.group in broker.congestion.groups:
 
         def caught_up(error: HutongError | None) -> None:
             if error is None:
-                append_records(broker, partition, records, owner, then, waits=waits)
+                append_records(broker, partition, records, owner, then, waits=waits, is_durable=is_durable)
             # The client has gone meanwhile, and hears nothing of it; or the node stops.
             else:
                 then(error)
@@ -65,7 +66,7 @@ def append_records(
             then(error)
         return
     try:
-        qos = qos_of(partition) if waits else Qos.ONE_WAY
+        qos = qos_of(partition, is_durable=is_durable) if waits else Qos.ONE_WAY
         partition.check_served()
     except HutongError as error:
         then(error)
@@ -91,6 +92,6 @@ def append_records(
     partition.log.when_safe(qos, safe, FLUSH_WAIT_MS)
 
 
-def qos_of(partition: Partition) -> Qos:
+def qos_of(partition: Partition, *, is_durable: bool = False) -> Qos:
     """The QoS that a message waits for. Raises Refused if there are too few replicas."""
-    return Qos.RECEIVE if partition.config.receive_qos else qos_for(partition, ACKS_ALL)
+    return Qos.RECEIVE if partition.config.receive_qos and not is_durable else qos_for(partition, ACKS_ALL)

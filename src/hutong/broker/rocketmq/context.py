@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hutong.broker.broker import Broker
+    from hutong.broker.delays.record_timer import RecordTimer
     from hutong.broker.handling.listeners import Listener
     from hutong.broker.rocketmq.delays.schedule import DelaySchedule
     from hutong.broker.topics.partition import Partition
@@ -55,6 +56,8 @@ class RocketParts:
     clients: RocketClients
     locks: QueueLocks
     schedule: DelaySchedule
+    timer: RecordTimer
+    delay_max_ms: int
     notify_members: Callable[[str], None] = field(init=False)  # others have joined or left their group
     session_numbers: Iterator[int] = field(default_factory=lambda: count(FIRST_SESSION))
 

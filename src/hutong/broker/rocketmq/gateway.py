@@ -65,6 +65,7 @@ class RocketGateway:
     def serve(self) -> None:
         """Register all handlers, and deliver what is delayed."""
         self._parts.schedule.start()
+        self._parts.timer.start()
         for code, handle in HANDLERS.items():
             self._server.register(code, partial(self._process, handle))
         self._server.add_listener(self._channel_event)
@@ -72,6 +73,7 @@ class RocketGateway:
     def close(self) -> None:
         """Deliver nothing more."""
         self._parts.schedule.close()
+        self._parts.timer.close()
 
     def expire_clients(self, now_ms: int) -> None:
         """Take out the clients that are silent for too long."""

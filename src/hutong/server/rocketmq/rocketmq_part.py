@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.delays.record_timer import RecordTimer
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.rocketmq.context import RocketIdentity, RocketParts
 from hutong.broker.rocketmq.delays.schedule import DelaySchedule
@@ -110,6 +111,8 @@ class RocketMqVerticle(Verticle):
             RocketClients(),
             QueueLocks(),
             DelaySchedule(self._broker, self.context.home.wheel),
+            RecordTimer(self._broker, self.context.home.wheel),
+            section.delay_max_s * 1_000,
         )
 
     async def _store_host(self, shown: Address) -> Host:

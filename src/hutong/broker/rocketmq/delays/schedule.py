@@ -13,7 +13,7 @@ from hutong.broker.rocketmq.delays.level_queue import LevelQueue
 from hutong.broker.rocketmq.delays.levels import LEVELS_S, SCHEDULE_TOPIC, RealPlace, scheduled
 from hutong.broker.rocketmq.records.translation import record_of
 from hutong.broker.topics.partition import Partition, Topic
-from hutong.foundation.errors import HutongError, OwnerGone, Refused
+from hutong.foundation.errors import Expired, HutongError, OwnerGone, Refused
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import Owner
@@ -82,9 +82,12 @@ class DelaySchedule:
         def stored(outcome: StoredRecords | HutongError) -> None:
             # Refused for its size, since the topic takes smaller batches by now: it would hold up all behind it.
             is_hopeless = isinstance(outcome, Refused) and outcome.code == ErrorCode.MESSAGE_TOO_LARGE
+            # Not on the disk yet: it is appended again rather than lost.
+            if isinstance(outcome, StoredRecords) and not outcome.is_flushed:
+                outcome = Expired("the disk takes long")
             then(None if isinstance(outcome, StoredRecords) or is_hopeless else outcome)
 
-        append_records(self._broker, partition, [record_of(message)], self._owner, stored)
+        append_records(self._broker, partition, [record_of(message)], self._owner, stored, is_durable=True)
 
     def _begin(self, topic: Topic) -> None:
         # Each delayed message comes here; the first one begins.

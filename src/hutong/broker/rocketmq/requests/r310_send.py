@@ -1,8 +1,8 @@
 """SEND_MESSAGE (10), SEND_MESSAGE_V2 (310) and SEND_BATCH_MESSAGE (320): store messages in a queue.
 
 A batch is stored whole or not at all. A topic that is missing is created with as many queues as the client asks for,
-where the node creates topics. A message with a delay level waits in the schedule. One that was retried too often goes
-to the dead letters of its group.
+where the node creates topics. A message with a delay waits in the schedule, or for its time. One that was retried too
+often goes to the dead letters of its group.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.delays.steps import DELAYED_TOPIC, DeliveryPlace
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import check, may
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
 from hutong.broker.rocketmq.delays.levels import SCHEDULE_TOPIC, RealPlace, level_of
+from hutong.broker.rocketmq.delays.times import due_of, waiting
 from hutong.broker.rocketmq.records.names import dead_letter_topic, log_name
 from hutong.broker.rocketmq.records.positions import message_id, physical_offset
 from hutong.broker.rocketmq.records.translation import record_of
@@ -25,7 +27,7 @@ from hutong.remoting.channels.answers import Answer, ReadyAnswer
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.rocketmq.codes import RETRY_PREFIX, WAITS_FOR_STORE, ResponseCode
 from hutong.wire.rocketmq.command import Command
-from hutong.wire.rocketmq.messages import NAME_END, VALUE_END
+from hutong.wire.rocketmq.messages import NAME_END, VALUE_END, StoredMessage
 
 if TYPE_CHECKING:
     from hutong.broker.rocketmq.context import RocketContext
@@ -51,7 +53,7 @@ def handle(context: RocketContext) -> Answer:
 class SendRequest:
     """One request to store. `name` is that of the topic in the log."""
 
-    __slots__ = ("_answer", "_context", "_fields", "_is_dead", "_pending", "name")
+    __slots__ = ("_answer", "_context", "_fields", "_is_dead", "_pending", "_queue_id", "name")
 
     def __init__(self, context: RocketContext) -> None:
         self._context = context
@@ -62,8 +64,9 @@ class SendRequest:
         self._is_dead = topic.startswith(RETRY_PREFIX) and self._fields.integer("reconsumeTimes", 0) > times_max
         self.name = dead_letter_topic(topic.removeprefix(RETRY_PREFIX)) if self._is_dead else log_name(topic)
         # What is there must name its place, and its queue says how long it waits (`TopicValidator`).
-        if self.name == SCHEDULE_TOPIC:
-            raise RocketRefused(ResponseCode.NO_PERMISSION, f"Sending to {SCHEDULE_TOPIC} is forbidden.")
+        if self.name in (SCHEDULE_TOPIC, DELAYED_TOPIC):
+            raise RocketRefused(ResponseCode.NO_PERMISSION, f"Sending to {self.name} is forbidden.")
+        self._queue_id = 0
         self._answer: Command | None = None
         self._pending: Pending[ReadyAnswer] | None = None
 
@@ -104,12 +107,10 @@ class SendRequest:
         if queue_id < 0:
             queue_id = context.command.opaque % len(topic.partitions)
         partition = context.partition(topic.name, queue_id)
+        self._queue_id = queue_id
         messages = self._fields.messages(queue_id)
         # RocketMQ refuses delays in batches at the client, and a dead letter waits for nothing.
-        level = level_of(messages[0]) if len(messages) == 1 and not self._is_dead else 0
-        if level:
-            place, owner = RealPlace(topic.name, queue_id), context.channel.peer.owner
-            context.parts.schedule.put(messages[0], place, level, owner, self._scheduled)
+        if len(messages) == 1 and not self._is_dead and self._delay(messages[0], RealPlace(topic.name, queue_id)):
             return
         waits = not any(_NO_WAIT in message.properties for message in messages)
         append_records(
@@ -120,6 +121,19 @@ class SendRequest:
             partial(self._stored, partition, len(messages)),
             waits=waits,
         )
+
+    def _delay(self, message: StoredMessage, place: RealPlace) -> bool:
+        """Let a message wait that asks for it; False for others. Raises Refused, RocketRefused."""
+        parts, owner = self._context.parts, self._context.channel.peer.owner
+        level = level_of(message)
+        if level:
+            parts.schedule.put(message, place, level, owner, self._scheduled)
+            return True
+        due_ms = due_of(message, parts.broker.clock.wall_ms(), parts.delay_max_ms)
+        if due_ms is None:
+            return False
+        parts.timer.put(waiting(message, DeliveryPlace(*place), due_ms), owner, self._scheduled)
+        return True
 
     def _scheduled(self, outcome: tuple[Partition, StoredRecords] | HutongError) -> None:
         if isinstance(outcome, HutongError):
@@ -135,7 +149,8 @@ class SendRequest:
         offset, log_id = outcome.base_offset, partition.log.partition_id
         host = self._context.parts.identity.store_host
         ids = [message_id(host, physical_offset(log_id, at)) for at in range(offset, offset + count)]
-        fields = {"msgId": ",".join(ids), "queueId": str(partition.index), "queueOffset": str(offset)}
+        # The queue that was asked for, also while the message waits in another one.
+        fields = {"msgId": ",".join(ids), "queueId": str(self._queue_id), "queueOffset": str(offset)}
         code = ResponseCode.SUCCESS if outcome.is_flushed else ResponseCode.FLUSH_DISK_TIMEOUT
         self._complete(Command(code, fields=fields))
 

@@ -26,4 +26,5 @@ class RocketMqSettings:
         "With a certificate: enforcing takes TLS alone; with permissive the first byte of a connection decides.",
         choices=("enforcing", "permissive"),
     )
+    delay_max_s: int = setting(259_200, "The longest that a message may be delayed by a time of its own.", minimum=1)
     broker_name: str = setting("hutong", "The name of this broker in routes and in the queues of clients.")

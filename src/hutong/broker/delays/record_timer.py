@@ -1,0 +1,230 @@
+"""The timer of a node: takes delayed records in, and brings them to their topics.
+
+The topic of its queues is created with the first delayed record. What becomes due while the node is down comes at its
+start. A record is at one place at least at any time, so a node that dies may bring some of them twice.
+
+Strategy: one timer of the loop for all that is held. At most TURN_RECORDS come out at a tick of the loop's wheel, so
+that others have their turn between. `machine` decides.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.delays.machine import Append, DelayedEntry, DelayMachine
+from hutong.broker.delays.progress import QueueProgress
+from hutong.broker.delays.step_queue import StepQueue
+from hutong.broker.delays.steps import DELAYED_TOPIC, QUEUES, STEPS_S, DelayedRecord, DeliveryPlace, packed, step_for
+from hutong.broker.rocketmq.appending import StoredRecords, append_records
+from hutong.broker.topics.partition import Partition, Topic
+from hutong.foundation.errors import HutongError, OwnerGone, Refused
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.waiting.pending import Continuation
+from hutong.foundation.waiting.table import Owner
+from hutong.wire.kafka.batch.records import Record
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.broker.broker import Broker
+
+TURN_RECORDS: Final = 1_000
+_KEPT: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
+_log: Final = logging.getLogger("hutong.delays")
+
+
+class RecordTimer:
+    """Call `start` once, then `close` once."""
+
+    def __init__(self, broker: "Broker", timers: TimerWheel) -> None:
+        self._broker = broker
+        self._timers = timers
+        self._machine = DelayMachine()
+        self._owner = Owner()
+        self._topic: Topic | None = None
+        self._queues: dict[QueueProgress, StepQueue] = {}
+        self._wake: Timer | None = None
+        self._wake_ms = 0  # of the wall clock
+        self._left = TURN_RECORDS  # of this turn
+        self._next_turn: Timer | None = None
+        self._waiting: dict[Callable[[], None], None] = {}  # queues, for room or the next turn
+
+    def start(self) -> None:
+        """Bring out what earlier lives of the node have left."""
+        topic = self._broker.topics.get(DELAYED_TOPIC)
+        # It is created by the first delayed record, so that others need not have it.
+        if topic is not None:
+            self._begin(topic)
+
+    def close(self) -> None:
+        """Bring nothing more out. What waits stays in the log."""
+        self._close_queues()
+        for timer in (self._wake, self._next_turn):
+            if timer is not None:
+                timer.cancel()
+        self._owner.end(OwnerGone("the node is stopping"))
+
+    def put(self, delayed: DelayedRecord, owner: Owner, then: Continuation[tuple[Partition, StoredRecords]]) -> None:
+        """Store a record that waits; `then` gets its queue and its offset there. Raises Refused."""
+
+        def ready(outcome: Topic | HutongError) -> None:
+            if isinstance(outcome, HutongError):
+                then(outcome)
+                return
+            now_ms = self._broker.clock.wall_ms()
+            try:
+                self._begin(outcome)
+                partition = self._queue_of(step_for(delayed.due_ms - now_ms))
+            except Refused as refused:
+                then(refused)
+                return
+            record = packed(delayed, now_ms)
+            append_records(self._broker, partition, [record], owner, partial(_stored, partition, then))
+
+        self._broker.topics.get_or_create(DELAYED_TOPIC, QUEUES, ready, overrides=_KEPT)
+
+    # -- the exit of the queues
+
+    def has_room(self, then: Callable[[], None]) -> bool:
+        if self._machine.has_room and self._left > 0:
+            return True
+        self._waiting[then] = None
+        return False
+
+    def come_out(self, entries: Sequence[DelayedEntry]) -> None:
+        self._left -= len(entries)
+        self._arm_turn()
+        self._carry_out(self._machine.come_out(entries, self._broker.clock.wall_ms()))
+
+    # -- inside
+
+    def _begin(self, topic: Topic) -> None:
+        """Run the queues of the topic. Raises Refused."""
+        # Each delayed record comes here; the first one begins. So does the first after somebody has deleted the topic.
+        if self._topic is topic:
+            return
+        # Somebody else has made it.
+        if len(topic.partitions) < 2:
+            raise Refused(ErrorCode.INVALID_PARTITIONS, f"{topic.name} needs {QUEUES} partitions: delete it.")
+        self._close_queues()
+        self._topic = topic
+        # With fewer partitions there are fewer steps, and a record takes the longest of them more often.
+        for partition, step_s in zip(topic.partitions[1:], STEPS_S, strict=False):
+            queue = StepQueue(partition, step_s * 1_000, self, self._broker.clock, self._timers)
+            self._queues[queue.progress] = queue
+        for queue in list(self._queues.values()):
+            queue.run()
+
+    def _close_queues(self) -> None:
+        for queue in self._queues.values():
+            queue.close()
+        self._queues.clear()
+
+    def _queue_of(self, step: int) -> Partition:
+        assert self._topic is not None, "it has begun"
+        partitions = self._topic.partitions
+        return partitions[1 + min(step, len(partitions) - 2)]
+
+    def _arm_turn(self) -> None:
+        if self._next_turn is None:
+            self._next_turn = self._timers.add(self._broker.clock.monotonic_ms(), self._turn)
+
+    def _turn(self) -> None:
+        """Begin another turn: a tick of the wheel is over."""
+        self._next_turn = None
+        self._left = TURN_RECORDS
+        self._fire()
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        # Those for which there is no room wait again.
+        for run in waiting:
+            run()
+
+    def _fire(self) -> None:
+        appends = self._machine.fire(self._broker.clock.wall_ms(), max(0, self._left))
+        count = sum(len(append.entries) for append in appends)
+        # What did not fit this turn is held still.
+        if count:
+            self._left -= count
+            self._arm_turn()
+        self._carry_out(appends)
+
+    def _woken(self) -> None:
+        self._wake = None
+        # The next turn fires what this one has no time for.
+        if self._left > 0:
+            self._fire()
+
+    def _set_wake(self) -> None:
+        """Come back for the first that is held."""
+        wake_ms = self._machine.wake_ms
+        if wake_ms is None or (self._wake is not None and self._wake_ms <= wake_ms):
+            return
+        if self._wake is not None:
+            self._wake.cancel()
+        clock = self._broker.clock
+        self._wake_ms = wake_ms
+        self._wake = self._timers.add(clock.monotonic_ms() + max(0, wake_ms - clock.wall_ms()), self._woken)
+
+    def _carry_out(self, appends: Iterable[Append]) -> None:
+        for append in appends:
+            if append.place is None:
+                self._go_on(append)
+            else:
+                self._deliver(append, append.place)
+        self._set_wake()
+
+    def _go_on(self, append: Append) -> None:
+        """Append to the queue of another step."""
+        now_ms = self._broker.clock.wall_ms()
+        records = [packed(entry.delayed, now_ms) for entry in append.entries]
+        self._append(append.entries, self._queue_of(append.step), records)
+
+    def _deliver(self, append: Append, place: DeliveryPlace) -> None:
+        """Append to the topic; to another partition where it has fewer by now."""
+        found = self._broker.topics.get(place.topic)
+        # It was deleted: as with every record of it.
+        if found is None or found.is_internal:
+            self._settle(append.entries)
+            return
+        now_ms = self._broker.clock.wall_ms()
+        records = [_at(entry.delayed.record, now_ms) for entry in append.entries]
+        self._append(append.entries, found.partitions[place.partition % len(found.partitions)], records)
+
+    def _append(self, entries: list[DelayedEntry], partition: Partition, records: list[Record]) -> None:
+        def stored(outcome: StoredRecords | HutongError) -> None:
+            if isinstance(outcome, StoredRecords) and outcome.is_flushed:
+                self._settle(entries)
+            # It would be refused for ever, since the node takes smaller batches by now.
+            elif isinstance(outcome, Refused) and outcome.code == ErrorCode.MESSAGE_TOO_LARGE and len(entries) == 1:
+                _log.error("a delayed record for %s is lost: %s", entries[0].delayed.place.topic, outcome)
+                self._settle(entries)
+            else:
+                self._machine.fail(entries, self._broker.clock.wall_ms())
+                self._set_wake()
+
+        # Also where the topic acknowledges from memory: it is on the disk in its queue.
+        append_records(self._broker, partition, records, self._owner, stored, is_durable=True)
+
+    def _settle(self, entries: list[DelayedEntry]) -> None:
+        self._machine.settle(entries)
+        for progress in {entry.progress for entry in entries}:
+            # None where the topic of the queues was deleted meanwhile.
+            if (queue := self._queues.get(progress)) is not None:
+                queue.trim()
+        # There is room again.
+        if self._waiting:
+            self._arm_turn()
+
+
+def _at(record: Record, now_ms: int) -> Record:
+    record.timestamp_ms = now_ms
+    return record
+
+
+def _stored(
+    partition: Partition,
+    then: Continuation[tuple[Partition, StoredRecords]],
+    outcome: StoredRecords | HutongError,
+) -> None:
+    then(outcome if isinstance(outcome, HutongError) else (partition, outcome))

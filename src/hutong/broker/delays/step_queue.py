@@ -1,0 +1,176 @@
+"""The queue of one step: its records come out when the step is over, in their order.
+
+    read behind what came out ── nothing ──▶ watch the log
+            │
+       is the step over for the first? ── no ──▶ a timer
+            │ yes
+       it comes out ──▶ read on, where the machine has room
+            │ settled
+       the log begins behind it, and all before it
+
+Strategy: the start of the log is all that is kept, so a node that dies brings some records out again, and disk space
+comes back. Decides nothing of what happens to the records. All calls come on the loop.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from hutong.broker.delays.machine import DelayedEntry, entry_of
+from hutong.broker.delays.progress import QueueProgress
+from hutong.broker.delays.steps import unpacked
+from hutong.broker.topics.partition import Partition
+from hutong.foundation.clock import Clock
+from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, UsageError
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.journal.log import DiskRead, Views
+from hutong.wire.kafka.batch.records import Record, iterate_batches, iterate_records
+
+READ_BYTES: Final = 256 * 1024
+AGAIN_MS: Final = 1_000  # after a read that failed
+TOGETHER_MAX: Final = 500  # records that come out in one piece: some 10 ms of the loop
+_log: Final = logging.getLogger("hutong.delays")
+
+
+class Exit(Protocol):
+    """Takes the records that come out."""
+
+    def has_room(self, then: Callable[[], None]) -> bool:
+        """True if records may come out now; otherwise `then` is called when they may."""
+
+    def come_out(self, entries: Sequence[DelayedEntry]) -> None:
+        """Take records, whose progress says when they are settled."""
+
+
+class StepQueue:
+    """Brings records out, once `run` was called, until `close`."""
+
+    def __init__(self, partition: Partition, step_ms: int, exit_: Exit, clock: Clock, timers: TimerWheel) -> None:
+        self._partition = partition
+        self._watched = partition.log
+        self._step_ms = step_ms
+        self._exit = exit_
+        self._clock = clock
+        self._timers = timers
+        self._timer: Timer | None = None
+        self._is_busy = False  # it reads
+        self._is_closed = False
+        self.progress = QueueProgress(partition.log.start_offset)
+        self._watched.watch(self.run)
+
+    def run(self) -> None:
+        """Bring out what has waited. Also called when the log has more, or begins later."""
+        if self._is_busy:
+            return
+        self._is_busy = True
+        while (found := self._next()) is not None:
+            if isinstance(found, DiskRead):
+                self._partition.log.read_from_disk(found, self._read)
+                return
+            self._take(found.buffers)
+        self._is_busy = False
+
+    def trim(self) -> None:
+        """Let the log begin where the first record is that is still needed."""
+        log, offset = self._partition.log, self.progress.start_offset
+        if self._is_closed or offset <= log.start_offset:
+            return
+        try:
+            self._partition.check_served()
+            log.delete_before(offset)
+        # Another node leads it now, or the log was trimmed meanwhile: then they come out again.
+        except HutongError:
+            return
+
+    def close(self) -> None:
+        """Bring nothing more out."""
+        self._is_closed = True
+        self._watched.unwatch(self.run)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _next(self) -> Views | DiskRead[list[memoryview]] | None:
+        """The batches that may come out next, None where none may."""
+        # A timer waits for the first, and what comes behind that comes out later.
+        if self._is_closed or self._timer is not None:
+            return None
+        log = self._partition.log
+        # Its journal was opened anew.
+        if log is not self._watched:
+            self._watched.unwatch(self.run)
+            self._watched = log
+            log.watch(self.run)
+        self.progress.begin_at(log.start_offset)
+        if log.last_stable_offset <= self.progress.next_offset or not self._exit.has_room(self.run):
+            return None
+        try:
+            self._partition.check_served()
+            return log.read(self.progress.next_offset, READ_BYTES, up_to=log.last_stable_offset)
+        # Another node leads it now, or its disk has failed.
+        except HutongError:
+            return None
+
+    def _read(self, outcome: list[memoryview] | HutongError) -> None:
+        self._is_busy = False
+        if self._is_closed:
+            return
+        # A damaged chunk stays so: each second one line, until somebody mends it (`hutong doctor`).
+        if isinstance(outcome, HutongError):
+            _log.error("delayed records of the step of %d s cannot be read: %s", self._step_ms // 1_000, outcome)
+            self._wait(AGAIN_MS)
+            return
+        self._take(outcome)
+        self.run()
+
+    def _take(self, buffers: Sequence[memoryview]) -> None:
+        entries, wait_ms = self._over(buffers)
+        if wait_ms is not None:
+            self._wait(wait_ms)
+        if entries:
+            self._exit.come_out(entries)
+        # Records that are not the node's, and markers, were passed over.
+        else:
+            self.trim()
+
+    def _over(self, buffers: Sequence[memoryview]) -> tuple[list[DelayedEntry], int | None]:
+        """The records that come out, and the time until the next one does."""
+        now_ms, progress = self._clock.wall_ms(), self.progress
+        entries: list[DelayedEntry] = []
+        for buffer in buffers:
+            for header, batch in iterate_batches(buffer):
+                for record in _records(batch) if not header.is_control else ():
+                    # A read begins with the batch that has the offset.
+                    if record.offset < progress.next_offset:
+                        continue
+                    if len(entries) >= TOGETHER_MAX:
+                        return entries, None
+                    wait_ms = record.timestamp_ms + self._step_ms - now_ms
+                    # Never longer than the step: the clock may have been set back since.
+                    if wait_ms > 0:
+                        return entries, min(wait_ms, self._step_ms)
+                    delayed = unpacked(record)
+                    # It has no place to go to.
+                    if delayed is None:
+                        _log.error("a record among delayed ones has no place, and is left out")
+                        progress.pass_over(record.offset + 1)
+                    else:
+                        progress.take(record.offset)
+                        entries.append(entry_of(progress, record.offset, delayed))
+                progress.pass_over(header.last_offset + 1)
+        return entries, None
+
+    def _wait(self, milliseconds: int) -> None:
+        self._timer = self._timers.add(self._clock.monotonic_ms() + milliseconds, self._woken)
+
+    def _woken(self) -> None:
+        self._timer = None
+        self.run()
+
+
+def _records(batch: memoryview) -> list[Record]:
+    try:
+        return [*iterate_records(batch)]
+    # A client of Kafka's wrote it, maybe with a codec that is not installed here; there is nobody to answer.
+    except (ProtocolError, LimitExceeded, UsageError) as error:
+        _log.error("a batch among delayed records cannot be read, and is left out: %s", error)
+        return []
