@@ -1,0 +1,60 @@
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.common.message.Message;
+
+/**
+ * Delays to a time, as Java's client of version 5 asks for them: one JSON object per line of output.
+ *
+ * DelayPeer times ADDRESS TOPIC MILLISECONDS sends a message in each of the three ways, and one that is due long since;
+ * DelayPeer late ADDRESS TOPIC SECONDS sends one that a broker may refuse.
+ */
+public final class DelayPeer {
+    public static void main(String[] words) throws Exception {
+        DefaultMQProducer producer = new DefaultMQProducer("producers");
+        producer.setNamesrvAddr(words[1]);
+        producer.setSendMsgTimeout(20_000); // a machine that runs all tests at once is slow
+        producer.start();
+        long amount = Long.parseLong(words[3]);
+        if (words[0].equals("times")) {
+            Message until = message(words[2], "until");
+            until.setDeliverTimeMs(System.currentTimeMillis() + amount);
+            send(producer, until);
+            Message milliseconds = message(words[2], "milliseconds");
+            milliseconds.setDelayTimeMs(amount);
+            send(producer, milliseconds);
+            Message seconds = message(words[2], "seconds");
+            seconds.setDelayTimeSec((amount + 999) / 1_000);
+            send(producer, seconds);
+            Message past = message(words[2], "past");
+            past.setDeliverTimeMs(System.currentTimeMillis() - 5_000);
+            send(producer, past);
+        } else {
+            Message late = message(words[2], "late");
+            late.setDelayTimeSec(amount);
+            send(producer, late);
+        }
+        producer.shutdown();
+        System.exit(0); // the client leaves threads behind
+    }
+
+    static Message message(String topic, String body) {
+        return new Message(topic, "red", "key-" + body, body.getBytes(StandardCharsets.UTF_8));
+    }
+
+    static void send(DefaultMQProducer producer, Message message) throws Exception {
+        Map<String, Object> fields = new HashMap<>();
+        fields.put("body", new String(message.getBody(), StandardCharsets.UTF_8));
+        try {
+            SendResult result = producer.send(message);
+            fields.put("status", result.getSendStatus());
+            fields.put("id", result.getMsgId());
+        } catch (MQBrokerException error) {
+            fields.put("code", error.getResponseCode());
+        }
+        RocketPeer.tell(fields);
+    }
+}

@@ -1,0 +1,46 @@
+"""Delays to a time by RocketMQ's own clients."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.support.rocketmq import NEW, RocketPeer
+
+from hutong.testing import EmbeddedNode
+
+pytestmark = [pytest.mark.compat, pytest.mark.long, pytest.mark.timeout(120)]
+SOURCE: Final = Path(__file__).parent / "java_rocketmq" / "DelayPeer.java"
+ILLEGAL: Final = 13
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[EmbeddedNode]:
+    with EmbeddedNode(settings={"rocketmq.listen": "127.0.0.1:0"}) as running:
+        running.create_topic("Times", partitions=2)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> RocketPeer:
+    return RocketPeer(NEW, tmp_path_factory.mktemp("offsets"), source=SOURCE)
+
+
+def test_java_delays_to_a_time(node: EmbeddedNode, java: RocketPeer, tmp_path: Path) -> None:
+    sent = java.run("times", node.rocketmq or "", "Times", "1500")
+    assert [each["status"] for each in sent] == ["SEND_OK"] * 4
+    found = {
+        each["body"]: each
+        for each in RocketPeer(NEW, tmp_path).run("push", node.rocketmq or "", "Times", "g", "*", "4")
+    }
+    assert found.keys() == {"until", "milliseconds", "seconds", "past"}
+    ids = {each["body"]: each["id"] for each in sent}
+    assert {body: each["id"] for body, each in found.items()} == ids
+    for body, each in found.items():
+        assert (each["tags"], each["keys"], each["times"]) == ("red", f"key-{body}", 0)
+    assert "TIMER_OUT_MS" not in found["past"]["properties"]
+
+
+def test_java_learns_that_a_time_is_too_late(node: EmbeddedNode, java: RocketPeer) -> None:
+    (late,) = java.run("late", node.rocketmq or "", "Times", str(3 * 86_400 + 60))
+    assert late["code"] == ILLEGAL
