@@ -34,6 +34,7 @@ from bench import (
     regions,
     remoting,
     replicated,
+    rocketmq,
     rpc,
     simulation,
     soak,
@@ -74,6 +75,7 @@ PROGRAMS = {
     "regions": regions.main,
     "replicated": replicated.main,
     "remoting": remoting.main,
+    "rocketmq": rocketmq.main,
     "rpc": rpc.main,
     "simulation": simulation.main,
     "soak": soak.main,
@@ -84,7 +86,7 @@ PROGRAMS = {
 }
 """Programs with words of their own.
 
-`bus`, `bus-cluster`, `failover`, `meet`, `rpc`, `spark` and `tls` compare with others, the rest do not.
+`bus`, `bus-cluster`, `failover`, `meet`, `rocketmq`, `rpc`, `spark` and `tls` compare with others, the rest do not.
 """
 
 

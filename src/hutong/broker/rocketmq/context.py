@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 FIRST_SESSION: Final = 1 << 40  # connections of Kafka's clients count from 1
 GROUPS_PER_CHANNEL_MAX: Final = 1_000
+_SURE_DIGITS: Final = {32: 9, 64: 18}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,9 @@ class RocketContext:
 
 def checked_integer(name: str, text: str | None, bits: int) -> int:
     """The number in a field, which must fit a number with a sign of so many bits. Raises RocketRefused."""
+    # Nearly every field: digits that fit whatever they are.
+    if text is not None and text.isdigit() and text.isascii() and len(text) <= _SURE_DIGITS[bits]:
+        return int(text)
     # Digits alone: `int` would take underscores, spaces and the digits of other scripts.
     if text is None or not (digits := text.removeprefix("-")).isascii() or not digits.isdigit() or len(digits) > 19:
         raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"The field {name} is no number: {text!r:.50}.")

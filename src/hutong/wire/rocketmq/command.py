@@ -8,15 +8,16 @@
 
 Strategy: nearly every frame has a binary header without a remark: it is read by one `unpack_from` and written by one
 `pack`. Ext fields stay undecoded bytes (`ext_block`) until they are read, so that a sender can cache a constant block
-and a receiver can recognize one. Every length is checked before it is used, and must fit exactly. ProtocolError is the
-only error that leaves a decoder.
+and a receiver can recognize one. A client lays out the fields of its requests alike each time: layouts are remembered
+by the length of their block, and the next block is taken apart by one `unpack`. Every length is checked before it is
+used, and must fit exactly. ProtocolError is the only error that leaves a decoder.
 
 This follows Java's remoting (4.9.8, 5.3.3). Known differences of others: ali-ons writes numbers and booleans as values
 of ext fields, Go and ali-ons set no oneway flag, and all take an answer in JSON. Knows nothing of what a code means.
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -30,6 +31,8 @@ BINARY: Final = 1
 FRAME_BYTES_MAX: Final = 16_777_216  # what Java's decoder takes, without the u32 before it
 HEADER_BYTES_MAX: Final = 1 << 20  # Java's is 16 MiB; nobody's header holds more than a message's properties
 EXT_FIELDS_MAX: Final = 1_024
+LAYOUTS_MAX: Final = 256  # that are remembered; a client has one for each code and some lengths of its values
+LAYOUT_FIELDS_MAX: Final = 32  # requests of clients have 20 at most
 
 IS_RESPONSE: Final = 1  # bits of `flag`
 IS_ONEWAY: Final = 2
@@ -215,26 +218,67 @@ def encode_ext(fields: Mapping[str, str]) -> bytes:
     return block
 
 
-def decode_ext(block: Buffer) -> dict[str, str]:
+class _Layout:
+    """The layout of a block of ext fields. `marks` has what is constant between the values: lengths and names."""
+
+    __slots__ = ("marks", "names", "unpack")
+
+    def __init__(self, names: Sequence[str], marks: Sequence[bytes], sizes: Sequence[int]) -> None:
+        self.names = names
+        self.marks = tuple(marks)
+        parts = [f"{len(mark)}s{size}s" for mark, size in zip(marks, sizes, strict=True)]
+        self.unpack = struct.Struct("".join(parts)).unpack
+
+
+_layouts: dict[int, _Layout] = {}
+"""The newest layout of each length of a block."""
+
+
+def decode_ext(block: bytes) -> dict[str, str]:
     """The ext fields in a block; of a name that comes twice, the last. Raises ProtocolError."""
+    layout = _layouts.get(len(block))
+    if layout is not None:
+        # 2 us instead of 9 for the 14 fields of a message.
+        pieces = layout.unpack(block)
+        # The same names and lengths were checked when the layout was learnt.
+        if pieces[::2] == layout.marks:
+            try:
+                return dict(zip(layout.names, map(bytes.decode, pieces[1::2]), strict=True))
+            except UnicodeDecodeError:
+                raise ProtocolError("text that is not UTF-8") from None
+    return _decode_fields(block)
+
+
+def _decode_fields(block: bytes) -> dict[str, str]:
+    """Decode a block field by field, and learn its layout."""
     fields: dict[str, str] = {}
-    at, end, count = 0, len(block), 0
+    marks: list[bytes] = []
+    sizes: list[int] = []
+    at, end = 0, len(block)
     try:
         while at < end:
             (size,) = _KEY.unpack_from(block, at)
             key_end = at + 2 + size
             (value_size,) = _LENGTH.unpack_from(block, key_end)
-            value_end = key_end + 4 + value_size
-            # Counted here, since a block of 1 MiB can hold 150,000 fields of 7 bytes.
-            count += 1
-            # Sizes are signed on the wire, and a name has at least a byte.
-            if size <= 0 or value_size < 0 or value_end > end or count > EXT_FIELDS_MAX:
+            value_at = key_end + 4
+            value_end = value_at + value_size
+            # Counted, since a block of 1 MiB can hold 150,000 fields of 7 bytes. Sizes are signed on the wire, and a
+            # name has at least a byte.
+            if size <= 0 or value_size < 0 or value_end > end or len(marks) >= EXT_FIELDS_MAX:
                 raise ProtocolError("the lengths of the ext fields do not fit their block, or they are too many")
-            fields[_text(block[at + 2 : key_end])] = _text(block[key_end + 4 : value_end])
+            fields[_text(block[at + 2 : key_end])] = _text(block[value_at:value_end])
+            marks.append(block[at:value_at])
+            sizes.append(value_size)
             at = value_end
     except struct.error:
         # A length was cut off by the end of the block.
         raise ProtocolError("the ext fields end in the middle of one") from None
+    # A name that comes twice is no client's doing.
+    if len(fields) == len(marks) <= LAYOUT_FIELDS_MAX:
+        # Forgotten all at once: a client that sends new lengths without end costs others one decoding each.
+        if len(_layouts) >= LAYOUTS_MAX:
+            _layouts.clear()
+        _layouts[end] = _Layout(tuple(fields), marks, sizes)
     return fields
 
 

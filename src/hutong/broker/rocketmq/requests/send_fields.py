@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.rocketmq.context import checked_integer
 from hutong.broker.rocketmq.records.packed_bodies import plain_body
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.wire.rocketmq.codes import COMPRESSED, COMPRESSION_MASK, RequestCode, ResponseCode
@@ -35,19 +36,25 @@ _LETTERS: Final = {
 class SendFields:
     """The fields of one request, by their names of SEND_MESSAGE."""
 
-    __slots__ = ("_context", "_is_named")
+    __slots__ = ("_context", "_ext", "_is_named")
 
     def __init__(self, context: RocketContext) -> None:
         self._context = context
+        self._ext = context.command.ext()
         self._is_named = context.command.code == RequestCode.SEND_MESSAGE
 
     def text(self, name: str, default: str | None = None) -> str:
         """A field. Raises as `RocketContext.text`."""
-        return self._context.text(self._field(name), default)
+        value = self._ext.get(name if self._is_named else _LETTERS[name], default)
+        if value is None:
+            raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"The field {name} is missing.")
+        return value
 
     def integer(self, name: str, default: int, *, bits: int = 64) -> int:
         """A field that is a number. Raises as `RocketContext.integer`."""
-        return self._context.integer(self._field(name), default, bits=bits)
+        text = self._ext.get(name if self._is_named else _LETTERS[name])
+        # Clients leave out fields that older versions did not have.
+        return default if text is None else checked_integer(name, text, bits)
 
     def messages(self, queue_id: int) -> list[StoredMessage]:
         """The messages to store: one, or those of a batch. Raises RocketRefused, ProtocolError, LimitExceeded."""
@@ -86,9 +93,6 @@ class SendFields:
             now_ms,
             reconsume_times=self.integer("reconsumeTimes", 0, bits=32),
         )
-
-    def _field(self, name: str) -> str:
-        return name if self._is_named else _LETTERS[name]
 
 
 def _one_of(whole: StoredMessage, each: BatchedMessage) -> StoredMessage:

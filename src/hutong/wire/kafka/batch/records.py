@@ -37,6 +37,8 @@ TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+_LENGTHS_MAX = 512
+_LENGTHS = [varlong(length) for length in range(_LENGTHS_MAX)]  # of keys, headers and short values
 _new: Callable[[type], Any] = object.__new__
 
 
@@ -327,5 +329,6 @@ def _add_bytes(pieces: list[bytes], field: bytes | None) -> None:
     # -1 in zig-zag code marks null.
     if field is None:
         pieces.append(b"\x01")
-    else:
-        pieces += (varlong(len(field)), field)
+        return
+    size = len(field)
+    pieces += (_LENGTHS[size] if size < _LENGTHS_MAX else varlong(size), field)
