@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from hutong.broker.delays.record_timer import RecordTimer
     from hutong.broker.handling.listeners import Listener
     from hutong.broker.rocketmq.delays.schedule import DelaySchedule
-    from hutong.broker.topics.partition import Partition
+    from hutong.broker.topics.partition import Partition, Topic
+    from hutong.foundation.timers import TimerWheel
+    from hutong.foundation.waiting.table import Owner
     from hutong.groups.rocketmq.clients import RocketClients
     from hutong.groups.rocketmq.queue_locks import QueueLocks
     from hutong.remoting.channels.channel import Channel
@@ -59,7 +61,11 @@ class RocketParts:
     schedule: DelaySchedule
     timer: RecordTimer
     delay_max_ms: int
+    timers: TimerWheel
     notify_members: Callable[[str], None] = field(init=False)  # others have joined or left their group
+    channel_of: Callable[[int], Channel | None] = field(init=False)  # by the number of the connection
+    started_ms: int = 0  # monotonic
+    queries_running: list[Owner] = field(default_factory=list)  # for messages by their keys, by who asked
     session_numbers: Iterator[int] = field(default_factory=lambda: count(FIRST_SESSION))
 
 
@@ -120,12 +126,17 @@ class RocketContext:
             sessions[group] = session
         return session
 
-    def partition(self, name: str, queue_id: int) -> Partition:
-        """The partition of a queue, which this node leads. Raises RocketRefused, Refused."""
+    def topic(self, name: str) -> Topic:
+        """The topic of that name in the log. Raises RocketRefused."""
         topic = self.parts.broker.topics.get(name)
         # The node's own topics are nobody's to read or write by this protocol.
         if topic is None or topic.is_internal:
             raise RocketRefused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
+        return topic
+
+    def partition(self, name: str, queue_id: int) -> Partition:
+        """The partition of a queue, which this node leads. Raises RocketRefused, Refused."""
+        topic = self.topic(name)
         partition = topic.partition(queue_id)
         if partition is None:
             raise RocketRefused(

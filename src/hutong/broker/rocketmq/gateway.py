@@ -18,7 +18,9 @@ from hutong.broker.rocketmq.requests import (
     r105_route,
     r310_send,
 )
+from hutong.broker.rocketmq.requests.admin.table import ADMIN_HANDLERS
 from hutong.foundation.errors import HutongError
+from hutong.groups.rocketmq_configs import rules_of
 from hutong.remoting.channels.events import ChannelEventKind
 from hutong.remoting.errors import RemotingError
 from hutong.wire.rocketmq.codes import RequestCode
@@ -51,6 +53,7 @@ HANDLERS: Final[Mapping[RequestCode, Callable[[RocketContext], Answer]]] = {
     RequestCode.UNLOCK_BATCH_MQ: r041_locks.handle_unlock,
     RequestCode.CHECK_CLIENT_CONFIG: r046_check_client.handle,
     RequestCode.GET_ROUTEINFO_BY_TOPIC: r105_route.handle,
+    **ADMIN_HANDLERS,
 }
 
 
@@ -61,6 +64,7 @@ class RocketGateway:
         self._parts = parts
         self._server = server
         parts.notify_members = self.notify_members
+        parts.channel_of = self._channel_of
 
     def serve(self) -> None:
         """Register all handlers, and deliver what is delayed."""
@@ -83,13 +87,16 @@ class RocketGateway:
     def notify_members(self, group: str) -> None:
         """Ask all members of a group to share out their queues anew; without this they do so every 20 s."""
         found = self._parts.clients.group(group)
-        # The last one has left.
-        if found is None:
+        # The last one has left, or nobody wants to hear.
+        if found is None or not rules_of(self._parts.broker.group_configs, group).notifies:
             return
         connections = {member.connection for member in found.members.values()}
         for channel in self._server.channels:
             if channel.peer.id in connections:
                 self._notify(channel, group)
+
+    def _channel_of(self, number: int) -> Channel | None:
+        return next((channel for channel in self._server.channels if channel.peer.id == number), None)
 
     def _notify(self, channel: Channel, group: str) -> None:
         try:

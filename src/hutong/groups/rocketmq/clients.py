@@ -8,7 +8,7 @@ Pure: connections are numbers, times arrive with each call.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from hutong.foundation.errors import LimitExceeded
 from hutong.wire.rocketmq.bodies import ConsumerData, HeartbeatData, SubscriptionData
@@ -18,13 +18,25 @@ GROUPS_PER_CONNECTION_MAX: Final = 100  # each with the names of one heartbeat
 SUBSCRIPTIONS_PER_GROUP_MAX: Final = 1_000
 
 
+class AboutClient(NamedTuple):
+    """Facts of a client by its connection and requests. `version` is a number that RocketMQ's clients count."""
+
+    address: str = ""  # host and port
+    language: str = "OTHER"  # as RocketMQ's table has it
+    version: int = 0
+
+
+NOT_KNOWN: Final = AboutClient()
+
+
 @dataclass(slots=True)
 class GroupMember:
-    """A client in a consumer group. `connection` is the one of its last heartbeat."""
+    """A client in a group. `connection` is the one of its last heartbeat."""
 
     client_id: str
     connection: int
     seen_ms: int
+    about: AboutClient = NOT_KNOWN
 
 
 @dataclass(slots=True)
@@ -59,12 +71,20 @@ class RocketClients:
         """The connections of a producer group's clients, the newest last."""
         return [member.connection for member in self._producers.get(group, {}).values()]
 
+    def producers(self, group: str) -> list[GroupMember]:
+        """The clients of a producer group."""
+        return [*self._producers.get(group, {}).values()]
+
+    def producer_groups(self) -> list[str]:
+        """All producer groups with clients."""
+        return [*self._producers]
+
     def reads(self, group_id: str, topic: str) -> bool:
         """Return True if the group has members that subscribe to the topic."""
         group = self._groups.get(group_id)
         return group is not None and topic in group.subscriptions
 
-    def heartbeat(self, connection: int, data: HeartbeatData, now_ms: int) -> list[str]:
+    def heartbeat(self, connection: int, data: HeartbeatData, now_ms: int, about: AboutClient = NOT_KNOWN) -> list[str]:
         """Note the groups of a client. Raises LimitExceeded, with nothing changed."""
         known = self._of_connection.setdefault(connection, set())
         named = {each.groupName for each in data.consumerDataSet} | {each.groupName for each in data.producerDataSet}
@@ -77,11 +97,11 @@ class RocketClients:
         for producer in data.producerDataSet:
             members = self._producers.setdefault(producer.groupName, {})
             members.pop(data.clientID, None)  # so that the newest comes last
-            members[data.clientID] = GroupMember(data.clientID, connection, now_ms)
+            members[data.clientID] = GroupMember(data.clientID, connection, now_ms, about)
         return [
             consumer.groupName
             for consumer in data.consumerDataSet
-            if self._joined(consumer, GroupMember(data.clientID, connection, now_ms))
+            if self._joined(consumer, GroupMember(data.clientID, connection, now_ms, about))
         ]
 
     def leave(self, client_id: str, group: str) -> list[str]:

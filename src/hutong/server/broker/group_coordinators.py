@@ -24,6 +24,7 @@ from hutong.groups.consumer.records import KEY_VERSIONS as CONSUMER_KEY_VERSIONS
 from hutong.groups.directory import GroupDirectory
 from hutong.groups.offsets.coordinator import OffsetCoordinator
 from hutong.groups.record_keys import GROUP_KEY_VERSION
+from hutong.groups.rocketmq_configs import config_keys as rocketmq_config_keys
 from hutong.groups.share.configs import GREATER as SHARE_GREATER
 from hutong.groups.share.configs import config_keys as share_config_keys
 from hutong.groups.share.driver import ShareCoordinator
@@ -57,8 +58,9 @@ class GroupCoordinators:
 def group_configs(settings: Settings) -> GroupConfigs:
     """The configs that single groups may set, of each kind of group. The catalogue's log replays them."""
     keys = config_keys(translate.consumer_group_settings(settings))
+    share_keys = share_config_keys(translate.share_settings(settings))
     return GroupConfigs(
-        [*keys, *share_config_keys(translate.share_settings(settings)), *actor_config_keys()],
+        [*keys, *share_keys, *actor_config_keys(), *rocketmq_config_keys()],
         (*CONSUMER_GREATER, *SHARE_GREATER),
     )
 

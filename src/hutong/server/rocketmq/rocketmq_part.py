@@ -113,6 +113,8 @@ class RocketMqVerticle(Verticle):
             DelaySchedule(self._broker, self.context.home.wheel),
             RecordTimer(self._broker, self.context.home.wheel),
             section.delay_max_s * 1_000,
+            self.context.home.wheel,
+            started_ms=self._clock.monotonic_ms(),
         )
 
     async def _store_host(self, shown: Address) -> Host:

@@ -16,23 +16,21 @@ from hutong.broker.rocketmq.offsets import commit_offset
 from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.records.positions import physical_offset
 from hutong.broker.rocketmq.records.translation import message_of
-from hutong.broker.rocketmq.refusals import answer_of, code_of
+from hutong.broker.rocketmq.records.visible import visible
+from hutong.broker.rocketmq.refusals import RocketRefused, answer_of, code_of
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
+from hutong.groups.rocketmq_configs import rules_of
 from hutong.remoting.channels.answers import Answer, ReadyAnswer, refusal
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from hutong.wire.kafka.batch.records import iterate_batches, iterate_records
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.rocketmq.codes import PULL_COMMITS, PULL_HAS_EXPRESSION, PULL_WAITS, ResponseCode
 from hutong.wire.rocketmq.command import Command
 from hutong.wire.rocketmq.messages import encode_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from hutong.broker.rocketmq.context import RocketContext
-    from hutong.wire.kafka.batch.records import Record
 
 MESSAGES_MAX: Final = 1_024  # of one answer, whatever is asked for
 BATCH_BYTES: Final = 128  # of a batch around its only message, and of a record around its fields
@@ -47,6 +45,7 @@ def handle(context: RocketContext) -> Answer:
     kafka = context.kafka(pull.group, _FETCH_VERSION)
     check(kafka, Operation.READ, ResourceType.GROUP, pull.group)
     check(kafka, Operation.READ, ResourceType.TOPIC, pull.name)
+    _check_rules(context, pull.group)
     # A pull names its group, which Kafka's fetch does not: its disk reads take turns under that name.
     context.parts.broker.read_actors.note_member(kafka, pull.group)
     if pull.commits:
@@ -57,6 +56,17 @@ def handle(context: RocketContext) -> Answer:
     pending: Pending[ReadyAnswer] = Pending()
     found.then(lambda response: pending.complete(_answered(pull, response)))
     return pending
+
+
+def _check_rules(context: RocketContext, name: str) -> None:
+    """Check that the group's settings let it read. Raises RocketRefused."""
+    rules = rules_of(context.parts.broker.group_configs, name)
+    if not rules.consumes:
+        raise RocketRefused(ResponseCode.NO_PERMISSION, f"subscription group no permission, {name:.127}")
+    group = context.parts.clients.group(name)
+    if group is not None and group.is_broadcasting and not rules.broadcasts:
+        text = f"the consumer group[{name:.127}] can not consume by broadcast way"
+        raise RocketRefused(ResponseCode.NO_PERMISSION, text)
 
 
 def _answered(pull: PullRequest, response: FetchResponse) -> Command:
@@ -155,7 +165,7 @@ class PullRequest:
         messages: list[bytes] = []
         next_offset, size = self._offset, 0
         log_id, host = self._partition.log.partition_id, self._context.parts.identity.store_host
-        for record, end_offset in _visible(data, self._offset):
+        for record, end_offset in visible(data, self._offset):
             if len(messages) >= self._messages_max or size >= ANSWER_BYTES:
                 break
             next_offset = end_offset
@@ -207,27 +217,3 @@ class PullRequest:
 
 def _nobody_asks(_error_code: int) -> None:
     """Leave the outcome of a commit by the way: the next pull commits again."""
-
-
-def _visible(data: PartitionData, from_offset: int) -> Iterator[tuple[Record | None, int]]:
-    """The records from an offset on, each with the offset behind it; None for a batch that shows none."""
-    aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
-    open_aborted: set[int] = set()
-    for piece in data.records or ():
-        # A fetch answers with views, each of whole batches.
-        assert not isinstance(piece, int), "records are a list of views"
-        for header, batch in iterate_batches(memoryview(piece)):
-            # KIP-98: a transaction is open from its first offset to its marker, and its producer has one at a time.
-            while aborted and aborted[0][0] <= header.last_offset:
-                open_aborted.add(aborted.pop(0)[1])
-            is_aborted = header.is_transactional and header.producer_id in open_aborted
-            if header.is_control:
-                open_aborted.discard(header.producer_id)
-            if not header.is_control and not is_aborted:
-                for record in iterate_records(batch):
-                    # A fetch begins with the batch that has the offset.
-                    if record.offset >= from_offset:
-                        yield record, record.offset + 1
-            # Compaction may have removed the batch's last records.
-            if header.last_offset >= from_offset:
-                yield None, header.last_offset + 1

@@ -10,11 +10,13 @@ from hutong.broker.rights.authorization import check, may
 from hutong.broker.rocketmq.records.names import retry_topic
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.foundation.errors import HutongError
+from hutong.groups.rocketmq.clients import AboutClient
+from hutong.groups.rocketmq_configs import rules_of
 from hutong.remoting.channels.answers import Answer, ReadyAnswer
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.rocketmq.bodies import ConsumerData, ConsumerList, HeartbeatData, decode_body, encode_body
 from hutong.wire.rocketmq.codes import ResponseCode
-from hutong.wire.rocketmq.command import Command
+from hutong.wire.rocketmq.command import LANGUAGES, Command
 
 if TYPE_CHECKING:
     from hutong.broker.rocketmq.context import RocketContext
@@ -24,7 +26,7 @@ def handle_heartbeat(context: RocketContext) -> Answer:
     data, parts = decode_body(HeartbeatData, context.command.body), context.parts
     for consumer in data.consumerDataSet:
         check(context.kafka(), Operation.READ, ResourceType.GROUP, consumer.groupName)
-    changed = parts.clients.heartbeat(context.number, data, parts.broker.clock.monotonic_ms())
+    changed = parts.clients.heartbeat(context.number, data, parts.broker.clock.monotonic_ms(), _about(context))
     for group in changed:
         parts.notify_members(group)
     # A client asks for the route of its retry topic after this answer, and again after 30 s.
@@ -53,6 +55,12 @@ def handle_list(context: RocketContext) -> Answer:
     return Command(ResponseCode.SUCCESS, body=encode_body(ConsumerList([*group.members])))
 
 
+def _about(context: RocketContext) -> AboutClient:
+    command, peer = context.command, context.channel.peer
+    language = LANGUAGES[command.language] if 0 <= command.language < len(LANGUAGES) else "OTHER"
+    return AboutClient(f"{peer.address}:{peer.port}", language, command.version)
+
+
 def _create_retry_topic(context: RocketContext, consumer: ConsumerData, pending: PendingInParts[ReadyAnswer]) -> None:
     """Create the group's retry topic, to which its clients subscribe before the first message failed."""
     broker = context.parts.broker
@@ -63,7 +71,8 @@ def _create_retry_topic(context: RocketContext, consumer: ConsumerData, pending:
     try:
         name = retry_topic(consumer.groupName)
         if broker.topics.get(name) is None and may(asked, Operation.CREATE, ResourceType.TOPIC, name):
-            broker.topics.get_or_create(name, 1, lambda _outcome: pending.settle_part(), holder_of(asked))
+            queues = max(1, rules_of(broker.group_configs, consumer.groupName).retry_queues)
+            broker.topics.get_or_create(name, queues, lambda _outcome: pending.settle_part(), holder_of(asked))
         else:
             pending.settle_part()
     # A group whose name no topic can have gets on without retries, and so does one for whose topic there is no room.

@@ -17,9 +17,9 @@ from hutong.broker.rocketmq.records.names import dead_letter_topic, log_name, re
 from hutong.broker.rocketmq.records.positions import log_and_offset, message_id
 from hutong.broker.rocketmq.records.translation import message_of, record_of
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
-from hutong.broker.rocketmq.requests.r310_send import RECONSUME_TIMES_MAX
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
+from hutong.groups.rocketmq_configs import rules_of
 from hutong.journal.log import DiskRead
 from hutong.remoting.channels.answers import Answer, ReadyAnswer
 from hutong.security.acls import Operation, ResourceType
@@ -40,6 +40,9 @@ NEVER_AGAIN: Final = -1  # a delay level: to the dead letters at once
 def handle(context: RocketContext) -> Answer:
     group = context.text("group")
     check(context.kafka(), Operation.READ, ResourceType.GROUP, group)
+    # As `AbstractSendMessageProcessor`: a group without retry queues wants nothing again.
+    if rules_of(context.parts.broker.group_configs, group).retry_queues == 0:
+        return Command(ResponseCode.SUCCESS)
     back = SentBack(context, group)
     back.begin()
     return back.pending
@@ -85,12 +88,13 @@ class SentBack:
         try:
             message = self._message(outcome)
             asked = self._context.integer("delayLevel", 0)
-            times_max = self._context.integer("maxReconsumeTimes", RECONSUME_TIMES_MAX)
+            rules = rules_of(self._context.parts.broker.group_configs, self._group)
+            times_max = self._context.integer("maxReconsumeTimes", rules.retry_times)
             # As `AbstractSendMessageProcessor`: 16 times, or as many as the consumer allows.
             if message.reconsume_times >= times_max or asked == NEVER_AGAIN:
                 self._bury(self._again(message))
             else:
-                place = RealPlace(retry_topic(self._group), 0)
+                place = RealPlace(retry_topic(self._group), self._offset % max(1, rules.retry_queues))
                 level, owner = retry_level(asked, message.reconsume_times), self._context.channel.peer.owner
                 self._context.parts.schedule.put(self._again(message), place, level, owner, self._settle)
         except HutongError as error:

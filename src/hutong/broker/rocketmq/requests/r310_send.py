@@ -23,6 +23,7 @@ from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
 from hutong.broker.rocketmq.requests.send_fields import MESSAGE_BYTES_MAX, SendFields
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
+from hutong.groups.rocketmq_configs import rules_of
 from hutong.remoting.channels.answers import Answer, ReadyAnswer
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.rocketmq.codes import RETRY_PREFIX, WAITS_FOR_STORE, ResponseCode
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from hutong.broker.topics.partition import Partition, Topic
 
 QUEUES_OF_NEW_TOPIC_MAX: Final = 64
-RECONSUME_TIMES_MAX: Final = 16  # of a group that sets nothing else
 _NO_WAIT: Final = f"{WAITS_FOR_STORE}{NAME_END}false{VALUE_END}"
 _BATCH_SETTINGS: Final = {"max.message.bytes": str(MESSAGE_BYTES_MAX + 64 * 1024)}
 
@@ -60,7 +60,8 @@ class SendRequest:
         self._fields = SendFields(context)
         topic = self._fields.text("topic")
         # A client sends a message back by itself where its node has not taken it: such a message was consumed before.
-        times_max = self._fields.integer("maxReconsumeTimes", RECONSUME_TIMES_MAX)
+        rules = rules_of(context.parts.broker.group_configs, topic.removeprefix(RETRY_PREFIX))
+        times_max = self._fields.integer("maxReconsumeTimes", rules.retry_times)
         self._is_dead = topic.startswith(RETRY_PREFIX) and self._fields.integer("reconsumeTimes", 0) > times_max
         self.name = dead_letter_topic(topic.removeprefix(RETRY_PREFIX)) if self._is_dead else log_name(topic)
         # What is there must name its place, and its queue says how long it waits (`TopicValidator`).

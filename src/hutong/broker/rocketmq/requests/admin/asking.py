@@ -1,0 +1,63 @@
+"""Administrators' requests that handlers of Kafka's APIs carry out: their answers, in RocketMQ's codes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from hutong.broker.rocketmq.refusals import RocketRefused, answer_of, code_of
+from hutong.foundation.errors import HutongError
+from hutong.foundation.waiting.pending import Pending
+from hutong.remoting.channels.answers import Answer, ReadyAnswer, refusal
+from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.rocketmq.codes import ResponseCode
+from hutong.wire.rocketmq.command import Command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hutong.broker.rocketmq.context import RocketContext
+
+ResponseT = TypeVar("ResponseT")
+
+
+class ApiResult(Protocol):
+    error_code: int
+    error_message: str | None
+
+
+def answered(outcome: ResponseT | Pending[ResponseT], answer: Callable[[ResponseT], Command]) -> Answer:
+    """The answer that `answer` makes of a response, now or once it is there."""
+    if not isinstance(outcome, Pending):
+        return answer(outcome)
+    pending: Pending[ReadyAnswer] = Pending()
+
+    def completed(response: ResponseT) -> None:
+        try:
+            pending.complete(answer(response))
+        except HutongError as error:
+            pending.complete(answer_of(error))
+
+    outcome.then(completed)
+    return pending
+
+
+def answer_to(result: ApiResult) -> Command:
+    """The answer to a request that came to one result of a Kafka API."""
+    if not result.error_code:
+        return Command(ResponseCode.SUCCESS)
+    text = result.error_message or ErrorCode(result.error_code).name
+    return refusal(code_of(result.error_code), text)
+
+
+def settled(pending: Pending[ReadyAnswer], error: HutongError | None) -> None:
+    """Complete an answer that has nothing but its code."""
+    pending.complete(Command(ResponseCode.SUCCESS) if error is None else answer_of(error))
+
+
+def check_alone(context: RocketContext) -> None:
+    """Check that this node decides by itself. Raises RocketRefused among several nodes."""
+    # The controller makes such changes, and Kafka's tools know how to ask it.
+    if not context.parts.broker.cluster.is_alone:
+        raise RocketRefused(
+            ResponseCode.SYSTEM_ERROR, "Topics and groups of several nodes are changed by Kafka's tools or `hutong`."
+        )

@@ -1,0 +1,101 @@
+"""UPDATE_AND_CREATE_TOPIC (17), DELETE_TOPIC_IN_BROKER (215) and DELETE_TOPIC_IN_NAMESRV (216).
+
+A topic has as many queues to read as to write, grows and never shrinks, and may be read and written. What asks for
+something else is refused. Rights are those of Kafka's CreateTopics, CreatePartitions and DeleteTopics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.kafka import k19_create_topics, k20_delete_topics, k37_create_partitions
+from hutong.broker.rights.authorization import check
+from hutong.broker.rocketmq.records.names import log_name
+from hutong.broker.rocketmq.refusals import RocketRefused
+from hutong.broker.rocketmq.requests.admin.asking import answer_to, answered, check_alone
+from hutong.remoting.channels.answers import Answer
+from hutong.security.acls import Operation, ResourceType
+from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+from hutong.wire.kafka.apis.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from hutong.wire.rocketmq.codes import PERMISSION_READ_WRITE, ResponseCode
+from hutong.wire.rocketmq.command import Command
+
+if TYPE_CHECKING:
+    from hutong.broker.rocketmq.context import RocketContext
+
+QUEUES_DEFAULT: Final = 8
+_MESSAGE_TYPE: Final = "+message.type="  # only RocketMQ's proxies look at it
+_CREATE_VERSION: Final = 7
+_DELETE_VERSION: Final = 6
+_GROW_VERSION: Final = 3
+
+
+def handle_put(context: RocketContext) -> Answer:
+    check_alone(context)
+    name, queues = _log_name(context.text("topic")), _queues(context)
+    topic = context.parts.broker.topics.get(name)
+    if topic is None:
+        # With the node's replicas, and its defaults for all else.
+        creation = CreatableTopic(name, num_partitions=queues, replication_factor=-1)
+        asked = CreateTopicsRequest(topics=[creation])
+        created = k19_create_topics.handle(asked, context.kafka(api_version=_CREATE_VERSION))
+        return answered(created, lambda response: answer_to(response.topics[0]))
+    check(context.kafka(), Operation.ALTER, ResourceType.TOPIC, name)
+    has = len(topic.partitions)
+    if queues < has:
+        raise RocketRefused(
+            ResponseCode.INVALID_PARAMETER, f"{name} has {has} queues: a topic grows, and never shrinks."
+        )
+    # RocketMQ's tools set everything again to change one thing.
+    if queues == has:
+        return Command(ResponseCode.SUCCESS)
+    growth = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name, count=queues, assignments=None)])
+    grown = k37_create_partitions.handle(growth, context.kafka(api_version=_GROW_VERSION))
+    return answered(grown, lambda response: answer_to(response.results[0]))
+
+
+def handle_delete(context: RocketContext) -> Answer:
+    check_alone(context)
+    name = _log_name(context.text("topic"))
+    check(context.kafka(), Operation.DELETE, ResourceType.TOPIC, name)
+    # As RocketMQ: what is not there is deleted.
+    if context.parts.broker.topics.get(name) is None:
+        return Command(ResponseCode.SUCCESS)
+    asked = DeleteTopicsRequest(topics=[DeleteTopicState(name)])
+    deleted = k20_delete_topics.handle(asked, context.kafka(api_version=_DELETE_VERSION))
+    return answered(deleted, lambda response: answer_to(response.responses[0]))
+
+
+def handle_forget(context: RocketContext) -> Answer:
+    """Answer the second half of a deletion: this name server knows what the broker knows."""
+    check(context.kafka(), Operation.DELETE, ResourceType.TOPIC, _log_name(context.text("topic")))
+    return Command(ResponseCode.SUCCESS)
+
+
+def _queues(context: RocketContext) -> int:
+    """The number of queues that is asked for. Raises RocketRefused for what no topic here can be."""
+    queues = context.integer("writeQueueNums", QUEUES_DEFAULT, bits=32)
+    if context.integer("readQueueNums", queues, bits=32) != queues:
+        raise _invalid("A topic here has as many queues to read as to write.")
+    if queues <= 0:
+        raise _invalid(f"A topic of {queues} queues.")
+    if context.integer("perm", PERMISSION_READ_WRITE) != PERMISSION_READ_WRITE:
+        raise _invalid("A topic here is readable and writable (perm 6); ACLs say who may do what.")
+    if context.text("order", "false") == "true":
+        raise _invalid("A topic here keeps no list of its queues: messages of each queue are in order anyway.")
+    attributes = context.text("attributes", "")
+    if any(not each.startswith(_MESSAGE_TYPE) for each in attributes.split(",") if each):
+        raise _invalid(f"A topic here has no attributes but message.type: {attributes:.100}")
+    return queues
+
+
+def _log_name(topic: str) -> str:
+    try:
+        return log_name(topic)
+    except RocketRefused as refused:
+        raise _invalid(str(refused)) from None
+
+
+def _invalid(text: str) -> RocketRefused:
+    return RocketRefused(ResponseCode.INVALID_PARAMETER, text)
