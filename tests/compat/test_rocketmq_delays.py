@@ -12,12 +12,14 @@ from hutong.testing import EmbeddedNode
 pytestmark = [pytest.mark.compat, pytest.mark.long, pytest.mark.timeout(120)]
 SOURCE: Final = Path(__file__).parent / "java_rocketmq" / "DelayPeer.java"
 ILLEGAL: Final = 13
+ILLEGAL_OPERATION: Final = 604
 
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[EmbeddedNode]:
     with EmbeddedNode(settings={"rocketmq.listen": "127.0.0.1:0"}) as running:
         running.create_topic("Times", partitions=2)
+        running.create_topic("Recalls", partitions=1)
         yield running
 
 
@@ -27,7 +29,8 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> RocketPeer:
 
 
 def test_java_delays_to_a_time(node: EmbeddedNode, java: RocketPeer, tmp_path: Path) -> None:
-    sent = java.run("times", node.rocketmq or "", "Times", "1500")
+    *sent, late = java.run("times", node.rocketmq or "", "Times", "1500")
+    assert late["code"] == ILLEGAL
     assert [each["status"] for each in sent] == ["SEND_OK"] * 4
     found = {
         each["body"]: each
@@ -41,6 +44,11 @@ def test_java_delays_to_a_time(node: EmbeddedNode, java: RocketPeer, tmp_path: P
     assert "TIMER_OUT_MS" not in found["past"]["properties"]
 
 
-def test_java_learns_that_a_time_is_too_late(node: EmbeddedNode, java: RocketPeer) -> None:
-    (late,) = java.run("late", node.rocketmq or "", "Times", str(3 * 86_400 + 60))
-    assert late["code"] == ILLEGAL
+def test_java_recalls_a_message(node: EmbeddedNode, java: RocketPeer, tmp_path: Path) -> None:
+    # So long that the recall comes first also where everything is slow.
+    recalled, kept, past, other = java.run("recall", node.rocketmq or "", "Recalls", "8000")
+    assert recalled["recalled"] == recalled["id"]
+    assert kept["status"] == "SEND_OK"
+    assert (past["code"], other["code"]) == (ILLEGAL_OPERATION, ILLEGAL_OPERATION)
+    (message,) = RocketPeer(NEW, tmp_path).run("push", node.rocketmq or "", "Recalls", "g", "*", "1")
+    assert message["body"] == "kept"

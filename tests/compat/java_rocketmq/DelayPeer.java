@@ -5,12 +5,14 @@ import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.producer.RecallMessageHandle;
 
 /**
  * Delays to a time, as Java's client of version 5 asks for them: one JSON object per line of output.
  *
- * DelayPeer times ADDRESS TOPIC MILLISECONDS sends a message in each of the three ways, and one that is due long since;
- * DelayPeer late ADDRESS TOPIC SECONDS sends one that a broker may refuse.
+ * DelayPeer times ADDRESS TOPIC MILLISECONDS sends a message in each of the three ways, one that is due long since, and
+ * one that is due in four days, which a broker refuses;
+ * DelayPeer recall ADDRESS TOPIC MILLISECONDS sends two, recalls one, and then recalls what it may not.
  */
 public final class DelayPeer {
     public static void main(String[] words) throws Exception {
@@ -32,13 +34,37 @@ public final class DelayPeer {
             Message past = message(words[2], "past");
             past.setDeliverTimeMs(System.currentTimeMillis() - 5_000);
             send(producer, past);
-        } else {
             Message late = message(words[2], "late");
-            late.setDelayTimeSec(amount);
+            late.setDelayTimeSec(4 * 24 * 3_600);
             send(producer, late);
+        } else {
+            recall(producer, words[2], System.currentTimeMillis() + amount);
         }
         producer.shutdown();
         System.exit(0); // the client leaves threads behind
+    }
+
+    static void recall(DefaultMQProducer producer, String topic, long due) throws Exception {
+        Message recalled = message(topic, "recalled");
+        recalled.setDeliverTimeMs(due);
+        SendResult result = producer.send(recalled);
+        recall(producer, topic, result.getRecallHandle(), result.getMsgId());
+        Message kept = message(topic, "kept");
+        kept.setDeliverTimeMs(due);
+        send(producer, kept);
+        recall(producer, topic, RecallMessageHandle.HandleV1.buildHandle(topic, "hutong", "1000", "past"), "past");
+        recall(producer, topic, RecallMessageHandle.HandleV1.buildHandle("Other", "hutong", String.valueOf(due + 60_000), "other"), "other");
+    }
+
+    static void recall(DefaultMQProducer producer, String topic, String handle, String id) throws Exception {
+        Map<String, Object> fields = new HashMap<>();
+        fields.put("id", id);
+        try {
+            fields.put("recalled", producer.recallMessage(topic, handle));
+        } catch (MQBrokerException error) {
+            fields.put("code", error.getResponseCode());
+        }
+        RocketPeer.tell(fields);
     }
 
     static Message message(String topic, String body) {

@@ -6,6 +6,8 @@
             │
          it is due ──▶ append to its topic, with others for the same partition
             │
+        it was recalled ──▶ forget it
+            │
         an append failed ──▶ held for a second, and fired
 
 Strategy: only what is due within a second is in memory, in a heap. It has a bound: above it queues are not read.
@@ -19,8 +21,10 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from hutong.broker.delays.progress import QueueProgress
+from hutong.broker.delays.recalls import Recalls
 from hutong.broker.delays.steps import STEPS_S, DelayedRecord, DeliveryPlace, step_for
 from hutong.wire.kafka.batch.records import Record
+from hutong.wire.rocketmq.codes import UNIQUE_KEY
 
 HELD_MAX: Final = 20_000  # about as many as a node appends in the second that they are held for
 HELD_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -49,9 +53,20 @@ class Append(NamedTuple):
     step: int
 
 
+class Forget(NamedTuple):
+    """Settle the entries: they were recalled."""
+
+    entries: list[DelayedEntry]
+
+
 def entry_of(progress: QueueProgress, offset: int, delayed: DelayedRecord) -> DelayedEntry:
     """The entry of a record that has come out of its queue."""
     return DelayedEntry(progress, offset, delayed, size_of(delayed.record))
+
+
+def id_of(record: Record) -> bytes | None:
+    """The id that a RocketMQ producer gave a record."""
+    return next((value for name, value in record.headers if name == UNIQUE_KEY), None)
 
 
 def size_of(record: Record) -> int:
@@ -63,16 +78,17 @@ def size_of(record: Record) -> int:
 class DelayMachine:
     """All records of a node that are between two queues, or between a queue and their topic."""
 
-    def __init__(self) -> None:
+    def __init__(self, recalls: Recalls) -> None:
+        self._recalls = recalls
         self._heap: list[tuple[int, int, DelayedEntry]] = []
         self._number = 0  # orders entries of one time
-        self._count = 0
+        self._unsettled: set[DelayedEntry] = set()
         self._bytes = 0
 
     @property
     def has_room(self) -> bool:
         """False: read no queue now."""
-        return self._count < HELD_MAX and self._bytes < HELD_BYTES_MAX
+        return len(self._unsettled) < HELD_MAX and self._bytes < HELD_BYTES_MAX
 
     @property
     def wake_ms(self) -> int | None:
@@ -82,16 +98,21 @@ class DelayMachine:
     @property
     def unsettled(self) -> int:
         """The number of those that have come out and are not settled."""
-        return self._count
+        return len(self._unsettled)
 
-    def come_out(self, entries: Iterable[DelayedEntry], now_ms: int) -> list[Append]:
+    @property
+    def oldest_due_ms(self) -> int | None:
+        """The least time of those, None where there are none."""
+        return min((entry.delayed.due_ms for entry in self._unsettled), default=None)
+
+    def come_out(self, entries: Iterable[DelayedEntry], now_ms: int) -> list[Append | Forget]:
         """Take in records that have come out of a queue."""
         entries = list(entries)
-        self._count += len(entries)
+        self._unsettled.update(entries)
         self._bytes += sum(entry.bytes for entry in entries)
         return self._sorted_out(entries, now_ms)
 
-    def fire(self, now_ms: int, entries_max: int) -> list[Append]:
+    def fire(self, now_ms: int, entries_max: int) -> list[Append | Forget]:
         """Let go of what is held until now; more than `entries_max` leave with the next call."""
         entries: list[DelayedEntry] = []
         while self._heap and self._heap[0][0] <= now_ms and len(entries) < entries_max:
@@ -102,7 +123,7 @@ class DelayMachine:
         """Forget records that are elsewhere."""
         for entry in entries:
             entry.progress.settle(entry.offset)
-            self._count -= 1
+            self._unsettled.remove(entry)
             self._bytes -= entry.bytes
 
     def fail(self, entries: Iterable[DelayedEntry], now_ms: int) -> None:
@@ -111,12 +132,16 @@ class DelayMachine:
             self._hold(now_ms + AGAIN_MS, entry)
 
     def check_invariants(self) -> None:
-        assert 0 <= len(self._heap) <= self._count
-        assert self._bytes >= self._count * _RECORD_BYTES
+        assert {entry for _, _, entry in self._heap} <= self._unsettled
+        assert self._bytes == sum(entry.bytes for entry in self._unsettled)
 
-    def _sorted_out(self, entries: Iterable[DelayedEntry], now_ms: int) -> list[Append]:
+    def _sorted_out(self, entries: Iterable[DelayedEntry], now_ms: int) -> list[Append | Forget]:
         batches = _Batches()
+        recalled: list[DelayedEntry] = []
         for entry in entries:
+            if self._is_recalled(entry.delayed):
+                recalled.append(entry)
+                continue
             wait_ms = entry.delayed.due_ms - now_ms
             step = step_for(wait_ms)
             if wait_ms <= 0:
@@ -126,7 +151,14 @@ class DelayMachine:
             # The step of no time would bring it back at once.
             else:
                 self._hold(now_ms + min(wait_ms, HELD_MS_MAX), entry)
-        return batches.appends
+        return [*batches.appends, Forget(recalled)] if recalled else [*batches.appends]
+
+    def _is_recalled(self, delayed: DelayedRecord) -> bool:
+        # Most nodes have no recalls, and the id is one of several headers.
+        if not self._recalls:
+            return False
+        record_id = id_of(delayed.record)
+        return record_id is not None and self._recalls.has(delayed.place.topic, record_id)
 
     def _hold(self, until_ms: int, entry: DelayedEntry) -> None:
         self._number += 1

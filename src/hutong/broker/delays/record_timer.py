@@ -12,13 +12,24 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.delays.machine import Append, DelayedEntry, DelayMachine
+from hutong.broker.delays.machine import Append, DelayedEntry, DelayMachine, Forget
 from hutong.broker.delays.progress import QueueProgress
+from hutong.broker.delays.recall_log import RecallLog
+from hutong.broker.delays.recalls import Recalls
 from hutong.broker.delays.step_queue import StepQueue
-from hutong.broker.delays.steps import DELAYED_TOPIC, QUEUES, STEPS_S, DelayedRecord, DeliveryPlace, packed, step_for
+from hutong.broker.delays.steps import (
+    DELAYED_TOPIC,
+    QUEUES,
+    RECALLS_QUEUE,
+    STEPS_S,
+    DelayedRecord,
+    DeliveryPlace,
+    packed,
+    step_for,
+)
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
 from hutong.broker.topics.partition import Partition, Topic
-from hutong.foundation.errors import HutongError, OwnerGone, Refused
+from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import Owner
@@ -39,7 +50,9 @@ class RecordTimer:
     def __init__(self, broker: "Broker", timers: TimerWheel) -> None:
         self._broker = broker
         self._timers = timers
-        self._machine = DelayMachine()
+        self._recalls = Recalls()
+        self._machine = DelayMachine(self._recalls)
+        self._recall_log: RecallLog | None = None
         self._owner = Owner()
         self._topic: Topic | None = None
         self._queues: dict[QueueProgress, StepQueue] = {}
@@ -83,6 +96,25 @@ class RecordTimer:
 
         self._broker.topics.get_or_create(DELAYED_TOPIC, QUEUES, ready, overrides=_KEPT)
 
+    def recall(self, topic: str, record_id: bytes, due_ms: int, owner: Owner, then: Continuation[bool]) -> None:
+        """Keep a record from its topic; `then` gets False where its time has come first.
+
+        It need not be there: that is not known. Raises Refused.
+        """
+
+        def ready(outcome: Topic | HutongError) -> None:
+            if isinstance(outcome, HutongError):
+                then(outcome)
+                return
+            try:
+                self._begin(outcome)
+                assert self._recall_log is not None, "it has begun"
+                self._recall_log.add(topic, record_id, due_ms, owner, then)
+            except (Refused, LimitExceeded) as refused:
+                then(refused)
+
+        self._broker.topics.get_or_create(DELAYED_TOPIC, QUEUES, ready, overrides=_KEPT)
+
     # -- the exit of the queues
 
     def has_room(self, then: Callable[[], None]) -> bool:
@@ -108,14 +140,30 @@ class RecordTimer:
             raise Refused(ErrorCode.INVALID_PARTITIONS, f"{topic.name} needs {QUEUES} partitions: delete it.")
         self._close_queues()
         self._topic = topic
+        self._recall_log = RecallLog(
+            topic.partitions[RECALLS_QUEUE], self._recalls, self._passed_ms, self._broker, self._timers
+        )
         # With fewer partitions there are fewer steps, and a record takes the longest of them more often.
         for partition, step_s in zip(topic.partitions[1:], STEPS_S, strict=False):
             queue = StepQueue(partition, step_s * 1_000, self, self._broker.clock, self._timers)
             self._queues[queue.progress] = queue
+        # Not before: what was recalled must not come out.
+        self._recall_log.load(self._run_queues)
+
+    def _run_queues(self) -> None:
         for queue in list(self._queues.values()):
             queue.run()
 
+    def _passed_ms(self) -> int:
+        """The time before which all that was due has come, 0 where that is not known."""
+        if not all(queue.is_caught_up for queue in self._queues.values()):
+            return 0
+        now_ms, oldest_ms = self._broker.clock.wall_ms(), self._machine.oldest_due_ms
+        return now_ms if oldest_ms is None else min(now_ms, oldest_ms)
+
     def _close_queues(self) -> None:
+        if self._recall_log is not None:
+            self._recall_log.close()
         for queue in self._queues.values():
             queue.close()
         self._queues.clear()
@@ -166,12 +214,14 @@ class RecordTimer:
         self._wake_ms = wake_ms
         self._wake = self._timers.add(clock.monotonic_ms() + max(0, wake_ms - clock.wall_ms()), self._woken)
 
-    def _carry_out(self, appends: Iterable[Append]) -> None:
-        for append in appends:
-            if append.place is None:
-                self._go_on(append)
+    def _carry_out(self, instructions: Iterable[Append | Forget]) -> None:
+        for each in instructions:
+            if isinstance(each, Forget):
+                self._settle(each.entries)
+            elif each.place is None:
+                self._go_on(each)
             else:
-                self._deliver(append, append.place)
+                self._deliver(each, each.place)
         self._set_wake()
 
     def _go_on(self, append: Append) -> None:

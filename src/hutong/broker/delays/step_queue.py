@@ -19,12 +19,13 @@ from typing import Final, Protocol
 from hutong.broker.delays.machine import DelayedEntry, entry_of
 from hutong.broker.delays.progress import QueueProgress
 from hutong.broker.delays.steps import unpacked
+from hutong.broker.delays.stored_records import stored_records
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, UsageError
+from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import Timer, TimerWheel
 from hutong.journal.log import DiskRead, Views
-from hutong.wire.kafka.batch.records import Record, iterate_batches, iterate_records
+from hutong.wire.kafka.batch.records import iterate_batches
 
 READ_BYTES: Final = 256 * 1024
 AGAIN_MS: Final = 1_000  # after a read that failed
@@ -69,6 +70,11 @@ class StepQueue:
                 return
             self._take(found.buffers)
         self._is_busy = False
+
+    @property
+    def is_caught_up(self) -> bool:
+        """True if all that has waited long enough has come out."""
+        return self._timer is not None or self._partition.log.last_stable_offset <= self.progress.next_offset
 
     def trim(self) -> None:
         """Let the log begin where the first record is that is still needed."""
@@ -138,7 +144,7 @@ class StepQueue:
         entries: list[DelayedEntry] = []
         for buffer in buffers:
             for header, batch in iterate_batches(buffer):
-                for record in _records(batch) if not header.is_control else ():
+                for record in stored_records(batch) if not header.is_control else ():
                     # A read begins with the batch that has the offset.
                     if record.offset < progress.next_offset:
                         continue
@@ -165,12 +171,3 @@ class StepQueue:
     def _woken(self) -> None:
         self._timer = None
         self.run()
-
-
-def _records(batch: memoryview) -> list[Record]:
-    try:
-        return [*iterate_records(batch)]
-    # A client of Kafka's wrote it, maybe with a codec that is not installed here; there is nobody to answer.
-    except (ProtocolError, LimitExceeded, UsageError) as error:
-        _log.error("a batch among delayed records cannot be read, and is left out: %s", error)
-        return []

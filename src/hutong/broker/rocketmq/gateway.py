@@ -17,6 +17,7 @@ from hutong.broker.rocketmq.requests import (
     r046_check_client,
     r105_route,
     r310_send,
+    r370_recall,
 )
 from hutong.broker.rocketmq.requests.admin.table import ADMIN_HANDLERS
 from hutong.foundation.errors import HutongError
@@ -54,6 +55,7 @@ HANDLERS: Final[Mapping[RequestCode, Callable[[RocketContext], Answer]]] = {
     RequestCode.CHECK_CLIENT_CONFIG: r046_check_client.handle,
     RequestCode.GET_ROUTEINFO_BY_TOPIC: r105_route.handle,
     **ADMIN_HANDLERS,
+    RequestCode.RECALL_MESSAGE: r370_recall.handle,
 }
 
 

@@ -15,10 +15,12 @@ from hutong.broker.delays.machine import (
     Append,
     DelayedEntry,
     DelayMachine,
+    Forget,
     entry_of,
 )
 from hutong.broker.delays.progress import QueueProgress
-from hutong.broker.delays.steps import STEPS_S, DelayedRecord, DeliveryPlace
+from hutong.broker.delays.recalls import Recalls
+from hutong.broker.delays.steps import STEPS_S, DelayedRecord, DeliveryPlace, step_for
 from hutong.wire.kafka.batch.records import Record
 
 NOW = 1_000_000
@@ -37,15 +39,16 @@ def entries(
     return made
 
 
-def shown(appends: list[Append]) -> list[tuple[str | None, int, list[int]]]:
+def shown(instructions: list[Append | Forget]) -> list[tuple[str | None, int, list[int]]]:
     return [
-        (append.place.topic if append.place else None, append.step, [entry.delayed.due_ms for entry in append.entries])
-        for append in appends
+        (each.place.topic if each.place else None, each.step, [entry.delayed.due_ms for entry in each.entries])
+        for each in instructions
+        if isinstance(each, Append)
     ]
 
 
 def test_what_comes_out_goes_on_is_held_or_is_due() -> None:
-    machine = DelayMachine()
+    machine = DelayMachine(Recalls())
     appends = machine.come_out(entries(NOW - 5, NOW, NOW + 1, NOW + 999, NOW + 1_000, NOW + 70_000, NOW + 64_999), NOW)
     assert shown(appends) == [
         ("t", 0, [NOW - 5, NOW]),
@@ -63,7 +66,7 @@ def test_what_comes_out_goes_on_is_held_or_is_due() -> None:
 
 
 def test_records_for_one_partition_are_one_batch_up_to_its_bounds() -> None:
-    machine = DelayMachine()
+    machine = DelayMachine(Recalls())
     appends = machine.come_out(entries(*[NOW] * (BATCH_RECORDS_MAX + 1)), NOW)
     assert [len(append.entries) for append in appends] == [BATCH_RECORDS_MAX, 1]
     large = entries(NOW, NOW, NOW, value=bytes(BATCH_BYTES_MAX // 2))
@@ -73,7 +76,7 @@ def test_records_for_one_partition_are_one_batch_up_to_its_bounds() -> None:
 
 
 def test_what_fires_at_once_leaves_in_parts() -> None:
-    machine = DelayMachine()
+    machine = DelayMachine(Recalls())
     machine.come_out(entries(NOW + 5, NOW + 6, NOW + 7), NOW)
     assert shown(machine.fire(NOW + 9, 2)) == [("t", 0, [NOW + 5, NOW + 6])]
     assert machine.wake_ms == NOW + 7
@@ -82,21 +85,44 @@ def test_what_fires_at_once_leaves_in_parts() -> None:
 
 
 def test_an_append_that_failed_is_made_again() -> None:
-    machine = DelayMachine()
+    machine = DelayMachine(Recalls())
     (due,) = machine.come_out(entries(NOW), NOW)
     machine.fail(due.entries, NOW + 3)
     assert machine.wake_ms == NOW + 3 + AGAIN_MS
     assert shown(machine.fire(NOW + 3 + AGAIN_MS, ALL)) == [("t", 0, [NOW])]
     # One on its way to another queue is looked at anew: less is left.
     (on,) = machine.come_out(entries(NOW + 2_500), NOW)
+    assert isinstance(on, Append)
     assert on.step == 2
     machine.fail(on.entries, NOW)
     (again,) = machine.fire(NOW + AGAIN_MS, ALL)
+    assert isinstance(again, Append)
     assert (again.place, again.step) == (None, 1)
 
 
+def test_what_was_recalled_is_forgotten() -> None:
+    recalls = Recalls()
+    machine = DelayMachine(recalls)
+    names = {"UNIQ_KEY": b"a"}
+    queue = QueueProgress(0)
+    made: list[DelayedEntry] = []
+    for topic, due_ms in (("t", NOW), ("other", NOW), ("t", NOW + 5_000), ("t", NOW + 5)):
+        queue.take(len(made))
+        delayed = DelayedRecord(due_ms, DeliveryPlace(topic, 0), Record(headers=[*names.items()]))
+        made.append(entry_of(queue, len(made), delayed))
+    held = machine.come_out(made[3:], NOW)
+    assert held == []
+    recalls.note("t", b"a", NOW + 5, 0)
+    delivered, forgotten = machine.come_out(made[:3], NOW)
+    assert delivered.entries == [made[1]]
+    assert forgotten == Forget([made[0], made[2]])
+    # Also what is held already.
+    assert machine.fire(NOW + 5, ALL) == [Forget([made[3]])]
+    assert machine.oldest_due_ms == NOW
+
+
 def test_a_clock_that_was_set_back_holds_nothing_longer_than_a_second() -> None:
-    machine = DelayMachine()
+    machine = DelayMachine(Recalls())
     machine.come_out(entries(NOW + 500), NOW)
     # By now there are 10 s left, so it goes on to a queue.
     assert machine.fire(NOW - 9_500, ALL) == []
@@ -104,7 +130,7 @@ def test_a_clock_that_was_set_back_holds_nothing_longer_than_a_second() -> None:
 
 
 def test_there_is_room_up_to_the_bounds() -> None:
-    machine = DelayMachine()
+    machine = DelayMachine(Recalls())
     many = entries(*[NOW + 1] * HELD_MAX)
     machine.come_out(many, NOW)
     assert not machine.has_room
@@ -139,7 +165,7 @@ def test_a_queue_begins_at_the_first_that_is_not_settled(order: list[int]) -> No
 class Node(RuleBasedStateMachine):
     """Random records in random queues, whose appends fail at random, on a node that is killed at random.
 
-    Every record comes to its topic once at least, never before its time, and within a moment where nothing failed.
+    Every record comes to its topic once at least, never before its time; one that was recalled never comes.
     """
 
     def __init__(self) -> None:
@@ -152,18 +178,23 @@ class Node(RuleBasedStateMachine):
         self.ends = dict.fromkeys(self.logs, 0)
         self.starts = dict.fromkeys(self.logs, 0)
         self.failing = False
+        self.recalls = Recalls()
+        self.recalled: set[bytes] = set()
         self.begin()
 
     def begin(self) -> None:
-        self.machine = DelayMachine()
+        self.machine = DelayMachine(self.recalls)
         self.progress = {step: QueueProgress(self.starts[step]) for step in self.logs}
 
     def append(self, step: int, delayed: DelayedRecord) -> None:
         self.logs[step][self.ends[step]] = self.now, delayed
         self.ends[step] += 1
 
-    def carry_out(self, appends: list[Append]) -> None:
-        for append in appends:
+    def carry_out(self, instructions: list[Append | Forget]) -> None:
+        for append in instructions:
+            if isinstance(append, Forget):
+                self.machine.settle(append.entries)
+                continue
             if self.failing:
                 self.machine.fail(append.entries, self.now)
                 continue
@@ -173,6 +204,7 @@ class Node(RuleBasedStateMachine):
                     continue
                 name = entry.delayed.record.value or b""
                 assert self.now >= self.due[name], "before its time"
+                assert name not in self.recalled
                 self.delivered[name] += 1
             self.machine.settle(append.entries)
 
@@ -197,13 +229,26 @@ class Node(RuleBasedStateMachine):
 
     @rule(wait_ms=st.integers(-10, 3_000) | st.integers(0, 300_000_000))
     def put(self, wait_ms: int) -> None:
-        from hutong.broker.delays.steps import step_for
-
         self.number += 1
         name = b"%d" % self.number
         self.due[name] = self.now + wait_ms
-        self.append(step_for(wait_ms), DelayedRecord(self.now + wait_ms, DeliveryPlace("t", 0), Record(value=name)))
+        record = Record(value=name, headers=[("UNIQ_KEY", name)])
+        delayed = DelayedRecord(self.now + wait_ms, DeliveryPlace("t", 0), record)
+        self.append(step_for(wait_ms), delayed)
         self.look()
+
+    @rule(number=st.integers(1, 30))
+    def recall(self, number: int) -> None:
+        name = b"%d" % number
+        # As the driver: not once its time has come.
+        if self.due.get(name, 0) > self.now:
+            self.recalls.note("t", name, self.due[name], number)
+            self.recalled.add(name)
+
+    @rule()
+    def forget(self) -> None:
+        oldest_ms = self.machine.oldest_due_ms
+        self.recalls.forget(self.now if oldest_ms is None else min(self.now, oldest_ms))
 
     @rule(milliseconds=st.integers(1, 2_000) | st.integers(1, 300_000_000))
     def advance(self, milliseconds: int) -> None:
@@ -245,7 +290,7 @@ class Node(RuleBasedStateMachine):
             ]
             self.now = max(self.now + 1, min(waits))
             self.look()
-        assert set(self.delivered) == set(self.due)
+        assert set(self.delivered) == set(self.due) - self.recalled
 
 
 TestNode = Node.TestCase

@@ -14,10 +14,22 @@ from dataclasses import replace
 from typing import Final
 
 from hutong.broker.delays.steps import DelayedRecord, DeliveryPlace
+from hutong.broker.rocketmq.delays.levels import RealPlace
+from hutong.broker.rocketmq.records.names import rocketmq_name
 from hutong.broker.rocketmq.records.translation import record_of
 from hutong.broker.rocketmq.refusals import RocketRefused
-from hutong.wire.rocketmq.codes import DELAY_MS, DELAY_S, DELIVER_MS, DUE_MS, START_DELIVER_MS, ResponseCode
+from hutong.wire.rocketmq.codes import (
+    DELAY_MS,
+    DELAY_S,
+    DELIVER_MS,
+    DUE_MS,
+    RETRY_PREFIX,
+    START_DELIVER_MS,
+    UNIQUE_KEY,
+    ResponseCode,
+)
 from hutong.wire.rocketmq.messages import StoredMessage, decode_properties, encode_properties
+from hutong.wire.rocketmq.recall_handles import RecallHandle, encode_handle
 
 _DIGITS_MAX: Final = 18
 _MARKS: Final = ("TIMER_DEL", START_DELIVER_MS)  # one is in the text of all four
@@ -54,6 +66,15 @@ def waiting(message: StoredMessage, place: DeliveryPlace, due_ms: int) -> Delaye
     # First: of properties that no longer fit a message the last ones are left out.
     properties = {DUE_MS: str(due_ms), **decode_properties(message.properties)}
     return DelayedRecord(due_ms, place, record_of(replace(message, properties=encode_properties(properties))))
+
+
+def recall_handle(message: StoredMessage, place: RealPlace, due_ms: int, broker_name: str) -> str | None:
+    """The handle by which its producer may recall a message, None where there is none."""
+    topic, message_id = rocketmq_name(place.topic), decode_properties(message.properties).get(UNIQUE_KEY, "")
+    # As RocketMQ: a retry is no message of a producer.
+    if topic.startswith(RETRY_PREFIX):
+        return None
+    return encode_handle(RecallHandle(topic, broker_name, due_ms, message_id))
 
 
 def _number(name: str, text: str) -> int:

@@ -15,7 +15,7 @@ from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import check, may
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
 from hutong.broker.rocketmq.delays.levels import SCHEDULE_TOPIC, RealPlace, level_of
-from hutong.broker.rocketmq.delays.times import due_of, waiting
+from hutong.broker.rocketmq.delays.times import due_of, recall_handle, waiting
 from hutong.broker.rocketmq.records.names import dead_letter_topic, log_name
 from hutong.broker.rocketmq.records.positions import message_id, physical_offset
 from hutong.broker.rocketmq.records.translation import record_of
@@ -53,7 +53,7 @@ def handle(context: RocketContext) -> Answer:
 class SendRequest:
     """One request to store. `name` is that of the topic in the log."""
 
-    __slots__ = ("_answer", "_context", "_fields", "_is_dead", "_pending", "_queue_id", "name")
+    __slots__ = ("_answer", "_context", "_fields", "_is_dead", "_pending", "_queue_id", "_recall_handle", "name")
 
     def __init__(self, context: RocketContext) -> None:
         self._context = context
@@ -68,6 +68,7 @@ class SendRequest:
         if self.name in (SCHEDULE_TOPIC, DELAYED_TOPIC):
             raise RocketRefused(ResponseCode.NO_PERMISSION, f"Sending to {self.name} is forbidden.")
         self._queue_id = 0
+        self._recall_handle: str | None = None
         self._answer: Command | None = None
         self._pending: Pending[ReadyAnswer] | None = None
 
@@ -133,6 +134,7 @@ class SendRequest:
         due_ms = due_of(message, parts.broker.clock.wall_ms(), parts.delay_max_ms)
         if due_ms is None:
             return False
+        self._recall_handle = recall_handle(message, place, due_ms, parts.identity.broker_name)
         parts.timer.put(waiting(message, DeliveryPlace(*place), due_ms), owner, self._scheduled)
         return True
 
@@ -152,6 +154,8 @@ class SendRequest:
         ids = [message_id(host, physical_offset(log_id, at)) for at in range(offset, offset + count)]
         # The queue that was asked for, also while the message waits in another one.
         fields = {"msgId": ",".join(ids), "queueId": str(self._queue_id), "queueOffset": str(offset)}
+        if self._recall_handle is not None:
+            fields["recallHandle"] = self._recall_handle
         code = ResponseCode.SUCCESS if outcome.is_flushed else ResponseCode.FLUSH_DISK_TIMEOUT
         self._complete(Command(code, fields=fields))
 
