@@ -53,7 +53,7 @@ class Append(NamedTuple):
     step: int
 
 
-class Forget(NamedTuple):
+class LeaveOut(NamedTuple):
     """Settle the entries: they were recalled."""
 
     entries: list[DelayedEntry]
@@ -105,14 +105,14 @@ class DelayMachine:
         """The least time of those, None where there are none."""
         return min((entry.delayed.due_ms for entry in self._unsettled), default=None)
 
-    def come_out(self, entries: Iterable[DelayedEntry], now_ms: int) -> list[Append | Forget]:
+    def come_out(self, entries: Iterable[DelayedEntry], now_ms: int) -> list[Append | LeaveOut]:
         """Take in records that have come out of a queue."""
         entries = list(entries)
         self._unsettled.update(entries)
         self._bytes += sum(entry.bytes for entry in entries)
         return self._sorted_out(entries, now_ms)
 
-    def fire(self, now_ms: int, entries_max: int) -> list[Append | Forget]:
+    def fire(self, now_ms: int, entries_max: int) -> list[Append | LeaveOut]:
         """Let go of what is held until now; more than `entries_max` leave with the next call."""
         entries: list[DelayedEntry] = []
         while self._heap and self._heap[0][0] <= now_ms and len(entries) < entries_max:
@@ -120,7 +120,7 @@ class DelayMachine:
         return self._sorted_out(entries, now_ms)
 
     def settle(self, entries: Iterable[DelayedEntry]) -> None:
-        """Forget records that are elsewhere."""
+        """LeaveOut records that are elsewhere."""
         for entry in entries:
             entry.progress.settle(entry.offset)
             self._unsettled.remove(entry)
@@ -135,7 +135,7 @@ class DelayMachine:
         assert {entry for _, _, entry in self._heap} <= self._unsettled
         assert self._bytes == sum(entry.bytes for entry in self._unsettled)
 
-    def _sorted_out(self, entries: Iterable[DelayedEntry], now_ms: int) -> list[Append | Forget]:
+    def _sorted_out(self, entries: Iterable[DelayedEntry], now_ms: int) -> list[Append | LeaveOut]:
         batches = _Batches()
         recalled: list[DelayedEntry] = []
         for entry in entries:
@@ -151,7 +151,7 @@ class DelayMachine:
             # The step of no time would bring it back at once.
             else:
                 self._hold(now_ms + min(wait_ms, HELD_MS_MAX), entry)
-        return [*batches.appends, Forget(recalled)] if recalled else [*batches.appends]
+        return [*batches.appends, LeaveOut(recalled)] if recalled else [*batches.appends]
 
     def _is_recalled(self, delayed: DelayedRecord) -> bool:
         # Most nodes have no recalls, and the id is one of several headers.

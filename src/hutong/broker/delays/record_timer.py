@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.delays.machine import Append, DelayedEntry, DelayMachine, Forget
+from hutong.broker.delays.machine import Append, DelayedEntry, DelayMachine, LeaveOut
 from hutong.broker.delays.progress import QueueProgress
 from hutong.broker.delays.recall_log import RecallLog
 from hutong.broker.delays.recalls import Recalls
@@ -214,9 +214,9 @@ class RecordTimer:
         self._wake_ms = wake_ms
         self._wake = self._timers.add(clock.monotonic_ms() + max(0, wake_ms - clock.wall_ms()), self._woken)
 
-    def _carry_out(self, instructions: Iterable[Append | Forget]) -> None:
+    def _carry_out(self, instructions: Iterable[Append | LeaveOut]) -> None:
         for each in instructions:
-            if isinstance(each, Forget):
+            if isinstance(each, LeaveOut):
                 self._settle(each.entries)
             elif each.place is None:
                 self._go_on(each)

@@ -15,7 +15,7 @@ from hutong.broker.delays.machine import (
     Append,
     DelayedEntry,
     DelayMachine,
-    Forget,
+    LeaveOut,
     entry_of,
 )
 from hutong.broker.delays.progress import QueueProgress
@@ -39,7 +39,7 @@ def entries(
     return made
 
 
-def shown(instructions: list[Append | Forget]) -> list[tuple[str | None, int, list[int]]]:
+def shown(instructions: list[Append | LeaveOut]) -> list[tuple[str | None, int, list[int]]]:
     return [
         (each.place.topic if each.place else None, each.step, [entry.delayed.due_ms for entry in each.entries])
         for each in instructions
@@ -115,9 +115,9 @@ def test_what_was_recalled_is_forgotten() -> None:
     recalls.note("t", b"a", NOW + 5, 0)
     delivered, forgotten = machine.come_out(made[:3], NOW)
     assert delivered.entries == [made[1]]
-    assert forgotten == Forget([made[0], made[2]])
+    assert forgotten == LeaveOut([made[0], made[2]])
     # Also what is held already.
-    assert machine.fire(NOW + 5, ALL) == [Forget([made[3]])]
+    assert machine.fire(NOW + 5, ALL) == [LeaveOut([made[3]])]
     assert machine.oldest_due_ms == NOW
 
 
@@ -190,9 +190,9 @@ class Node(RuleBasedStateMachine):
         self.logs[step][self.ends[step]] = self.now, delayed
         self.ends[step] += 1
 
-    def carry_out(self, instructions: list[Append | Forget]) -> None:
+    def carry_out(self, instructions: list[Append | LeaveOut]) -> None:
         for append in instructions:
-            if isinstance(append, Forget):
+            if isinstance(append, LeaveOut):
                 self.machine.settle(append.entries)
                 continue
             if self.failing:
