@@ -67,6 +67,7 @@ class RocketParts:
     started_ms: int = 0  # monotonic
     queries_running: list[Owner] = field(default_factory=list)  # for messages by their keys, by who asked
     session_numbers: Iterator[int] = field(default_factory=lambda: count(FIRST_SESSION))
+    receipt_numbers: Iterator[int] = field(default_factory=count)  # of pops, in this life of the node
 
 
 class RocketContext:

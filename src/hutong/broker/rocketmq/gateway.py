@@ -20,6 +20,7 @@ from hutong.broker.rocketmq.requests import (
     r370_recall,
 )
 from hutong.broker.rocketmq.requests.admin.table import ADMIN_HANDLERS
+from hutong.broker.rocketmq.requests.pop import r400_assignment, r200050_pop, r200051_ack
 from hutong.foundation.errors import HutongError
 from hutong.groups.rocketmq_configs import rules_of
 from hutong.remoting.channels.events import ChannelEventKind
@@ -53,6 +54,11 @@ HANDLERS: Final[Mapping[RequestCode, Callable[[RocketContext], Answer]]] = {
     RequestCode.LOCK_BATCH_MQ: r041_locks.handle_lock,
     RequestCode.UNLOCK_BATCH_MQ: r041_locks.handle_unlock,
     RequestCode.CHECK_CLIENT_CONFIG: r046_check_client.handle,
+    RequestCode.QUERY_ASSIGNMENT: r400_assignment.handle_query,
+    RequestCode.SET_MESSAGE_REQUEST_MODE: r400_assignment.handle_mode,
+    RequestCode.POP_MESSAGE: r200050_pop.handle,
+    RequestCode.ACK_MESSAGE: r200051_ack.handle_ack,
+    RequestCode.CHANGE_MESSAGE_INVISIBLETIME: r200051_ack.handle_change,
     RequestCode.GET_ROUTEINFO_BY_TOPIC: r105_route.handle,
     **ADMIN_HANDLERS,
     RequestCode.RECALL_MESSAGE: r370_recall.handle,

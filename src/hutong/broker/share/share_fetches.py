@@ -57,7 +57,7 @@ class FoundRecords:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The member and the limits of a fetch."""
+    """The member and the limits of a fetch. `lock_ms` is for its records alone; None: as the group's rules say."""
 
     group_id: str
     member_id: str
@@ -66,6 +66,7 @@ class Wish:
     records_max: int
     batch_size: int
     is_strict: bool
+    lock_ms: int | None = None
 
 
 class _WaitQueue:
@@ -341,6 +342,7 @@ class ShareFetch:
             self._records_left,
             max(1, wish.batch_size),
             wish.is_strict,
+            wish.lock_ms,
         )
 
         def handed(outcome: tuple[Acquired, ...] | HutongError) -> None:

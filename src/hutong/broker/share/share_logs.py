@@ -71,7 +71,8 @@ class ShareLogs:
         if rules.auto_offset_reset == "earliest":
             then(log.start_offset)
         elif rules.auto_offset_reset == "latest":
-            then(end_offset)
+            # RocketMQ: a group begins with the first message of a queue that is still there, whatever it asks for.
+            then(0 if rules.is_pop and log.start_offset == 0 else end_offset)
         else:
 
             def found(outcome: tuple[int, int] | HutongError) -> None:

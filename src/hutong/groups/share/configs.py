@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from hutong.groups.configs import GroupConfigKey, bounded_number
+from hutong.groups.rocketmq_configs import RETRY_TIMES, RETRY_TIMES_KEY
 from hutong.groups.share.delivery.messages import DeliveryLimits
 from hutong.groups.share.settings import GroupRules, ShareSettings
 
 BY_DURATION: Final = "by_duration:"
+POP: Final = "hutong.pop"
 DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"  # KIP-1191
 _DURATION: Final = re.compile(
     r"P(?:(\d{1,7})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12})(?:\.(\d{1,9}))?S)?)?", re.IGNORECASE
@@ -86,6 +88,7 @@ def config_keys(settings: ShareSettings) -> list[GroupConfigKey]:
         ),
         words(ISOLATION_LEVEL, "read_uncommitted", "Whose records come.", "read_committed", "read_uncommitted"),
         words(RENEWAL, "true", "Whether members may renew locks (KIP-1222).", "true", "false"),
+        words(POP, "false", "Whether RocketMQ's clients pop: 17 deliveries, read_committed.", "true", "false"),
         GroupConfigKey(
             DEAD_LETTER_TOPIC, "", "The topic that gets what is given up (KIP-1191); empty: none.",
             is_number=False, check=_problem_of_topic,
@@ -133,6 +136,7 @@ def _rules(overrides: Mapping[str, str], settings: ShareSettings) -> GroupRules:
     def number(name: str, default: int) -> int:
         return int(overrides.get(name, default))
 
+    is_pop, retries = overrides.get(POP) == "true", number(RETRY_TIMES_KEY, RETRY_TIMES)
     reset = overrides.get(OFFSET_RESET, "latest")
     duration = duration_ms(reset.removeprefix(BY_DURATION)) if reset.startswith(BY_DURATION) else None
     dead_letter_topic = overrides.get(DEAD_LETTER_TOPIC, "")
@@ -141,13 +145,14 @@ def _rules(overrides: Mapping[str, str], settings: ShareSettings) -> GroupRules:
         heartbeat_interval_ms=number(HEARTBEAT_INTERVAL, settings.heartbeat_interval_ms),
         auto_offset_reset=reset if duration is None else "by_duration",
         reset_duration_ms=duration or 0,
-        is_read_committed=overrides.get(ISOLATION_LEVEL) == "read_committed",
+        is_read_committed=overrides.get(ISOLATION_LEVEL, "read_committed" if is_pop else "") == "read_committed",
         dead_letter_topic=dead_letter_topic,
         delivery=DeliveryLimits(
-            delivery_limit=number(DELIVERY_LIMIT, settings.delivery_count_limit),
+            delivery_limit=number(DELIVERY_LIMIT, retries + 1 if is_pop else settings.delivery_count_limit),
             lock_ms=number(LOCK_DURATION, settings.record_lock_duration_ms),
             locks_max=number(LOCKS_MAX, settings.partition_max_record_locks),
             may_renew=overrides.get(RENEWAL, "true") == "true",
             has_dead_letters=bool(dead_letter_topic),
         ),
+        is_pop=is_pop,
     )

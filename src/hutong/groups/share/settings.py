@@ -43,3 +43,4 @@ class GroupRules:
     is_read_committed: bool
     dead_letter_topic: str
     delivery: DeliveryLimits
+    is_pop: bool = False  # RocketMQ's clients pop, and what the group does not set is as theirs expect

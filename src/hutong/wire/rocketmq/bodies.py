@@ -103,6 +103,38 @@ class ConsumerList(Body):
     consumerIdList: list[str]
 
 
+# -- queues that the broker shares out
+
+PULL_MODE: Final = "PULL"
+POP_MODE: Final = "POP"
+BROADCASTING: Final = "BROADCASTING"
+
+
+class AssignmentRequest(Body):
+    topic: str
+    consumerGroup: str
+    clientId: str
+    strategyName: str | None = None
+    messageModel: str | None = None
+
+
+class QueueAssignment(Body):
+    messageQueue: RocketQueue
+    mode: str = PULL_MODE
+    attachments: dict[str, str] | None = None
+
+
+class AssignmentResponse(Body):
+    messageQueueAssignments: list[QueueAssignment]
+
+
+class RequestModeRequest(Body):
+    topic: str
+    consumerGroup: str
+    mode: str
+    popShareQueueNum: int = 0
+
+
 BodyT = TypeVar("BodyT", bound=Body)
 _decoders: Final[dict[type[Body], "msgspec.json.Decoder[Body]"]] = {}
 _encoder: Final = msgspec.json.Encoder()

@@ -45,7 +45,7 @@ def handle(context: RocketContext) -> Answer:
     kafka = context.kafka(pull.group, _FETCH_VERSION)
     check(kafka, Operation.READ, ResourceType.GROUP, pull.group)
     check(kafka, Operation.READ, ResourceType.TOPIC, pull.name)
-    _check_rules(context, pull.group)
+    check_rules(context, pull.group)
     # A pull names its group, which Kafka's fetch does not: its disk reads take turns under that name.
     context.parts.broker.read_actors.note_member(kafka, pull.group)
     if pull.commits:
@@ -58,7 +58,7 @@ def handle(context: RocketContext) -> Answer:
     return pending
 
 
-def _check_rules(context: RocketContext, name: str) -> None:
+def check_rules(context: RocketContext, name: str) -> None:
     """Check that the group's settings let it read. Raises RocketRefused."""
     rules = rules_of(context.parts.broker.group_configs, name)
     if not rules.consumes:

@@ -137,7 +137,7 @@ class SharePartition:
         return self._rules.locks_max - self._window.unfinished
 
     def _acquire(self, event: Acquire) -> list[Instruction]:
-        deadline_ms = event.now_ms + self._rules.lock_ms
+        deadline_ms = event.now_ms + self._lock_ms(event)
         position, left = event.offset, event.records_max
         pieces: list[Acquired] = []
         before = (self.start_offset, self.end_offset)
@@ -163,13 +163,20 @@ class SharePartition:
                 left -= len(run)
         # The start offset moves over finished records at the front, and only those.
         self._window.trim()
-        # A lower bound is enough: a tick that is too early finds no expired lock.
-        if pieces and (self._next_tick_ms is None or deadline_ms < self._next_tick_ms):
-            self._next_tick_ms = deadline_ms
+        if pieces:
+            self._tick_by(deadline_ms)
         # An acquisition is stored before it is answered, so that a restart counts the delivery.
         changed = bool(pieces or burials) or before != (self.start_offset, self.end_offset)
         hand = Hand(tuple(_joined(pieces, event.batch_size)))
         return [*([PersistProgress()] if changed else []), *burials, hand]
+
+    def _lock_ms(self, event: Acquire | Acknowledge) -> int:
+        return self._rules.lock_ms if event.lock_ms is None else event.lock_ms
+
+    def _tick_by(self, deadline_ms: int) -> None:
+        # A lower bound is enough: a tick that is too early finds no expired lock.
+        if self._next_tick_ms is None or deadline_ms < self._next_tick_ms:
+            self._next_tick_ms = deadline_ms
 
     def _claim(self, first: int, last: int, records_max: int | None) -> list[OffsetRun]:
         """The runs between that may be handed out, at most `records_max` offsets of them."""
@@ -226,7 +233,7 @@ class SharePartition:
         changes, start_offset = False, self.start_offset
         for first, last, answer in answers:
             changes |= answer is not Acknowledgement.RENEW
-            out += self._settle(first, last, answer, event.now_ms)
+            out += self._settle(first, last, answer, event.now_ms + self._lock_ms(event))
         moved = self._window.trim()
         # What was settled before may still be on its way to the disk, and its repetition must not be answered earlier.
         changes |= any(batch.first < start_offset for batch in event.batches)
@@ -236,7 +243,7 @@ class SharePartition:
         is_offer = moved or any(answer is not Acknowledgement.RENEW for _, _, answer in answers)
         return [PersistProgress(), *out, Settled(ErrorCode.NONE), *([RecordsAvailable()] if is_offer else [])]
 
-    def _settle(self, first: int, last: int, answer: Acknowledgement, now_ms: int) -> list[Instruction]:
+    def _settle(self, first: int, last: int, answer: Acknowledgement, deadline_ms: int) -> list[Instruction]:
         change = self._window.change
         match answer:
             case Acknowledgement.ACCEPT:
@@ -244,8 +251,9 @@ class SharePartition:
             case Acknowledgement.GAP:
                 change(first, last, lambda run: _done(run, ShareRecordState.ARCHIVED))
             case Acknowledgement.RENEW:
-                # The tick that is armed for the old deadline comes early, and finds nothing.
-                change(first, last, lambda run: replace(run, deadline_ms=now_ms + self._rules.lock_ms))
+                # The new lock may end sooner. Where it ends later, the tick for the old one finds nothing.
+                change(first, last, lambda run: replace(run, deadline_ms=deadline_ms))
+                self._tick_by(deadline_ms)
             case Acknowledgement.REJECT:
                 return self._give_up(first, last, is_rejected=True)
             case Acknowledgement.RELEASE:

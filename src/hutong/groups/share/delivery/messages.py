@@ -54,7 +54,8 @@ class AcknowledgedBatch:
 class Acquire:
     """A member wants records. `spans` are what the log has from `offset` on; between them there is nothing.
 
-    `is_strict`: not one more than `records_max` (KIP-1206); otherwise whole batches are acquired.
+    `is_strict`: not one more than `records_max` (KIP-1206); otherwise whole batches are acquired. `lock_ms` is how long
+    they are locked; None: as the group's rules say.
     """
 
     member_id: str
@@ -64,14 +65,18 @@ class Acquire:
     records_max: int
     batch_size: int
     is_strict: bool = False
+    lock_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
+    """A member's word about its records. `lock_ms` is how long RENEW holds them; None: as the group's rules say."""
+
     member_id: str
     now_ms: int
     batches: Sequence[AcknowledgedBatch]
     types_max: int = Acknowledgement.RENEW
+    lock_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

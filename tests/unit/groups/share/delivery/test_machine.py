@@ -45,10 +45,11 @@ def acquire(
     records_max: int = 100,
     batch_size: int = 100,
     is_strict: bool = False,
+    lock_ms: int | None = None,
 ) -> tuple[Acquired, ...]:
     offset = machine.next_offset()
     assert offset is not None
-    told = machine.handle(Acquire(member_id, now_ms, offset, spans, records_max, batch_size, is_strict))
+    told = machine.handle(Acquire(member_id, now_ms, offset, spans, records_max, batch_size, is_strict, lock_ms))
     machine.check_invariants()
     (hand,) = [each for each in told if isinstance(each, Hand)]
     return hand.acquired
@@ -160,6 +161,21 @@ def test_a_renewed_lock_lasts_longer_and_needs_no_disk() -> None:
     (refused,) = acknowledge(machine, 0, 0, RENEW)
     assert isinstance(refused, Settled)
     assert refused.error is ErrorCode.INVALID_RECORD_STATE
+
+
+def test_a_lock_may_have_a_length_of_its_own() -> None:
+    machine = partition()
+    assert acquire(machine, BatchSpan(0, 0), lock_ms=500) == (Acquired(0, 0, 1),)
+    assert acquire(machine, BatchSpan(1, 1), member_id="bob") == (Acquired(1, 1, 1),)
+    assert machine.next_tick_ms() == 100
+    machine.handle(Tick(100))
+    assert (states(machine), machine.next_tick_ms()) == ([(0, 0, "acquired", 1), (1, 1, "available", 1)], 500)
+    # A renewed lock may end sooner than the one before it.
+    machine.handle(Acknowledge("ann", 110, [AcknowledgedBatch(0, 0, [RENEW])], lock_ms=10))
+    machine.check_invariants()
+    assert machine.next_tick_ms() == 120
+    machine.handle(Tick(120))
+    assert states(machine) == [(0, 1, "available", 1)]
 
 
 def test_who_is_gone_gives_back_what_it_held() -> None:
