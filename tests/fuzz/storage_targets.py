@@ -13,6 +13,7 @@ from tests.fuzz.target import MEBIBYTE, Target
 from tests.unit.broker.state.test_state_topic import FakeStorage
 
 from hutong.broker.admin_state import AdminState
+from hutong.broker.rocketmq.halves.decisions import Decision, HalfOutcome, decode_decision, encode_decision
 from hutong.broker.state.durable_table import DurableTable
 from hutong.broker.state.state_topic import StateTopic
 from hutong.foundation.clock import ManualClock
@@ -182,6 +183,10 @@ def read_call_record(data: bytes) -> object:
     return call_records.decode_change(key, value or None)
 
 
+def half_decision_seeds() -> list[bytes]:
+    return [encode_decision(Decision(outcome, 5, 3)) for outcome in HalfOutcome]
+
+
 def call_seeds() -> Iterator[bytes]:
     yield b"h\n" + msgspec.msgpack.encode({"at": 5})
     yield b"s/0123456789abcdef0123456789abcdef\n" + msgspec.msgpack.encode({"below": 3, "heard": 5})
@@ -263,5 +268,6 @@ TARGETS = [
         transaction_seeds,
         STORAGE_ERRORS,
     ),
+    Target("half-decisions", decode_decision, half_decision_seeds),
     Target("call-records", read_call_record, call_seeds, STORAGE_ERRORS),
 ]

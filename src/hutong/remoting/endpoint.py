@@ -72,6 +72,10 @@ class Endpoint:
         """All open channels."""
         return tuple(self._channels.values())
 
+    def channel(self, number: int) -> Channel | None:
+        """The open channel whose peer has this number."""
+        return self._channels.get(number)
+
     @property
     def awaited(self) -> int:
         """The number of answers awaited, over all channels."""

@@ -33,6 +33,7 @@ from hutong.wire.kafka.apis.k01_fetch import (
     PartitionData,
 )
 from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.rocketmq.codes import HALF_TOPICS
 
 if TYPE_CHECKING:
     from array import array
@@ -288,6 +289,9 @@ class FetchPass:
         partition = known.partition(asked.partition) if known is not None else None
         if partition is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        # Messages that may yet be rolled back are for no reader, whatever its rights.
+        if partition.is_internal and partition.topic_name in HALF_TOPICS:
+            raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if self._is_near:
             partition.check_readable(asked.current_leader_epoch)
         else:

@@ -7,11 +7,14 @@ which RocketMQ does not wait for the flush, is not waited for either.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hutong.broker.kafka.k00_produce import ACKS_ALL, qos_for
+from hutong.broker.topics.partition import Partition
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
 from hutong.foundation.waiting.pending import Continuation
+from hutong.foundation.waiting.table import NEVER
+from hutong.journal.append.log_appends import Appended
 from hutong.journal.append.qos import Qos
 from hutong.wire.kafka.batch.records import Record, build_batch, parse_batch_header
 
@@ -19,10 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hutong.broker.broker import Broker
-    from hutong.broker.topics.partition import Partition
     from hutong.foundation.waiting.table import Owner
 
 FLUSH_WAIT_MS: Final = 5_000  # as `syncFlushTimeout`: then the answer says that the message is stored and not yet safe
+
+
+class Companion(NamedTuple):
+    """A record of another log in the same partition group, which is kept or lost together with those of an append."""
+
+    partition: Partition
+    record: Record
 
 
 class StoredRecords:
@@ -44,18 +53,22 @@ def append_records(
     *,
     waits: bool = True,
     is_durable: bool = False,
+    companion: Companion | None = None,
 ) -> None:
     """Append the records as one batch; `then` is called once, also at once.
 
     It gets the first offset, or the error: Refused, LimitExceeded, StorageError. While too much is unflushed the append
-    waits, and ends with its `owner`. One that `is_durable` waits for the disk on every topic.
+    waits, and ends with its `owner`. One that `is_durable` waits for the disk on every topic. With a `companion` both
+    are on the disk when it is called, however long that takes.
     """
     # Held rather than refused: clients would send a refused message to another broker, and there is none.
     if partition.group in broker.congestion.groups:
 
         def caught_up(error: HutongError | None) -> None:
             if error is None:
-                append_records(broker, partition, records, owner, then, waits=waits, is_durable=is_durable)
+                append_records(
+                    broker, partition, records, owner, then, waits=waits, is_durable=is_durable, companion=companion
+                )
             # The client has gone meanwhile, and hears nothing of it; or the node stops.
             else:
                 then(error)
@@ -66,13 +79,13 @@ def append_records(
             then(error)
         return
     try:
+        is_durable = is_durable or companion is not None
         qos = qos_of(partition, is_durable=is_durable) if waits else Qos.ONE_WAY
         partition.check_served()
     except HutongError as error:
         then(error)
         return
-    batch = build_batch(records)
-    appended = partition.log.append([(memoryview(batch), parse_batch_header(batch))], qos)
+    appended = _append(partition, records, qos, companion)
     # Returned by the log, not raised: see `LogAppends.append`.
     if isinstance(appended, HutongError):
         then(appended)
@@ -89,7 +102,24 @@ def append_records(
         else:
             then(StoredRecords(base_offset, is_flushed=True) if error is None else error)
 
-    partition.log.when_safe(qos, safe, FLUSH_WAIT_MS)
+    partition.log.when_safe(qos, safe, FLUSH_WAIT_MS if companion is None else NEVER)
+
+
+def _append(
+    partition: Partition, records: Sequence[Record], qos: Qos, companion: Companion | None
+) -> Appended | HutongError:
+    batch = build_batch(records)
+    if companion is None:
+        return partition.log.append([(memoryview(batch), parse_batch_header(batch))], qos)
+    other = build_batch([companion.record])
+    partition.log.begin_together(len(batch) + len(other))
+    appended = partition.log.append([(memoryview(batch), parse_batch_header(batch))], qos)
+    if isinstance(appended, HutongError):
+        return appended
+    outcome = companion.partition.log.append([(memoryview(other), parse_batch_header(other))], qos)
+    # One journal has both, and it has just taken the first.
+    assert not isinstance(outcome, HutongError), outcome
+    return appended
 
 
 def qos_of(partition: Partition, *, is_durable: bool = False) -> Qos:

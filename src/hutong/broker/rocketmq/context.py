@@ -15,6 +15,7 @@ from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.foundation.errors import LimitExceeded
+from hutong.security.principals import ANONYMOUS
 from hutong.wire.rocketmq.codes import ResponseCode
 from hutong.wire.rocketmq.messages import Host
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hutong.broker.delays.record_timer import RecordTimer
     from hutong.broker.handling.listeners import Listener
     from hutong.broker.rocketmq.delays.schedule import DelaySchedule
+    from hutong.broker.rocketmq.halves.driver import HalfMessages
     from hutong.broker.topics.partition import Partition, Topic
     from hutong.foundation.timers import TimerWheel
     from hutong.foundation.waiting.table import Owner
@@ -62,6 +64,7 @@ class RocketParts:
     timer: RecordTimer
     delay_max_ms: int
     timers: TimerWheel
+    halves: HalfMessages
     notify_members: Callable[[str], None] = field(init=False)  # others have joined or left their group
     channel_of: Callable[[int], Channel | None] = field(init=False)  # by the number of the connection
     started_ms: int = 0  # monotonic
@@ -145,6 +148,12 @@ class RocketContext:
             )
         partition.check_served()
         return partition
+
+
+def user_of(channel: Channel) -> str:
+    """The name of the user whose client this is."""
+    sessions: dict[str, ClientSession] = channel.attributes.get("sessions", {})
+    return str(next((session.principal for session in sessions.values()), ANONYMOUS))
 
 
 def checked_integer(name: str, text: str | None, bits: int) -> int:

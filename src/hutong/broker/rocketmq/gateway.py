@@ -13,6 +13,7 @@ from hutong.broker.rocketmq.requests import (
     r029_log_offsets,
     r034_clients,
     r036_send_back,
+    r037_end_transaction,
     r041_locks,
     r046_check_client,
     r105_route,
@@ -50,6 +51,7 @@ HANDLERS: Final[Mapping[RequestCode, Callable[[RocketContext], Answer]]] = {
     RequestCode.HEART_BEAT: r034_clients.handle_heartbeat,
     RequestCode.UNREGISTER_CLIENT: r034_clients.handle_unregister,
     RequestCode.CONSUMER_SEND_MSG_BACK: r036_send_back.handle,
+    RequestCode.END_TRANSACTION: r037_end_transaction.handle,
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: r034_clients.handle_list,
     RequestCode.LOCK_BATCH_MQ: r041_locks.handle_lock,
     RequestCode.UNLOCK_BATCH_MQ: r041_locks.handle_unlock,
@@ -72,20 +74,22 @@ class RocketGateway:
         self._parts = parts
         self._server = server
         parts.notify_members = self.notify_members
-        parts.channel_of = self._channel_of
+        parts.channel_of = server.channel
 
     def serve(self) -> None:
-        """Register all handlers, and deliver what is delayed."""
+        """Register all handlers, deliver what is delayed, and ask about half messages."""
         self._parts.schedule.start()
         self._parts.timer.start()
+        self._parts.halves.start()
         for code, handle in HANDLERS.items():
             self._server.register(code, partial(self._process, handle))
         self._server.add_listener(self._channel_event)
 
     def close(self) -> None:
-        """Deliver nothing more."""
+        """Deliver nothing more, and ask nobody."""
         self._parts.schedule.close()
         self._parts.timer.close()
+        self._parts.halves.close()
 
     def expire_clients(self, now_ms: int) -> None:
         """Take out the clients that are silent for too long."""
@@ -102,9 +106,6 @@ class RocketGateway:
         for channel in self._server.channels:
             if channel.peer.id in connections:
                 self._notify(channel, group)
-
-    def _channel_of(self, number: int) -> Channel | None:
-        return next((channel for channel in self._server.channels if channel.peer.id == number), None)
 
     def _notify(self, channel: Channel, group: str) -> None:
         try:

@@ -14,6 +14,7 @@ from hutong.groups.share.delivery.messages import Acknowledge, AcknowledgedBatch
 from hutong.groups.share.records import PartitionKey
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.rocketmq.codes import HALF_TOPICS
 
 if TYPE_CHECKING:
     from hutong.broker.handling.context import RequestContext
@@ -68,6 +69,9 @@ def problem_of(key: PartitionKey, context: RequestContext[ShareParts]) -> ErrorC
     topic = broker.topics.by_id(key.topic_id)
     # The right comes first: a client without it must not learn what became of the topic.
     if topic is not None and not may(context, Operation.READ, ResourceType.TOPIC, topic.name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    # Messages that may yet be rolled back are for no reader, whatever its rights.
+    if topic is not None and topic.name in HALF_TOPICS:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     # Among several nodes the group's coordinator may be another one; as in Kafka its members are not looked up then.
     if broker.cluster.is_alone and broker.share_groups.get(key.group_id) is None:

@@ -23,6 +23,7 @@ from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.foundation.fair_shares import NOBODY
 from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.rocketmq.codes import HALF_TOPICS
 
 if TYPE_CHECKING:
     from hutong.broker.topics.group_standing import GroupStanding
@@ -39,7 +40,7 @@ METADATA_TOPIC: Final = "__hutong_metadata"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 SHARE_TOPIC: Final = "__share_group_state"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
-INTERNAL_TOPICS: Final = frozenset((METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC))
+INTERNAL_TOPICS: Final = frozenset((METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC)) | HALF_TOPICS
 
 _NO_OVERRIDES: Final[Mapping[str, str | None]] = MappingProxyType({})
 
@@ -447,7 +448,7 @@ class Topics:
         # Deleted and made again: the name is the same, the logs are not.
         if topic is None or topic.topic_id != topic_id:
             # KIP-516: the id changes with each creation, so clients notice that the records are others.
-            topic = Topic(name, topic_id, group, [], overrides, config, is_internal=False)
+            topic = Topic(name, topic_id, group, [], overrides, config, is_internal=name in HALF_TOPICS)
             self._by_name[name] = topic
             self._by_id[topic_id] = topic
             self._by_flat_name.setdefault(name.replace(".", "_"), name)
@@ -459,7 +460,8 @@ class Topics:
             own = self._places.get(log_id) or group_of_slot(group, slot_at(topic.slots, index))
             topic.is_scattered |= log_id in self._places
             log, standing = self._journals[own].log(log_id), self.standings[own]
-            topic.partitions.append(Partition(name, index, log, config, own, standing, is_internal=False))
+            own_partition = Partition(name, index, log, config, own, standing, is_internal=topic.is_internal)
+            topic.partitions.append(own_partition)
             self._greatest_log_id = max(self._greatest_log_id, log_id)
         topic.log_ids = log_ids
         self.budget.note(name, len(log_ids))
@@ -477,7 +479,7 @@ class Topics:
         if topic is None:
             return
         del self._by_id[topic.topic_id]
-        # Internal topics are not in that table, and another topic may have the place.
+        # Most internal topics are not in that table, and another topic may have the place.
         if self._by_flat_name.get(name.replace(".", "_")) == name:
             del self._by_flat_name[name.replace(".", "_")]
         self.budget.forget(name)

@@ -79,6 +79,10 @@ class RocketClients:
         """All producer groups with clients."""
         return [*self._producers]
 
+    def is_producer(self, group: str, connection: int) -> bool:
+        """Return True if a client of the producer group is on this connection."""
+        return connection in self.producer_connections(group)
+
     def reads(self, group_id: str, topic: str) -> bool:
         """Return True if the group has members that subscribe to the topic."""
         group = self._groups.get(group_id)

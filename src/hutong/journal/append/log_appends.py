@@ -109,6 +109,13 @@ class LogAppends(LogTail):
         append_time_ms = writer.wall_ms if self.log_append_time else NO_APPEND_TIME
         return Appended(first_offset, append_time_ms, self.start_offset, count, is_safe)
 
+    def begin_together(self, size: int) -> None:
+        """Let the batches that are appended next, here and to other logs of this journal, be kept or lost together.
+
+        They have `size` bytes in all, and a QoS above RECEIVE.
+        """
+        self._writer.begin_together(size)
+
     def when_flushed(self, then: Continuation[None]) -> None:
         """Call `then` with None once all that was done to the log so far is on disk, or with the reason it is not."""
         self._writer.when_flushed(then)

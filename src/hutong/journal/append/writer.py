@@ -146,6 +146,16 @@ class Writer(JournalPart):
             self._begun_us = self._clock.monotonic_us()
             self._events.batch_deferred()
 
+    def begin_together(self, size: int) -> None:
+        """Let the next batches, of `size` bytes in all, be in one chunk: after a crash all are there or none.
+
+        They must be urgent, and follow at once. The chunk may be larger than others, as that of one large batch.
+        """
+        if self._bytes + size > self._chunk_bytes_max:
+            self.seal_chunk()
+        # Below zero where they have no room in any chunk: the batch that comes next seals only what follows them.
+        self._bytes = min(self._bytes, self._chunk_bytes_max - size)
+
     def add_statement(self, kind: int, partition_id: int, offset: int) -> None:
         """Note a statement about a log (`chunk.START_MOVED`, `chunk.DELETED`) in the stream."""
         if self._batches:

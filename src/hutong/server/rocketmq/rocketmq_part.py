@@ -14,6 +14,9 @@ from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.rocketmq.context import RocketIdentity, RocketParts
 from hutong.broker.rocketmq.delays.schedule import DelaySchedule
 from hutong.broker.rocketmq.gateway import RocketGateway
+from hutong.broker.rocketmq.halves.checks import TransactionChecks
+from hutong.broker.rocketmq.halves.driver import HalfMessages
+from hutong.broker.rocketmq.halves.machine import CheckRules
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import Timer
 from hutong.groups.rocketmq.clients import RocketClients
@@ -104,18 +107,28 @@ class RocketMqVerticle(Verticle):
         identity = RocketIdentity(
             section.cluster_name, section.broker_name, shown.host, shown.port, await self._store_host(shown)
         )
+        clients = RocketClients()
         return RocketParts(
             self._broker,
             identity,
             Listener("ROCKETMQ", SecurityProtocol.PLAINTEXT, shown.host, shown.port),
-            RocketClients(),
+            clients,
             QueueLocks(),
             DelaySchedule(self._broker, self.context.home.wheel),
             RecordTimer(self._broker, self.context.home.wheel),
             section.delay_max_s * 1_000,
             self.context.home.wheel,
+            self._halves(clients, identity.store_host),
             started_ms=self._clock.monotonic_ms(),
         )
+
+    def _halves(self, clients: RocketClients, store_host: Host) -> HalfMessages:
+        section = self._settings.rocketmq
+        rules = CheckRules(
+            section.transaction_timeout_ms, section.transaction_check_interval_ms, section.transaction_checks_max
+        )
+        checks = TransactionChecks(clients, self._server.channel)
+        return HalfMessages(self._broker, self.context.home.wheel, rules, checks, store_host)
 
     async def _store_host(self, shown: Address) -> Host:
         """The address as it is in messages and their ids, in four bytes."""

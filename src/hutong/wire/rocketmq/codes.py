@@ -24,7 +24,9 @@ class RequestCode(IntEnum):
     HEART_BEAT = 34
     UNREGISTER_CLIENT = 35
     CONSUMER_SEND_MSG_BACK = 36
+    END_TRANSACTION = 37
     GET_CONSUMER_LIST_BY_GROUP = 38
+    CHECK_TRANSACTION_STATE = 39  # to clients
     NOTIFY_CONSUMER_IDS_CHANGED = 40  # to clients
     LOCK_BATCH_MQ = 41
     UNLOCK_BATCH_MQ = 42
@@ -87,6 +89,8 @@ class ResponseCode(IntEnum):
 COMPRESSED: Final = 0x1
 TRANSACTION_MASK: Final = 0xC
 TRANSACTION_PREPARED: Final = 0x4
+TRANSACTION_COMMITTED: Final = 0x8
+TRANSACTION_ROLLED_BACK: Final = 0xC
 BORN_HOST_V6: Final = 0x10
 STORE_HOST_V6: Final = 0x20
 COMPRESSION_MASK: Final = 0x700  # the algorithm, from 4.9.4 on; zero is zlib, too
@@ -114,7 +118,18 @@ RETRY_TOPIC: Final = "RETRY_TOPIC"
 ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
 RECONSUME_TIME: Final = "RECONSUME_TIME"
 MAX_RECONSUME_TIMES: Final = "MAX_RECONSUME_TIMES"
+PREPARED: Final = "TRAN_MSG"
+PRODUCER_GROUP: Final = "PGROUP"
+TRANSACTION_ID: Final = "__transactionId__"
+CHECK_IMMUNITY: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
 
 RETRY_PREFIX: Final = "%RETRY%"
 DEAD_LETTER_PREFIX: Final = "%DLQ%"
 PERMISSION_READ_WRITE: Final = 6
+
+# Topics of transactions, made with the first of them. A half message may yet be rolled back; the others are decisions.
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+HALF_DECISIONS_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+HALF_TOPICS: Final = frozenset((HALF_TOPIC, HALF_DECISIONS_TOPIC))
+GIVEN_UP_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"  # of half messages that nobody decided

@@ -28,6 +28,8 @@ ORIGIN_HEADER: Final = "rocketmq"
 TOMBSTONE: Final = "TOMBSTONE"
 _ORIGIN: Final = struct.Struct(">Biiqii")  # version, flag, sysFlag, born, times consumed, port; the address follows
 _ORIGIN_VERSION: Final = 1
+_COMMITTED_VERSION: Final = 2  # behind the address: the physical offset of the half message that was committed
+_PREPARED_OFFSET: Final = struct.Struct(">q")
 _ADDRESS_BYTES: Final = (4, 16)
 
 
@@ -41,10 +43,12 @@ def record_of(message: StoredMessage) -> Record:
         properties.pop(KEYS, None)
     headers: list[tuple[str, bytes | None]] = [(name, value.encode()) for name, value in properties.items()]
     address, port = message.born_host
-    origin = _ORIGIN.pack(
-        _ORIGIN_VERSION, message.flag, message.sys_flag, message.born_ms, message.reconsume_times, port
-    )
-    headers.append((ORIGIN_HEADER, origin + address))
+    version = _COMMITTED_VERSION if message.prepared_offset else _ORIGIN_VERSION
+    origin = _ORIGIN.pack(version, message.flag, message.sys_flag, message.born_ms, message.reconsume_times, port)
+    origin += address
+    if message.prepared_offset:
+        origin += _PREPARED_OFFSET.pack(message.prepared_offset)
+    headers.append((ORIGIN_HEADER, origin))
     return Record(0, message.stored_ms, key.encode() if key else None, bytes(message.body), headers)
 
 
@@ -84,10 +88,18 @@ def message_of(record: Record, topic: str, queue_id: int, physical: int, store_h
 
 def _put_origin(message: StoredMessage, packed: bytes) -> bool:
     """Fill in what only RocketMQ's messages have. False where a Kafka client used the name for something else."""
-    if len(packed) - _ORIGIN.size not in _ADDRESS_BYTES or packed[0] != _ORIGIN_VERSION:
+    rest = packed[_ORIGIN.size :]
+    if packed[:1] == bytes([_COMMITTED_VERSION]) and len(rest) > _PREPARED_OFFSET.size:
+        rest, prepared = rest[: -_PREPARED_OFFSET.size], rest[-_PREPARED_OFFSET.size :]
+    elif packed[:1] == bytes([_ORIGIN_VERSION]):
+        prepared = bytes(_PREPARED_OFFSET.size)
+    else:
         return False
+    if len(rest) not in _ADDRESS_BYTES:
+        return False
+    (message.prepared_offset,) = _PREPARED_OFFSET.unpack(prepared)
     _, message.flag, message.sys_flag, message.born_ms, message.reconsume_times, port = _ORIGIN.unpack_from(packed)
-    message.born_host = Host(packed[_ORIGIN.size :], port)
+    message.born_host = Host(rest, port)
     return True
 
 

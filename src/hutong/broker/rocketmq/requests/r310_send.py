@@ -1,8 +1,8 @@
 """SEND_MESSAGE (10), SEND_MESSAGE_V2 (310) and SEND_BATCH_MESSAGE (320): store messages in a queue.
 
 A batch is stored whole or not at all. A topic that is missing is created with as many queues as the client asks for,
-where the node creates topics. A message with a delay waits in the schedule, or for its time. One that was retried too
-often goes to the dead letters of its group.
+where the node creates topics. A message with a delay waits in the schedule, or for its time; one that begins a
+transaction waits where nobody reads it. One that was retried too often goes to the dead letters of its group.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ from hutong.broker.rights.authorization import check, may
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
 from hutong.broker.rocketmq.delays.levels import SCHEDULE_TOPIC, RealPlace, level_of
 from hutong.broker.rocketmq.delays.times import due_of, recall_handle, waiting
+from hutong.broker.rocketmq.halves.half_messages import is_prepared
 from hutong.broker.rocketmq.records.names import dead_letter_topic, log_name
 from hutong.broker.rocketmq.records.positions import message_id, physical_offset
 from hutong.broker.rocketmq.records.translation import record_of
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
+from hutong.broker.rocketmq.requests.r037_end_transaction import claim_of
 from hutong.broker.rocketmq.requests.send_fields import MESSAGE_BYTES_MAX, SendFields
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
 from hutong.groups.rocketmq_configs import rules_of
 from hutong.remoting.channels.answers import Answer, ReadyAnswer
 from hutong.security.acls import Operation, ResourceType
-from hutong.wire.rocketmq.codes import RETRY_PREFIX, WAITS_FOR_STORE, ResponseCode
+from hutong.wire.rocketmq.codes import RETRY_PREFIX, UNIQUE_KEY, WAITS_FOR_STORE, ResponseCode
 from hutong.wire.rocketmq.command import Command
-from hutong.wire.rocketmq.messages import NAME_END, VALUE_END, StoredMessage
+from hutong.wire.rocketmq.messages import NAME_END, VALUE_END, StoredMessage, decode_properties
 
 if TYPE_CHECKING:
     from hutong.broker.rocketmq.context import RocketContext
@@ -53,7 +55,17 @@ def handle(context: RocketContext) -> Answer:
 class SendRequest:
     """One request to store. `name` is that of the topic in the log."""
 
-    __slots__ = ("_answer", "_context", "_fields", "_is_dead", "_pending", "_queue_id", "_recall_handle", "name")
+    __slots__ = (
+        "_answer",
+        "_context",
+        "_fields",
+        "_is_dead",
+        "_pending",
+        "_queue_id",
+        "_recall_handle",
+        "_transaction_id",
+        "name",
+    )
 
     def __init__(self, context: RocketContext) -> None:
         self._context = context
@@ -69,6 +81,7 @@ class SendRequest:
             raise RocketRefused(ResponseCode.NO_PERMISSION, f"Sending to {self.name} is forbidden.")
         self._queue_id = 0
         self._recall_handle: str | None = None
+        self._transaction_id: str | None = None  # of a half message
         self._answer: Command | None = None
         self._pending: Pending[ReadyAnswer] | None = None
 
@@ -111,6 +124,9 @@ class SendRequest:
         partition = context.partition(topic.name, queue_id)
         self._queue_id = queue_id
         messages = self._fields.messages(queue_id)
+        if not self._is_dead and any(map(is_prepared, messages)):
+            self._prepare(messages, RealPlace(topic.name, queue_id))
+            return
         # RocketMQ refuses delays in batches at the client, and a dead letter waits for nothing.
         if len(messages) == 1 and not self._is_dead and self._delay(messages[0], RealPlace(topic.name, queue_id)):
             return
@@ -123,6 +139,17 @@ class SendRequest:
             partial(self._stored, partition, len(messages)),
             waits=waits,
         )
+
+    def _prepare(self, messages: list[StoredMessage], place: RealPlace) -> None:
+        """Store a half message. Raises RocketRefused, LimitExceeded."""
+        message, parts = messages[0], self._context.parts
+        due_ms = due_of(message, parts.broker.clock.wall_ms(), parts.delay_max_ms)
+        # RocketMQ's clients send neither.
+        if len(messages) > 1 or level_of(message) or due_ms is not None:
+            raise RocketRefused(ResponseCode.MESSAGE_ILLEGAL, "A half message has no delay, and is in no batch.")
+        self._transaction_id = decode_properties(message.properties).get(UNIQUE_KEY)
+        claim = claim_of(self._context, self._fields.text("producerGroup"))
+        parts.halves.put(message, place, claim, self._context.channel.peer.owner, self._scheduled)
 
     def _delay(self, message: StoredMessage, place: RealPlace) -> bool:
         """Let a message wait that asks for it; False for others. Raises Refused, RocketRefused."""
@@ -156,6 +183,9 @@ class SendRequest:
         fields = {"msgId": ",".join(ids), "queueId": str(self._queue_id), "queueOffset": str(offset)}
         if self._recall_handle is not None:
             fields["recallHandle"] = self._recall_handle
+        # Clients end the transaction by it.
+        if self._transaction_id is not None:
+            fields["transactionId"] = self._transaction_id
         code = ResponseCode.SUCCESS if outcome.is_flushed else ResponseCode.FLUSH_DISK_TIMEOUT
         self._complete(Command(code, fields=fields))
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hutong.server.configuration.sections.facts import Address, setting
+from hutong.server.configuration.sections.facts import INT32_MAX, SECOND_MS, Address, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +28,19 @@ class RocketMqSettings:
     )
     delay_max_s: int = setting(259_200, "The longest that a message may be delayed by a time of its own.", minimum=1)
     broker_name: str = setting("hutong", "The name of this broker in routes and in the queues of clients.")
+    transaction_timeout_ms: int = setting(
+        6 * SECOND_MS,
+        "The time after which the producer of a transactional message is asked what became of it, where the message "
+        "names no other.",
+        minimum=1,
+        maximum=INT32_MAX,
+    )
+    transaction_check_interval_ms: int = setting(
+        30 * SECOND_MS, "The time until it is asked again.", minimum=1, maximum=INT32_MAX
+    )
+    transaction_checks_max: int = setting(
+        15,
+        "How often it is asked before the message is put into TRANS_CHECK_MAX_TIME_TOPIC.",
+        minimum=1,
+        maximum=1_000,
+    )

@@ -1,0 +1,1 @@
+"""Transactional messages: stored where nobody reads them, until their producer commits them or rolls them back."""

@@ -1,0 +1,54 @@
+"""END_TRANSACTION (37): a producer commits a half message, or rolls it back.
+
+Clients ask oneway, and also in answer to a check. Only a client of the same producer group and user may end it, by the
+connection that has sent it or one whose heartbeats name the group; it must know the message's id. For all others there
+is no such message. Where the end gets lost, or comes before a node has read its log, the client is asked again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.rocketmq.context import user_of
+from hutong.broker.rocketmq.halves.decisions import HalfOutcome
+from hutong.broker.rocketmq.halves.machine import Claim
+from hutong.broker.rocketmq.records.positions import log_and_offset
+from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
+from hutong.foundation.waiting.pending import Pending
+from hutong.remoting.channels.answers import Answer, ReadyAnswer
+from hutong.wire.rocketmq.codes import TRANSACTION_COMMITTED, TRANSACTION_ROLLED_BACK, ResponseCode
+from hutong.wire.rocketmq.command import Command
+
+if TYPE_CHECKING:
+    from hutong.broker.rocketmq.context import RocketContext
+    from hutong.foundation.errors import HutongError
+
+UNKNOWN: Final = 0  # the client does not know yet: it is asked again
+_OUTCOMES: Final = {TRANSACTION_COMMITTED: HalfOutcome.COMMITTED, TRANSACTION_ROLLED_BACK: HalfOutcome.ROLLED_BACK}
+
+
+def handle(context: RocketContext) -> Answer:
+    asked = context.integer("commitOrRollback", UNKNOWN, bits=32)
+    if asked == UNKNOWN:
+        return Command(ResponseCode.SUCCESS)
+    outcome = _OUTCOMES.get(asked)
+    if outcome is None:
+        raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"{asked} is no end of a transaction.")
+    physical = context.integer("commitLogOffset")
+    # Two names of the same place: who has made one up does not know the other.
+    if log_and_offset(physical)[1] != context.integer("tranStateTableOffset"):
+        raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"No half message is at {physical}.")
+    pending: Pending[ReadyAnswer] = Pending()
+
+    def stored(error: HutongError | None) -> None:
+        pending.complete(Command(ResponseCode.SUCCESS) if error is None else answer_of(error))
+
+    context.parts.halves.end(physical, claim_of(context, context.text("producerGroup")), outcome, stored)
+    return pending
+
+
+def claim_of(context: RocketContext, group: str) -> Claim:
+    """The client as the owner of a transaction of this producer group."""
+    keys = (context.text("transactionId", ""), context.text("msgId", ""))
+    is_producer = context.parts.clients.is_producer(group, context.number)
+    return Claim(group, user_of(context.channel), keys, context.number, is_producer)
