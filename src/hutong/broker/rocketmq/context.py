@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from hutong.broker.handling.listeners import Listener
     from hutong.broker.rocketmq.delays.schedule import DelaySchedule
     from hutong.broker.rocketmq.halves.driver import HalfMessages
+    from hutong.broker.rocketmq.signatures import Signatures
     from hutong.broker.topics.partition import Partition, Topic
     from hutong.foundation.timers import TimerWheel
     from hutong.foundation.waiting.table import Owner
     from hutong.groups.rocketmq.clients import RocketClients
     from hutong.groups.rocketmq.queue_locks import QueueLocks
+    from hutong.reactor.connections.handler import Peer
     from hutong.remoting.channels.channel import Channel
+    from hutong.security.principals import Principal
     from hutong.wire.rocketmq.command import Command
 
 FIRST_SESSION: Final = 1 << 40  # connections of Kafka's clients count from 1
@@ -65,6 +68,8 @@ class RocketParts:
     delay_max_ms: int
     timers: TimerWheel
     halves: HalfMessages
+    signatures: Signatures
+    identify: Callable[[Peer], Principal]  # of a connection, by its certificate
     notify_members: Callable[[str], None] = field(init=False)  # others have joined or left their group
     channel_of: Callable[[int], Channel | None] = field(init=False)  # by the number of the connection
     started_ms: int = 0  # monotonic
@@ -76,12 +81,14 @@ class RocketParts:
 class RocketContext:
     """One request. `parts` are the node's; `number` is that of the connection."""
 
-    __slots__ = ("channel", "command", "parts")
+    __slots__ = ("channel", "command", "parts", "principal")
 
     def __init__(self, command: Command, channel: Channel, parts: RocketParts) -> None:
+        """Raises RocketRefused for a signature that is wrong, ProtocolError for fields or a certificate that are."""
         self.command = command
         self.channel = channel
         self.parts = parts
+        self.principal = parts.signatures.principal_of(command) or self._connected()
 
     @property
     def number(self) -> int:
@@ -118,8 +125,8 @@ class RocketContext:
 
     def session(self, group: str = "") -> ClientSession:
         """The session of a group on this channel. Raises LimitExceeded."""
-        sessions: dict[str, ClientSession] = self.channel.attributes.setdefault("sessions", {})
-        session = sessions.get(group)
+        sessions: dict[tuple[Principal, str], ClientSession] = self.channel.attributes.setdefault("sessions", {})
+        session = sessions.get((self.principal, group))
         if session is None:
             # A client could name groups without end.
             if len(sessions) >= GROUPS_PER_CHANNEL_MAX:
@@ -127,8 +134,16 @@ class RocketContext:
             peer, parts = self.channel.peer, self.parts
             number = next(parts.session_numbers)
             session = ClientSession(number, peer.address, peer.port, parts.listener, peer.owner, peer.release)
-            sessions[group] = session
+            session.principal = self.principal
+            sessions[self.principal, group] = session
         return session
+
+    def _connected(self) -> Principal:
+        """The principal of the connection."""
+        principal: Principal | None = self.channel.attributes.get("principal")
+        if principal is None:
+            principal = self.channel.attributes["principal"] = self.parts.identify(self.channel.peer)
+        return principal
 
     def topic(self, name: str) -> Topic:
         """The topic of that name in the log. Raises RocketRefused."""

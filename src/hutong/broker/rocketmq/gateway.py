@@ -6,6 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.rocketmq.context import RocketContext, RocketParts
+from hutong.broker.rocketmq.figures import RocketFigures
+from hutong.broker.rocketmq.metering import Metering
 from hutong.broker.rocketmq.refusals import answer_of
 from hutong.broker.rocketmq.requests import (
     r011_pull,
@@ -23,6 +25,7 @@ from hutong.broker.rocketmq.requests import (
 from hutong.broker.rocketmq.requests.admin.table import ADMIN_HANDLERS
 from hutong.broker.rocketmq.requests.pop import r400_assignment, r200050_pop, r200051_ack
 from hutong.foundation.errors import HutongError
+from hutong.foundation.waiting.pending import Pending
 from hutong.groups.rocketmq_configs import rules_of
 from hutong.remoting.channels.events import ChannelEventKind
 from hutong.remoting.errors import RemotingError
@@ -32,7 +35,7 @@ from hutong.wire.rocketmq.command import Command
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from hutong.remoting.channels.answers import Answer
+    from hutong.remoting.channels.answers import Answer, ReadyAnswer
     from hutong.remoting.channels.channel import Channel
     from hutong.remoting.channels.events import ChannelEvent
     from hutong.remoting.server import RemotingServer
@@ -73,6 +76,8 @@ class RocketGateway:
     def __init__(self, parts: RocketParts, server: RemotingServer) -> None:
         self._parts = parts
         self._server = server
+        self.figures = RocketFigures(parts.signatures)
+        self._metering = Metering(self.figures)
         parts.notify_members = self.notify_members
         parts.channel_of = server.channel
 
@@ -115,11 +120,26 @@ class RocketGateway:
             return
 
     def _process(self, handle: Callable[[RocketContext], Answer], command: Command, channel: Channel) -> Answer:
+        self.figures.begun(command)
+        answer: Answer
         try:
-            return handle(RocketContext(command, channel, self._parts))
+            context = RocketContext(command, channel, self._parts)
+            is_metered = self._parts.broker.meter.is_on
+            answer = self._metering.process(handle, context) if is_metered else handle(context)
         # Also for bytes that no client sends: remoting would end the connection, and with it all that others wait for.
         except HutongError as error:
-            return answer_of(error)
+            answer = answer_of(error)
+        if not isinstance(answer, Pending):
+            self.figures.answered(command, answer)
+            return answer
+        pending: Pending[ReadyAnswer] = Pending()
+
+        def ready(outcome: ReadyAnswer) -> None:
+            self.figures.answered(command, outcome)
+            pending.complete(outcome)
+
+        answer.then(ready)
+        return pending
 
     def _channel_event(self, event: ChannelEvent) -> None:
         # IDLE and EXCEPTION are followed by it.
@@ -128,5 +148,6 @@ class RocketGateway:
         channel = event.channel
         for session in channel.attributes.get("sessions", {}).values():
             self._parts.broker.read_actors.forget(session)
+            self._metering.forget(session)
         for group in self._parts.clients.disconnected(channel.peer.id):
             self.notify_members(group)

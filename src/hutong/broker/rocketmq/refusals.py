@@ -24,6 +24,7 @@ _CODES: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ResponseCode.TOPIC_NOT_EXIST,
     ErrorCode.INVALID_TOPIC_EXCEPTION: ResponseCode.TOPIC_NOT_EXIST,
     ErrorCode.MESSAGE_TOO_LARGE: ResponseCode.MESSAGE_ILLEGAL,
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED: ResponseCode.SYSTEM_BUSY,
     ErrorCode.OFFSET_OUT_OF_RANGE: ResponseCode.PULL_OFFSET_MOVED,
     # Clients ask for the route again, and send to another queue meanwhile.
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ResponseCode.SERVICE_NOT_AVAILABLE,

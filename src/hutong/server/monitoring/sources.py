@@ -27,6 +27,7 @@ from hutong.transactions.driver import TransactionCoordinator
 
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
+    from hutong.broker.rocketmq.figures import RocketFigures
     from hutong.bus.bridge.figures import BridgeFigures  # only a node with bridges needs it
     from hutong.bus.bus import EventBus
     from hutong.bus.clustered.figures import OtherNodeFigures
@@ -96,6 +97,7 @@ class Sources:
     sasl: SaslFigures | None = None
     certificates: "Certificates | None" = None
     deletion_clock: DeletionClock | None = None
+    rocketmq: "RocketFigures | None" = None
     bridges: "dict[str, BridgeFigures]" = field(default_factory=dict)
     runtime: "Runtime | None" = None
     bus: "EventBus | None" = None

@@ -13,16 +13,20 @@ from hutong.broker.delays.record_timer import RecordTimer
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.rocketmq.context import RocketIdentity, RocketParts
 from hutong.broker.rocketmq.delays.schedule import DelaySchedule
+from hutong.broker.rocketmq.figures import RocketFigures
 from hutong.broker.rocketmq.gateway import RocketGateway
 from hutong.broker.rocketmq.halves.checks import TransactionChecks
 from hutong.broker.rocketmq.halves.driver import HalfMessages
 from hutong.broker.rocketmq.halves.machine import CheckRules
+from hutong.broker.rocketmq.signatures import Signatures
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import Timer
 from hutong.groups.rocketmq.clients import RocketClients
 from hutong.groups.rocketmq.queue_locks import QueueLocks
+from hutong.reactor.connections.handler import Peer
 from hutong.remoting.server import RemotingServer, TlsMode
 from hutong.runtime.verticles import Verticle
+from hutong.security.principals import ANONYMOUS, Principal
 from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.composition import ComposedNode, NodePart
 from hutong.server.configuration.settings import Address, Settings
@@ -30,6 +34,7 @@ from hutong.server.listeners.binding import bound
 from hutong.server.listeners.certificates import Certificates, certificates_of
 from hutong.server.listeners.exposure import check_rocketmq
 from hutong.server.listeners.kafka_listeners import reachable_host
+from hutong.server.rocketmq.access_key_file import AccessKeyFile
 from hutong.wire.rocketmq.messages import Host
 
 if TYPE_CHECKING:
@@ -57,6 +62,7 @@ class RocketMqPart(NodePart):
         await node.deploy("rocketmq", verticle)
         self._broker.monitor.stalls.wake_by(verticle.call_at_traffic)
         node.addresses.rocketmq = verticle.listens_at
+        self._broker.monitor.sources.rocketmq = verticle.figures
 
 
 class RocketMqVerticle(Verticle):
@@ -66,6 +72,7 @@ class RocketMqVerticle(Verticle):
     """
 
     listens_at: Address
+    figures: RocketFigures
 
     def __init__(self, settings: Settings, broker: "Broker", clock: Clock, open_socket: "OpenSocket") -> None:
         self._settings = settings
@@ -74,11 +81,14 @@ class RocketMqVerticle(Verticle):
         self._open_socket = open_socket
         self._expiring: Timer | None = None
         self._certificates: Certificates | None = None
+        self._access_keys: AccessKeyFile | None = None
         self._gateway: RocketGateway | None = None  # a start that fails ends without
 
     async def start(self) -> None:
         section, wheel = self._settings.rocketmq, self.context.home.wheel
         assert section.listen is not None, "the part is made where the listener is asked for"
+        if section.access_keys is not None:
+            self._access_keys = AccessKeyFile(section.access_keys)
         self._server = RemotingServer(self.context.loop, clock=self._clock, wheel=wheel, open_socket=self._open_socket)
         self._certificates = certificates_of(section, self._clock, wheel, self._settings.tls.reload_interval_ms)
         tls = mode = None
@@ -90,6 +100,7 @@ class RocketMqVerticle(Verticle):
         # Only now the port is known, if the settings leave it to the system (port 0).
         shown = section.advertised or Address(reachable_host(section.listen.host), self.listens_at.port)
         self._gateway = RocketGateway(await self._parts(shown), self._server)
+        self.figures = self._gateway.figures
         self._gateway.serve()
         self._expire_clients()
 
@@ -119,6 +130,8 @@ class RocketMqVerticle(Verticle):
             section.delay_max_s * 1_000,
             self.context.home.wheel,
             self._halves(clients, identity.store_host),
+            self._access_keys.signatures if self._access_keys is not None else Signatures(),
+            self._identify(),
             started_ms=self._clock.monotonic_ms(),
         )
 
@@ -129,6 +142,14 @@ class RocketMqVerticle(Verticle):
         )
         checks = TransactionChecks(clients, self._server.channel)
         return HalfMessages(self._broker, self.context.home.wheel, rules, checks, store_host)
+
+    def _identify(self) -> Callable[[Peer], Principal]:
+        if self._settings.rocketmq.tls_client_ca is None:
+            return lambda _peer: ANONYMOUS
+        from hutong.security.certificate_principals import CertificatePrincipals  # late: few ask for certificates
+
+        principals = CertificatePrincipals(self._settings.tls.principal_mapping_rules)
+        return lambda peer: principals.principal_of(peer.certificate_der)
 
     async def _store_host(self, shown: Address) -> Host:
         """The address as it is in messages and their ids, in four bytes."""
@@ -148,4 +169,6 @@ class RocketMqVerticle(Verticle):
         assert self._gateway is not None, "it has started"
         now_ms = self._clock.monotonic_ms()
         self._gateway.expire_clients(now_ms)
+        if self._access_keys is not None:
+            self._access_keys.reload_if_changed()
         self._expiring = self.context.home.wheel.add(now_ms + EXPIRY_INTERVAL_MS, self._expire_clients)

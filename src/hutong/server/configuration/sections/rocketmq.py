@@ -27,6 +27,9 @@ class RocketMqSettings:
         choices=("enforcing", "permissive"),
     )
     delay_max_s: int = setting(259_200, "The longest that a message may be delayed by a time of its own.", minimum=1)
+    access_keys: Path | None = setting(
+        None, "File with ACCESS_KEY = SECRET lines, by which clients sign requests; an access key is a user's name."
+    )
     broker_name: str = setting("hutong", "The name of this broker in routes and in the queues of clients.")
     transaction_timeout_ms: int = setting(
         6 * SECOND_MS,

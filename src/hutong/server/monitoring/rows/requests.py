@@ -1,14 +1,20 @@
-"""Figures of requests that Kafka's own exporters show, under their names.
+"""Figures of requests: Kafka's under the names that its own exporters have, and those of RocketMQ's clients.
 
 Knows nothing of how a request is answered.
 """
 
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from hutong.server.monitoring.metric import COUNTER, Labelled, Read, metric
 from hutong.server.monitoring.sources import Sources
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.registry import APIS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hutong.broker.rocketmq.figures import RocketFigures  # only a node with that listener needs it
 
 PRODUCE: Final = 0
 FETCH: Final = 1
@@ -35,6 +41,31 @@ def _requests_of(api_key: int) -> Read:
     return lambda sources: [((), sources.requests_total.get(api_key, 0))]
 
 
+def _by_code(read: "Callable[[RocketFigures], Mapping[int, int]]") -> Read:
+    def samples(sources: Sources) -> Labelled:
+        if sources.rocketmq is None:
+            return
+        from hutong.wire.rocketmq.codes import RequestCode  # late: as above
+
+        for code, count in sorted(read(sources.rocketmq).items()):
+            yield (RequestCode(code).name,), count
+
+    return samples
+
+
+def _refused(sources: Sources) -> Labelled:
+    if sources.rocketmq is None:
+        return
+    from hutong.wire.rocketmq.codes import RequestCode  # late: as above
+
+    for (code, answer), count in sorted(sources.rocketmq.refused_total.items()):
+        yield (RequestCode(code).name, str(answer)), count
+
+
+def _total(read: "Callable[[RocketFigures], float]") -> Read:
+    return lambda sources: [((), read(sources.rocketmq))] if sources.rocketmq is not None else []
+
+
 METRICS: Final = (
     metric("kafka_network_requestmetrics_requests_total", COUNTER, "Requests by API.", _requests, "request"),
     metric(
@@ -52,4 +83,51 @@ METRICS: Final = (
         _requests_of(PRODUCE),
     ),
     metric("kafka_server_brokertopicmetrics_totalfetchrequests_total", COUNTER, "Fetch requests.", _requests_of(FETCH)),
+    metric(
+        "hutong_rocketmq_requests_total",
+        COUNTER,
+        "Requests of RocketMQ's clients, by the name of their code.",
+        _by_code(lambda figures: figures.requests_total),
+        "request",
+    ),
+    metric(
+        "hutong_rocketmq_refused_total",
+        COUNTER,
+        "Answers with another code than 0, by that code; pulls that find nothing are among them (19).",
+        _refused,
+        "request",
+        "code",
+    ),
+    metric(
+        "hutong_rocketmq_received_bytes_total",
+        COUNTER,
+        "Bytes in the bodies of requests.",
+        _by_code(lambda figures: figures.received_bytes_total),
+        "request",
+    ),
+    metric(
+        "hutong_rocketmq_sent_bytes_total",
+        COUNTER,
+        "Bytes in the bodies of answers.",
+        _by_code(lambda figures: figures.sent_bytes_total),
+        "request",
+    ),
+    metric(
+        "hutong_rocketmq_throttled_total",
+        COUNTER,
+        "Requests that waited for a quota, or were refused for it.",
+        _total(lambda figures: figures.throttled_total),
+    ),
+    metric(
+        "hutong_rocketmq_throttled_seconds_total",
+        COUNTER,
+        "Time that they waited.",
+        _total(lambda figures: figures.throttled_ms_total / 1_000),
+    ),
+    metric(
+        "hutong_rocketmq_signatures_refused_total",
+        COUNTER,
+        "Requests that were not signed by their access key.",
+        _total(lambda figures: figures.signatures.refused_total),
+    ),
 )
