@@ -33,7 +33,7 @@ _PRODUCE_KEY: Final = 0
 _FETCH_KEY: Final = 1
 _OTHER_KEY: Final = -1  # of no API that a quota of bytes is about
 _SENDS: Final = {RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE}
-_PULLS: Final = {RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE}
+_PULLS: Final = {RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE, RequestCode.POP_MESSAGE}
 _GROUP_FIELDS: Final = ("consumerGroup", "producerGroup", "a", "group")
 
 
