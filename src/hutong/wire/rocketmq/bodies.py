@@ -149,7 +149,8 @@ def decode_body(kind: type[BodyT], data: Buffer) -> BodyT:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind)
     try:
         return decoder.decode(data)  # type: ignore[return-value]
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+    # Text that is no UTF-8, or too deep, has errors of Python's own.
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError(f"the body is no {kind.__name__}: {error}") from None
 
 

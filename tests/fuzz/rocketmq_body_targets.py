@@ -1,0 +1,121 @@
+"""Targets for the bodies of RocketMQ's requests: messages, batches, properties, JSON, packed bodies, access keys."""
+
+import zlib
+from collections.abc import Iterator
+
+import msgspec
+from tests.fuzz.target import MEBIBYTE, Target
+
+from hutong.broker.rocketmq.records.packed_bodies import plain_body
+from hutong.broker.rocketmq.records.translation import message_of, record_of
+from hutong.broker.rocketmq.refusals import RocketRefused
+from hutong.foundation.errors import ProtocolError
+from hutong.security.access_keys import AccessKeysWrong, parse_access_keys
+from hutong.wire.rocketmq.admin_bodies import SubscriptionGroup
+from hutong.wire.rocketmq.bodies import (
+    ConsumerData,
+    HeartbeatData,
+    LockBatchRequest,
+    ProducerData,
+    RocketQueue,
+    SubscriptionData,
+    decode_body,
+)
+from hutong.wire.rocketmq.codes import COMPRESSED, LZ4, ZLIB, ZSTD
+from hutong.wire.rocketmq.messages import (
+    NO_HOST,
+    BatchedMessage,
+    Host,
+    StoredMessage,
+    decode_batch,
+    decode_messages,
+    decode_properties,
+    encode_batch,
+    encode_message,
+    encode_properties,
+)
+
+UNPACKED_BYTES_MAX = MEBIBYTE
+BODIES = (HeartbeatData, LockBatchRequest, SubscriptionGroup)
+FLAGS = (COMPRESSED, COMPRESSED | LZ4, COMPRESSED | ZSTD, COMPRESSED | ZLIB, COMPRESSED | 0x700)
+
+
+def read_messages(data: bytes) -> object:
+    """What is decoded is encoded as it was, but for what its store host's form says."""
+    found = [*decode_messages(memoryview(data))]
+    for message in found:
+        (again,) = decode_messages(encode_message(message))
+        assert (again.topic, bytes(again.body), again.properties) == (
+            message.topic,
+            bytes(message.body),
+            message.properties,
+        )
+    return found
+
+
+def messages() -> Iterator[bytes]:
+    plain = StoredMessage("t", 1, 2, 3, b"body", encode_properties({"TAGS": "a"}))
+    yield encode_message(plain)
+    yield encode_message(plain) + encode_message(StoredMessage("u", 0, 0, 0, b"", born_host=Host(bytes(16), 1)))
+
+
+def read_batch(data: bytes) -> object:
+    found = decode_batch(memoryview(data), 1_000)
+    assert len(found) <= 1_000
+    return found
+
+
+def batches() -> Iterator[bytes]:
+    yield encode_batch([BatchedMessage(1, b"one", "TAGS\x01x\x02"), BatchedMessage(2, b"", "")])
+
+
+def read_properties(data: bytes) -> object:
+    """A message with any properties becomes a record, and that a message again; no name or value is made up."""
+    text = data.decode(errors="ignore")
+    properties = decode_properties(text)
+    assert decode_properties(encode_properties(properties)) == properties
+    message = StoredMessage("t", 0, 0, 0, b"", text)
+    back = decode_properties(message_of(record_of(message), "t", 0, 0, NO_HOST).properties)
+    assert back.keys() <= properties.keys()
+    return properties
+
+
+def read_json(data: bytes) -> object:
+    """The first byte chooses the body."""
+    return decode_body(BODIES[data[0] % len(BODIES)], data[1:]) if data else None
+
+
+def json_bodies() -> Iterator[bytes]:
+    heartbeat = HeartbeatData(
+        "c", [ProducerData("p")], [ConsumerData("g", subscriptionDataSet=[SubscriptionData("t")])]
+    )
+    locks = LockBatchRequest("g", "c", [RocketQueue("t", "b", 0)])
+    group = SubscriptionGroup("g", groupRetryPolicy={"type": "CUSTOMIZED"}, attributes={"a": "b"})
+    for number, body in enumerate((heartbeat, locks, group)):
+        yield bytes([number]) + msgspec.json.encode(body)
+
+
+def unpack(data: bytes) -> object:
+    """The first byte chooses the compression."""
+    found = plain_body(FLAGS[data[0] % len(FLAGS)], data[1:], UNPACKED_BYTES_MAX) if data else b""
+    assert len(found) <= UNPACKED_BYTES_MAX
+    return found
+
+
+def packed() -> Iterator[bytes]:
+    yield b"\0" + zlib.compress(b"x" * 1_000)
+    yield b"\3" + zlib.compress(bytes(100_000))
+
+
+def read_access_keys(data: bytes) -> object:
+    return parse_access_keys(data.decode(errors="replace"))
+
+
+TARGETS = [
+    Target("rocketmq-messages", read_messages, messages),
+    Target("rocketmq-batch", read_batch, batches),
+    Target("rocketmq-properties", read_properties, lambda: [b"A\x01b\x02C\x01d", b"KEYS\x01a b\x02"], ()),
+    Target("rocketmq-json", read_json, json_bodies, (ProtocolError,)),
+    Target("rocketmq-packed", unpack, packed, (RocketRefused,), memory_base=8 * MEBIBYTE),
+    Target("rocketmq-access-keys", read_access_keys, lambda: [b"# x\nalice = 12345678\n"], (AccessKeysWrong,)),
+]
