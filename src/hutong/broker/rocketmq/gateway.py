@@ -120,6 +120,8 @@ class RocketGateway:
             return
 
     def _process(self, handle: Callable[[RocketContext], Answer], command: Command, channel: Channel) -> Answer:
+        # What it is asked must have the form that it speaks itself: ali-ons reads no binary commands.
+        channel.serialization = command.serialization
         self.figures.begun(command)
         answer: Answer
         try:

@@ -94,6 +94,7 @@ class Channel:
         "is_slowed",
         "owner",
         "peer",
+        "serialization",
         "take",
         "unanswered",
     )
@@ -104,6 +105,7 @@ class Channel:
         self.address = address
         self.attributes: dict[str, Any] = {}
         self.unanswered = 0
+        self.serialization: int | None = None  # of what this side asks by a command; None: as the command says
         self.is_slowed = False  # whether a bound is near: `admission` has to be asked before a request is begun
         self._endpoint = endpoint
         self._hooks = endpoint.hooks
@@ -181,7 +183,7 @@ class Channel:
         """Ask for no answer. Raises TooManyRequests, AbortProcess, ValueError; a connection that ended drops it."""
         self._endpoint.hooks_before(self, command)
         command.flag |= IS_ONEWAY
-        frame = encode(command)
+        frame = encode(command, serialization=self.serialization)
         if self._is_congested or sum(map(len, frame)) > LARGE_BYTES:
             self._check_oneway(sum(map(len, frame)))
         self._push(frame)
@@ -281,7 +283,7 @@ class Channel:
             raise TooManyRequests(error.limit, error.maximum) from None
         command.opaque = wait._number
         try:
-            frame = encode(command)
+            frame = encode(command, serialization=self.serialization)
         # The command does not fit the format, or has values of other types: nothing was sent, so nothing is awaited.
         except Exception:
             wait.abandon()

@@ -1,6 +1,7 @@
 """RocketMQ's requests on a whole node: what is answered, what is stored, and what Kafka's clients see of it."""
 
 import asyncio
+import struct
 import time
 import zlib
 from pathlib import Path
@@ -336,3 +337,27 @@ async def test_a_client_asks_whether_its_selector_is_understood(client: RocketCl
     assert await asked("a || b", "TAG") == ResponseCode.SUCCESS
     assert await asked("x", "JS") == ResponseCode.SYSTEM_ERROR
     assert (await client.ask(RequestCode.CHECK_CLIENT_CONFIG, b"{}")).code == ResponseCode.SUCCESS
+
+
+async def test_a_client_is_asked_in_the_form_that_it_speaks(scene: RocketScene, client: RocketClient) -> None:
+    reader, writer = await asyncio.open_connection(scene.address.host, scene.address.port)
+
+    async def answer() -> dict[str, Any]:
+        length, head = struct.unpack(">II", await reader.readexactly(8))
+        assert head >> 24 == 0, "it is no JSON"
+        found: dict[str, Any] = msgspec.json.decode((await reader.readexactly(length - 4))[: head & 0xFFFFFF])
+        return found
+
+    consumers = [{"groupName": "g", "subscriptionDataSet": [{"topic": "t"}]}]
+    body = msgspec.json.encode({"clientID": "node", "consumerDataSet": consumers})
+    # Numbers and booleans instead of texts, and no mark of the form before the length of the header: as ali-ons.
+    head = msgspec.json.encode(
+        {"code": 34, "language": "NODE_JS", "opaque": 7, "flag": 0, "extFields": {"n": 1, "b": True}}
+    )
+    writer.write(struct.pack(">II", 4 + len(head) + len(body), len(head)) + head + body)
+    told = [await answer(), await answer()]
+    assert {each["code"] for each in told} == {0, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED}
+    await client.heartbeat("other", "g")
+    assert (await answer())["extFields"] == {"consumerGroup": "g"}
+    writer.close()
+    await writer.wait_closed()
