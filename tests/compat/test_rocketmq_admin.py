@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -22,7 +23,7 @@ from bench.processes import ReadyProcess
 from bench.targets import free_port
 from tests.support.kafka_tools import QUICK_START, peer_jars
 from tests.support.maven import java_program
-from tests.support.rocketmq import NEW, PEER, RocketPeer, told
+from tests.support.rocketmq import NEW, OLD, PEER, RocketPeer, told
 from tests.support.waiting import until
 
 from hutong.testing import EmbeddedNode
@@ -31,6 +32,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.long, pytest.mark.timeout(300)]
 VERSION: Final = "5.5.0"
 RUNNER: Final = Path(__file__).parent / "java_rocketmq" / "AdminRunner.java"
 FOLDER: Final = Path(__file__).parent / "rocketmq_admin"
+NO_LOGS: Final = "org.slf4j:slf4j-nop:1.7.36"
 SLOW: Final = pytest.mark.thorough
 RECORDS: Final = bool(os.environ.get("TEST_RECORD"))
 START_S_MAX: Final = 240.0
@@ -313,8 +315,10 @@ def _compare(page: Page, printed: str) -> None:
     assert kept == printed, "\n".join(lines)
 
 
-def test_mqadmin_signs_its_requests(tmp_path: Path) -> None:
-    keys = tmp_path / "keys"
+@contextmanager
+def guarded_node(folder: Path) -> Iterator[Server]:
+    """A node on which `root`, who signs with `rootsecret`, may do everything, and others nothing."""
+    keys = folder / "keys"
     keys.write_text("root = rootsecret\n")
     keys.chmod(0o600)
     settings = {
@@ -325,7 +329,12 @@ def test_mqadmin_signs_its_requests(tmp_path: Path) -> None:
         "security.super_users": "User:root",
     }
     with EmbeddedNode(settings=settings) as node:
-        server = Server(node.rocketmq or "", node.rocketmq or "")
+        assert node.rocketmq is not None
+        yield Server(node.rocketmq, node.rocketmq)
+
+
+def test_mqadmin_signs_its_requests(tmp_path: Path) -> None:
+    with guarded_node(tmp_path) as server:
         for secret, is_right in (("rootsecret", True), ("anothersecret", False)):
             home = tmp_path / secret
             (home / "conf").mkdir(parents=True)
@@ -336,3 +345,18 @@ def test_mqadmin_signs_its_requests(tmp_path: Path) -> None:
                 assert ("CODE: 16" in transcript.text) is not is_right, transcript.text
                 if is_right:
                     assert transcript.text.count("MessageTrack") + transcript.text.count("WARN: No Consumer") == 1
+
+
+@pytest.mark.thorough
+def test_javas_client_of_4_9_signs_its_requests(tmp_path: Path) -> None:
+    artifacts = (f"org.apache.rocketmq:rocketmq-client:{OLD}", f"org.apache.rocketmq:rocketmq-acl:{OLD}", NO_LOGS)
+    options = ("-Drocketmq.client.logUseSlf4j=true", f"-Duser.home={tmp_path}")
+    program = java_program(f"rocketmq-acl-{OLD}", RUNNER.with_name("AclPeer.java"), *artifacts, options=options)
+    with guarded_node(tmp_path) as server:
+        for secret, expected in (
+            ("rootsecret", [{"sent": "SEND_OK"}, {"received": "key-1"}]),
+            ("anothersecret", [{"refused": True}]),
+        ):
+            words = [*program, server.name_server, "T", "readers", "root", secret]
+            done = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            assert told(done) == expected

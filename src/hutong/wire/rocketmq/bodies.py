@@ -25,7 +25,7 @@ class SubscriptionData(Body):
     topic: str
     subString: str = "*"
     tagsSet: list[str] = []
-    codeSet: list[int] = []
+    codeSet: list[int | str] = []  # texts from Go
     subVersion: int | str = 0
     expressionType: str | None = "TAG"
     classFilterMode: bool = False

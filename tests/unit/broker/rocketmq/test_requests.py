@@ -219,6 +219,14 @@ async def test_members_hear_of_each_other_and_get_a_retry_topic(scene: RocketSce
     assert retry.code == ResponseCode.SUCCESS
 
 
+async def test_gos_heartbeat_has_the_hashes_of_tags_as_texts(client: RocketClient) -> None:
+    subscription = {"topic": "t", "subString": "red", "tagsSet": ["red"], "codeSet": ["112785"], "subVersion": 1}
+    consumer = {"groupName": "g", "consumeType": "CONSUME_PASSIVELY", "subscriptionDataSet": [subscription]}
+    body = msgspec.json.encode({"clientID": "c", "producerDataSet": [], "consumerDataSet": [consumer]})
+    answer = await client.ask(RequestCode.HEART_BEAT, body)
+    assert answer.code == ResponseCode.SUCCESS, answer.remark
+
+
 async def test_one_client_at_a_time_consumes_a_queue_in_order(client: RocketClient) -> None:
     queues = [{"topic": "t", "brokerName": "hutong", "queueId": number} for number in (0, 1)]
 
