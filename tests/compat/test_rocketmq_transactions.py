@@ -1,11 +1,14 @@
-"""Transactional messages of RocketMQ's own clients: seen by nobody before their commit, Kafka's readers among them."""
+"""Transactional messages of RocketMQ's own clients: seen by nobody before their commit, Kafka's readers among them.
+
+Also their requests and replies.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Message
-from tests.support.rocketmq import NEW, OLD, TRANSACTION_SOURCE, RocketPeer
+from tests.support.rocketmq import NEW, OLD, REQUEST_SOURCE, TRANSACTION_SOURCE, RocketPeer
 from tests.support.waiting import until
 
 from hutong.testing import EmbeddedNode
@@ -68,3 +71,14 @@ def test_each_message_is_seen_if_it_is_committed(node: EmbeddedNode, version: st
         assert key == f"key-{value}"
         assert headers["n"] == value.encode()
         assert headers["UNIQ_KEY"].decode() == sent[int(value)]["id"]
+
+
+def test_requests_are_answered(node: EmbeddedNode, version: str, tmp_path: Path) -> None:
+    topic = f"Requests-{version}".replace(".", "_")
+    node.create_topic(topic, partitions=2)
+    # Java 5.3.3 takes a request for failed as soon as it is stored (5.5 mends it), except with a callback.
+    way = "sync" if version == OLD else "callback"
+    told = RocketPeer(version, tmp_path, source=REQUEST_SOURCE).run(node.rocketmq or "", topic, "5", way)
+    assert [each["body"] for each in told] == [*(f"answer-{number}" for number in range(5)), "timeout"]
+    assert {each.get("size") for each in told} == {5_000 + len("answer-0"), None}, "it came compressed"
+    assert {each.get("topic") for each in told} == {"DefaultCluster_REPLY_TOPIC", None}

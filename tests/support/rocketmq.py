@@ -11,6 +11,7 @@ from tests.support.maven import java_program
 
 SOURCE: Final = pathlib.Path(__file__).parents[1] / "compat" / "java_rocketmq" / "RocketPeer.java"
 TRANSACTION_SOURCE: Final = SOURCE.with_name("TransactionPeer.java")
+REQUEST_SOURCE: Final = SOURCE.with_name("RequestPeer.java")
 OLD: Final = "4.9.8"
 NEW: Final = "5.3.3"
 PEER: Final = os.environ.get("HUTONG_TEST_ROCKETMQ_PEER") or str(

@@ -15,7 +15,6 @@ from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.foundation.errors import LimitExceeded
-from hutong.security.principals import ANONYMOUS
 from hutong.wire.rocketmq.codes import ResponseCode
 from hutong.wire.rocketmq.messages import Host
 
@@ -166,9 +165,9 @@ class RocketContext:
 
 
 def user_of(channel: Channel) -> str:
-    """The name of the user whose client this is."""
-    sessions: dict[str, ClientSession] = channel.attributes.get("sessions", {})
-    return str(next((session.principal for session in sessions.values()), ANONYMOUS))
+    """The user that the newest heartbeat on this channel came from, empty before the first."""
+    user: str = channel.attributes.get("user", "")
+    return user
 
 
 def checked_integer(name: str, text: str | None, bits: int) -> int:

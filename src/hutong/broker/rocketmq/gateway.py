@@ -20,6 +20,7 @@ from hutong.broker.rocketmq.requests import (
     r046_check_client,
     r105_route,
     r310_send,
+    r324_reply,
     r370_recall,
 )
 from hutong.broker.rocketmq.requests.admin.table import ADMIN_HANDLERS
@@ -44,6 +45,8 @@ HANDLERS: Final[Mapping[RequestCode, Callable[[RocketContext], Answer]]] = {
     RequestCode.SEND_MESSAGE: r310_send.handle,
     RequestCode.SEND_MESSAGE_V2: r310_send.handle,
     RequestCode.SEND_BATCH_MESSAGE: r310_send.handle,
+    RequestCode.SEND_REPLY_MESSAGE: r324_reply.handle,
+    RequestCode.SEND_REPLY_MESSAGE_V2: r324_reply.handle,
     RequestCode.PULL_MESSAGE: r011_pull.handle,
     RequestCode.LITE_PULL_MESSAGE: r011_pull.handle,
     RequestCode.QUERY_CONSUMER_OFFSET: r014_consumer_offsets.handle_query,

@@ -83,6 +83,11 @@ class RocketClients:
         """Return True if a client of the producer group is on this connection."""
         return connection in self.producer_connections(group)
 
+    def producer_connection(self, client_id: str) -> int | None:
+        """The connection of a client that produces, by the client's id."""
+        found = [member for members in self._producers.values() if (member := members.get(client_id)) is not None]
+        return max(found, key=lambda member: member.seen_ms).connection if found else None
+
     def reads(self, group_id: str, topic: str) -> bool:
         """Return True if the group has members that subscribe to the topic."""
         group = self._groups.get(group_id)

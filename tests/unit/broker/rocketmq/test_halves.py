@@ -10,6 +10,7 @@ from tests.unit.broker.wire_node import batch_of
 
 from hutong.broker.rocketmq.halves import driver
 from hutong.broker.rocketmq.records.positions import log_and_offset
+from hutong.remoting.channels.hooks import AclHook
 from hutong.server.configuration.sections.rocketmq import RocketMqSettings
 from hutong.server.configuration.settings import Address
 from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -251,3 +252,24 @@ async def test_a_topic_of_another_partition_group_is_committed_to_as_well(
     sent = await prepare(client, b"half", topic="kept")
     assert (await end(client, sent, COMMIT)).code == ResponseCode.SUCCESS
     assert bytes((await waited(client, "kept")).body) == b"half"
+
+
+async def test_only_the_user_who_began_a_transaction_is_asked_and_may_end_it(tmp_path: Path) -> None:
+    keys = tmp_path / "access_keys"
+    keys.write_text("alice = alicesecret\nbob = bobssecret\n")
+    keys.chmod(0o600)
+    section = replace(QUICK, access_keys=keys, transaction_checks_max=1_000)
+    async with (
+        rocketmq_node(tmp_path / "data", section) as scene,
+        rocketmq_client(scene.address) as alice,
+        rocketmq_client(scene.address) as bob,
+    ):
+        alice.connection.remoting.add_hook(AclHook("alice", "alicesecret"))
+        bob.connection.remoting.add_hook(AclHook("bob", "bobssecret"))
+        for client_id, client in (("a", alice), ("b", bob)):
+            await client.heartbeat(client_id, producers=("p",))
+        sent = await prepare(alice, b"half")
+        await until_asked(alice, 3)
+        assert not bob.asked
+        assert (await end(bob, sent, COMMIT)).code == ResponseCode.SYSTEM_ERROR
+        assert (await end(alice, sent, COMMIT)).code == ResponseCode.SUCCESS

@@ -27,6 +27,7 @@ def handle_heartbeat(context: RocketContext) -> Answer:
     for consumer in data.consumerDataSet:
         check(context.kafka(), Operation.READ, ResourceType.GROUP, consumer.groupName)
     changed = parts.clients.heartbeat(context.number, data, parts.broker.clock.monotonic_ms(), _about(context))
+    context.channel.attributes["user"] = str(context.principal)
     for group in changed:
         parts.notify_members(group)
     # A client asks for the route of its retry topic after this answer, and again after 30 s.

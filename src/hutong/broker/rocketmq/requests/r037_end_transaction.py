@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.rocketmq.context import user_of
 from hutong.broker.rocketmq.halves.decisions import HalfOutcome
 from hutong.broker.rocketmq.halves.machine import Claim
 from hutong.broker.rocketmq.records.positions import log_and_offset
@@ -51,4 +50,4 @@ def claim_of(context: RocketContext, group: str) -> Claim:
     """The client as the owner of a transaction of this producer group."""
     keys = (context.text("transactionId", ""), context.text("msgId", ""))
     is_producer = context.parts.clients.is_producer(group, context.number)
-    return Claim(group, user_of(context.channel), keys, context.number, is_producer)
+    return Claim(group, str(context.principal), keys, context.number, is_producer)

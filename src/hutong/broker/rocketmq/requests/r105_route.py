@@ -14,7 +14,7 @@ from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.remoting.channels.answers import Answer
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.rocketmq.bodies import BrokerData, QueueData, TopicRouteData, encode_body
-from hutong.wire.rocketmq.codes import PERMISSION_READ_WRITE, ResponseCode
+from hutong.wire.rocketmq.codes import PERMISSION_READ_WRITE, REPLY_TOPIC_END, ResponseCode
 from hutong.wire.rocketmq.command import Command
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ def handle(context: RocketContext) -> Answer:
     # Where topics are not created there is no model: clients report that the topic has no route.
     if asked == MODEL_TOPIC and broker.settings.auto_create_topics:
         return _route(context, QUEUES_OF_MODEL, PERMISSION_READ_WRITE | PERMISSION_INHERITED)
+    # It is created with the first reply, whose sender asks for the route first.
+    if asked == context.parts.identity.cluster_name + REPLY_TOPIC_END:
+        return _route(context, 1, PERMISSION_READ_WRITE)
     name = log_name(asked)
     topic = broker.topics.get(name)
     is_shown = topic is not None and not topic.is_internal

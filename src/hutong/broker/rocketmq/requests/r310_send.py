@@ -28,7 +28,7 @@ from hutong.foundation.waiting.pending import Pending
 from hutong.groups.rocketmq_configs import rules_of
 from hutong.remoting.channels.answers import Answer, ReadyAnswer
 from hutong.security.acls import Operation, ResourceType
-from hutong.wire.rocketmq.codes import RETRY_PREFIX, UNIQUE_KEY, WAITS_FOR_STORE, ResponseCode
+from hutong.wire.rocketmq.codes import REPLY_TOPIC_END, RETRY_PREFIX, UNIQUE_KEY, WAITS_FOR_STORE, ResponseCode
 from hutong.wire.rocketmq.command import Command
 from hutong.wire.rocketmq.messages import NAME_END, VALUE_END, StoredMessage, decode_properties
 
@@ -97,11 +97,13 @@ class SendRequest:
         context = self._context
         broker, asked = context.parts.broker, context.kafka()
         is_allowed = broker.settings.auto_create_topics and may(asked, Operation.CREATE, ResourceType.TOPIC, self.name)
+        # RocketMQ's broker has this topic from the start.
+        is_reply = self.name == context.parts.identity.cluster_name + REPLY_TOPIC_END
         # In a cluster the controller creates topics, and this request would wait for another node.
-        if not is_allowed or not broker.cluster.is_alone:
+        if not (is_allowed or is_reply) or not broker.cluster.is_alone:
             raise RocketRefused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{self.name}] not exist, apply first please!")
         queues = min(max(1, self._fields.integer("defaultTopicQueueNums", 4)), QUEUES_OF_NEW_TOPIC_MAX)
-        queues = 1 if self._is_dead else queues
+        queues = 1 if self._is_dead or is_reply else queues
 
         def created(outcome: Topic | HutongError) -> None:
             if isinstance(outcome, HutongError):

@@ -1,6 +1,7 @@
 """The fields of a request to send, and the messages in it.
 
-SEND_MESSAGE_V2 has the fields of SEND_MESSAGE under single letters. A batch packs its messages into one body.
+SEND_MESSAGE_V2 has the fields of SEND_MESSAGE under single letters, and so has SEND_REPLY_MESSAGE_V2. A batch packs its
+messages into one body.
 """
 
 from __future__ import annotations
@@ -10,8 +11,15 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.rocketmq.context import checked_integer
 from hutong.broker.rocketmq.records.packed_bodies import plain_body
 from hutong.broker.rocketmq.refusals import RocketRefused
-from hutong.wire.rocketmq.codes import COMPRESSED, COMPRESSION_MASK, RequestCode, ResponseCode
-from hutong.wire.rocketmq.messages import PROPERTIES_BYTES_MAX, BatchedMessage, StoredMessage, decode_batch
+from hutong.wire.rocketmq.codes import CLUSTER, COMPRESSED, COMPRESSION_MASK, REPLY_TO_CLIENT, RequestCode, ResponseCode
+from hutong.wire.rocketmq.messages import (
+    NAME_END,
+    PROPERTIES_BYTES_MAX,
+    VALUE_END,
+    BatchedMessage,
+    StoredMessage,
+    decode_batch,
+)
 
 if TYPE_CHECKING:
     from hutong.broker.rocketmq.context import RocketContext
@@ -33,6 +41,9 @@ _LETTERS: Final = {
 }
 
 
+_NAMED: Final = frozenset((RequestCode.SEND_MESSAGE, RequestCode.SEND_REPLY_MESSAGE))
+
+
 class SendFields:
     """The fields of one request, by their names of SEND_MESSAGE."""
 
@@ -41,7 +52,7 @@ class SendFields:
     def __init__(self, context: RocketContext) -> None:
         self._context = context
         self._ext = context.command.ext()
-        self._is_named = context.command.code == RequestCode.SEND_MESSAGE
+        self._is_named = context.command.code in _NAMED
 
     def text(self, name: str, default: str | None = None) -> str:
         """A field. Raises as `RocketContext.text`."""
@@ -75,7 +86,7 @@ class SendFields:
         # Also of a batch, which is compressed as a whole.
         if sys_flag & COMPRESSED:
             body = plain_body(sys_flag, body, MESSAGE_BYTES_MAX)
-        properties = self.text("properties", "")
+        properties = self._properties()
         # Their length is 16 bits in a message: consumers would get a part of them.
         if len(properties.encode()) > PROPERTIES_BYTES_MAX:
             raise RocketRefused(ResponseCode.MESSAGE_ILLEGAL, f"Properties have {PROPERTIES_BYTES_MAX} bytes at most.")
@@ -93,6 +104,15 @@ class SendFields:
             now_ms,
             reconsume_times=self.integer("reconsumeTimes", 0, bits=32),
         )
+
+    def _properties(self) -> str:
+        properties = self.text("properties", "")
+        # Who answers a request names the topic of replies by it. RocketMQ's broker gives it to every message.
+        if REPLY_TO_CLIENT in properties and CLUSTER + NAME_END not in properties:
+            end = "" if properties.endswith(VALUE_END) else VALUE_END
+            cluster = self._context.parts.identity.cluster_name
+            properties = f"{properties}{end}{CLUSTER}{NAME_END}{cluster}{VALUE_END}"
+        return properties
 
 
 def _one_of(whole: StoredMessage, each: BatchedMessage) -> StoredMessage:
