@@ -113,6 +113,13 @@ class RocketClients:
             if self._joined(consumer, GroupMember(data.clientID, connection, now_ms, about))
         ]
 
+    def connection_of(self, client_id: str, group: str) -> int | None:
+        """The connection of a client in a consumer group, or else in a producer group, of that name."""
+        found = self._groups.get(group)
+        member = found.members.get(client_id) if found is not None else None
+        member = member or self._producers.get(group, {}).get(client_id)
+        return member.connection if member is not None else None
+
     def leave(self, client_id: str, group: str) -> list[str]:
         """Take a client out of a consumer group, or out of a producer group of that name."""
         producers = self._producers.get(group, {})

@@ -227,6 +227,17 @@ async def test_gos_heartbeat_has_the_hashes_of_tags_as_texts(client: RocketClien
     assert answer.code == ResponseCode.SUCCESS, answer.remark
 
 
+async def test_a_client_cannot_take_another_one_out_of_its_group(scene: RocketScene, client: RocketClient) -> None:
+    await client.heartbeat("c1", "g", producers=("p",))
+    async with rocketmq_client(scene.address) as other:
+        await other.ask(RequestCode.UNREGISTER_CLIENT, clientID="c1", producerGroup="p", consumerGroup="g")
+    found = await client.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, consumerGroup="g")
+    assert msgspec.json.decode(found.body) == {"consumerIdList": ["c1"]}
+    assert (await client.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, producerGroup="p")).code == 0
+    await client.ask(RequestCode.UNREGISTER_CLIENT, clientID="c1", producerGroup="p", consumerGroup="g")
+    assert (await client.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, consumerGroup="g")).code != 0
+
+
 async def test_one_client_at_a_time_consumes_a_queue_in_order(client: RocketClient) -> None:
     queues = [{"topic": "t", "brokerName": "hutong", "queueId": number} for number in (0, 1)]
 

@@ -9,6 +9,7 @@ from tests.unit.broker.rocketmq.scene import RocketClient, rocketmq_client, rock
 
 from hutong.foundation.errors import UsageError
 from hutong.remoting.errors import RemotingError
+from hutong.security.certificate_principals import CertificatePrincipals
 from hutong.server.configuration.sections.rocketmq import RocketMqSettings
 from hutong.server.configuration.sections.security import SecuritySettings
 from hutong.server.configuration.settings import Address, Settings
@@ -68,6 +69,25 @@ async def test_a_client_shows_a_certificate_where_it_must(tmp_path: Path, files:
         with pytest.raises(RemotingError):
             async with rocketmq_client(scene.address, stranger) as client:
                 await client.send(b"x")
+
+
+async def test_the_owner_of_a_certificate_has_rights(tmp_path: Path, files: PemFiles) -> None:
+    trusting = {}
+    for name in ("ann", "bob"):
+        trusting[name] = ssl.create_default_context(cafile=str(files.ca))
+        own = PemFiles(tmp_path / name, name, authority=files.authority)
+        trusting[name].load_cert_chain(own.certificate, own.key)
+    certificate = ssl.PEM_cert_to_DER_cert((tmp_path / "ann" / "node.pem").read_text())
+    principal = CertificatePrincipals("DEFAULT").principal_of(certificate)
+    security = SecuritySettings(authorize=True, super_users=(str(principal),))
+    section = listening(files, tls_client_ca=files.ca)
+    async with (
+        rocketmq_node(tmp_path / "data", rocketmq=section, security=security) as scene,
+        rocketmq_client(scene.address, trusting["ann"]) as ann,
+        rocketmq_client(scene.address, trusting["bob"]) as bob,
+    ):
+        assert await stored(ann)
+        assert (await bob.send(b"x")).code == ResponseCode.NO_PERMISSION
 
 
 @pytest.mark.parametrize(("mode", "is_open"), [("enforcing", False), ("permissive", True)])

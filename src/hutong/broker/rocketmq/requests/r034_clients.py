@@ -38,11 +38,12 @@ def handle_heartbeat(context: RocketContext) -> Answer:
 
 
 def handle_unregister(context: RocketContext) -> Answer:
-    client_id = context.text("clientID")
+    client_id, clients = context.text("clientID"), context.parts.clients
     for field in ("producerGroup", "consumerGroup"):
         group = context.text(field, "")
-        if group:
-            for changed in context.parts.clients.leave(client_id, group):
+        # By its own connection alone: everybody can see the ids of others.
+        if clients.connection_of(client_id, group) == context.number:
+            for changed in clients.leave(client_id, group):
                 context.parts.notify_members(changed)
     return Command(ResponseCode.SUCCESS)
 
