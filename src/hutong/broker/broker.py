@@ -17,13 +17,14 @@ from hutong.broker.topics.lifetimes import shard_of
 from hutong.reactor.memory.budget import MemoryBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from hutong.broker.admin_state import AdminState
     from hutong.broker.coordinators.broker_shard import BrokerShard
     from hutong.broker.coordinators.producer_ids import ProducerIds
     from hutong.broker.coordinators.transaction_gateway import TransactionGateway
     from hutong.broker.coordinators.transaction_markers import TransactionMarkers
+    from hutong.broker.delays.record_timer import RecordTimer
     from hutong.broker.dispatch.long_requests import LongRequests
     from hutong.broker.fetch.disk_reads import DiskReads
     from hutong.broker.fetch.read_actors import ReadActors
@@ -90,6 +91,7 @@ class Broker:
     request_times: RequestTimes = field(default_factory=RequestTimes)
     request_errors: RequestErrors = field(default_factory=RequestErrors)
     tracer: RequestTracer | None = None
+    delays: Callable[[], RecordTimer] = field(init=False)  # makes it with the first call
     routed_gateway: TransactionGateway | None = None  # among several nodes
     further_shards: tuple[BrokerShard, ...] = ()  # of coordinators; the first is this
 

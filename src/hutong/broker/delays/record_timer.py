@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.delays.inboxes import Inboxes
 from hutong.broker.delays.machine import Append, DelayedEntry, DelayMachine, LeaveOut
 from hutong.broker.delays.progress import QueueProgress
 from hutong.broker.delays.recall_log import RecallLog
 from hutong.broker.delays.recalls import Recalls
 from hutong.broker.delays.step_queue import StepQueue
 from hutong.broker.delays.steps import (
-    DELAYED_TOPIC,
+    KEPT_UNTIL_DELIVERED,
     QUEUES,
+    QUEUES_MIN,
     RECALLS_QUEUE,
     STEPS_S,
     DelayedRecord,
@@ -28,6 +30,7 @@ from hutong.broker.delays.steps import (
     step_for,
 )
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
+from hutong.broker.topics.catalogue import DELAYED_TOPIC
 from hutong.broker.topics.partition import Partition, Topic
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.timers import Timer, TimerWheel
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
     from hutong.broker.broker import Broker
 
 TURN_RECORDS: Final = 1_000
-_KEPT: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
 _log: Final = logging.getLogger("hutong.delays")
 
 
@@ -55,7 +57,9 @@ class RecordTimer:
         self._recall_log: RecallLog | None = None
         self._owner = Owner()
         self._topic: Topic | None = None
-        self._queues: dict[QueueProgress, StepQueue] = {}
+        self._steps: dict[QueueProgress, StepQueue] = {}
+        self._inboxes = Inboxes(broker, self, timers, self._open)
+        self._is_closed = False
         self._wake: Timer | None = None
         self._wake_ms = 0  # of the wall clock
         self._left = TURN_RECORDS  # of this turn
@@ -66,12 +70,15 @@ class RecordTimer:
         """Bring out what earlier lives of the node have left."""
         topic = self._broker.topics.get(DELAYED_TOPIC)
         # It is created by the first delayed record, so that others need not have it.
-        if topic is not None:
+        if topic is not None and len(topic.partitions) >= QUEUES_MIN:
             self._begin(topic)
+        self._inboxes.start()
 
     def close(self) -> None:
         """Bring nothing more out. What waits stays in the log."""
-        self._close_queues()
+        self._is_closed = True
+        self._inboxes.close()
+        self._close_steps()
         for timer in (self._wake, self._next_turn):
             if timer is not None:
                 timer.cancel()
@@ -94,7 +101,7 @@ class RecordTimer:
             record = packed(delayed, now_ms)
             append_records(self._broker, partition, [record], owner, partial(_stored, partition, then))
 
-        self._broker.topics.get_or_create(DELAYED_TOPIC, QUEUES, ready, overrides=_KEPT)
+        self._get_queues(ready)
 
     def recall(self, topic: str, record_id: bytes, due_ms: int, owner: Owner, then: Continuation[bool]) -> None:
         """Keep a record from its topic; `then` gets False where its time has come first.
@@ -113,7 +120,7 @@ class RecordTimer:
             except (Refused, LimitExceeded) as refused:
                 then(refused)
 
-        self._broker.topics.get_or_create(DELAYED_TOPIC, QUEUES, ready, overrides=_KEPT)
+        self._get_queues(ready)
 
     # -- the exit of the queues
 
@@ -130,15 +137,40 @@ class RecordTimer:
 
     # -- inside
 
+    def _get_queues(self, then: Continuation[Topic]) -> None:
+        """The topic of the queues, made where it is missing. Raises Refused."""
+        # Among several nodes the queues would be led by several of them.
+        if not self._broker.cluster.is_alone:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "Among several nodes there are no delays to a time.")
+        self._broker.topics.get_or_create(DELAYED_TOPIC, QUEUES, then, overrides=KEPT_UNTIL_DELIVERED)
+
+    def _open(self, then: Callable[[], None]) -> None:
+        """Begin the queues for an inbox; `then` is called when they take records."""
+
+        def ready(outcome: Topic | HutongError) -> None:
+            try:
+                if isinstance(outcome, HutongError):
+                    raise outcome
+                self._begin(outcome)
+            except HutongError as error:
+                _log.error("records of inboxes do not come out: %s", error)
+                return
+            then()
+
+        try:
+            self._get_queues(ready)
+        except Refused as refused:
+            _log.error("records of inboxes do not come out: %s", refused)
+
     def _begin(self, topic: Topic) -> None:
         """Run the queues of the topic. Raises Refused."""
         # Each delayed record comes here; the first one begins. So does the first after somebody has deleted the topic.
         if self._topic is topic:
             return
         # Somebody else has made it.
-        if len(topic.partitions) < 2:
+        if len(topic.partitions) < QUEUES_MIN:
             raise Refused(ErrorCode.INVALID_PARTITIONS, f"{topic.name} needs {QUEUES} partitions: delete it.")
-        self._close_queues()
+        self._close_steps()
         self._topic = topic
         self._recall_log = RecallLog(
             topic.partitions[RECALLS_QUEUE], self._recalls, self._passed_ms, self._broker, self._timers
@@ -146,27 +178,27 @@ class RecordTimer:
         # With fewer partitions there are fewer steps, and a record takes the longest of them more often.
         for partition, step_s in zip(topic.partitions[1:], STEPS_S, strict=False):
             queue = StepQueue(partition, step_s * 1_000, self, self._broker.clock, self._timers)
-            self._queues[queue.progress] = queue
+            self._steps[queue.progress] = queue
         # Not before: what was recalled must not come out.
-        self._recall_log.load(self._run_queues)
+        self._recall_log.load(self._run_steps)
 
-    def _run_queues(self) -> None:
-        for queue in list(self._queues.values()):
+    def _run_steps(self) -> None:
+        for queue in list(self._steps.values()):
             queue.run()
 
     def _passed_ms(self) -> int:
         """The time before which all that was due has come, 0 where that is not known."""
-        if not all(queue.is_caught_up for queue in self._queues.values()):
+        if not all(queue.is_caught_up for queue in self._steps.values()):
             return 0
         now_ms, oldest_ms = self._broker.clock.wall_ms(), self._machine.oldest_due_ms
         return now_ms if oldest_ms is None else min(now_ms, oldest_ms)
 
-    def _close_queues(self) -> None:
+    def _close_steps(self) -> None:
         if self._recall_log is not None:
             self._recall_log.close()
-        for queue in self._queues.values():
+        for queue in self._steps.values():
             queue.close()
-        self._queues.clear()
+        self._steps.clear()
 
     def _queue_of(self, step: int) -> Partition:
         assert self._topic is not None, "it has begun"
@@ -174,7 +206,7 @@ class RecordTimer:
         return partitions[1 + min(step, len(partitions) - 2)]
 
     def _arm_turn(self) -> None:
-        if self._next_turn is None:
+        if self._next_turn is None and not self._is_closed:
             self._next_turn = self._timers.add(self._broker.clock.monotonic_ms(), self._turn)
 
     def _turn(self) -> None:
@@ -206,7 +238,7 @@ class RecordTimer:
     def _set_wake(self) -> None:
         """Come back for the first that is held."""
         wake_ms = self._machine.wake_ms
-        if wake_ms is None or (self._wake is not None and self._wake_ms <= wake_ms):
+        if self._is_closed or wake_ms is None or (self._wake is not None and self._wake_ms <= wake_ms):
             return
         if self._wake is not None:
             self._wake.cancel()
@@ -245,13 +277,16 @@ class RecordTimer:
         def stored(outcome: StoredRecords | HutongError) -> None:
             if isinstance(outcome, StoredRecords) and outcome.is_flushed:
                 self._settle(entries)
-            # It would be refused for ever, since the node takes smaller batches by now.
-            elif isinstance(outcome, Refused) and outcome.code == ErrorCode.MESSAGE_TOO_LARGE and len(entries) == 1:
-                _log.error("a delayed record for %s is lost: %s", entries[0].delayed.place.topic, outcome)
-                self._settle(entries)
-            else:
+            # The node takes smaller batches by now: one at a time, and what is too large alone would be so for ever.
+            elif not isinstance(outcome, Refused) or outcome.code != ErrorCode.MESSAGE_TOO_LARGE:
                 self._machine.fail(entries, self._broker.clock.wall_ms())
                 self._set_wake()
+            elif len(entries) > 1:
+                for entry, record in zip(entries, records, strict=True):
+                    self._append([entry], partition, [record])
+            else:
+                _log.error("a delayed record for %s is lost: %s", entries[0].delayed.place.topic, outcome)
+                self._settle(entries)
 
         # Also where the topic acknowledges from memory: it is on the disk in its queue.
         append_records(self._broker, partition, records, self._owner, stored, is_durable=True)
@@ -259,8 +294,9 @@ class RecordTimer:
     def _settle(self, entries: list[DelayedEntry]) -> None:
         self._machine.settle(entries)
         for progress in {entry.progress for entry in entries}:
-            # None where the topic of the queues was deleted meanwhile.
-            if (queue := self._queues.get(progress)) is not None:
+            queue = self._steps.get(progress) or self._inboxes.queue_of(progress)
+            # None where its topic was deleted meanwhile.
+            if queue is not None:
                 queue.trim()
         # There is room again.
         if self._waiting:

@@ -18,14 +18,14 @@ from typing import Final, Protocol
 
 from hutong.broker.delays.machine import DelayedEntry, entry_of
 from hutong.broker.delays.progress import QueueProgress
-from hutong.broker.delays.steps import unpacked
+from hutong.broker.delays.steps import DelayedRecord, unpacked
 from hutong.broker.delays.stored_records import stored_records
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.timers import Timer, TimerWheel
-from hutong.journal.log import DiskRead, Views
-from hutong.wire.kafka.batch.records import iterate_batches
+from hutong.journal.log import DiskRead, PartitionLog, Views
+from hutong.wire.kafka.batch.records import BatchHeader, Record, iterate_batches
 
 READ_BYTES: Final = 256 * 1024
 AGAIN_MS: Final = 1_000  # after a read that failed
@@ -46,18 +46,26 @@ class Exit(Protocol):
 class StepQueue:
     """Brings records out, once `run` was called, until `close`."""
 
-    def __init__(self, partition: Partition, step_ms: int, exit_: Exit, clock: Clock, timers: TimerWheel) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        step_ms: int,
+        exit_: Exit,
+        clock: Clock,
+        timers: TimerWheel,
+        delayed_of: Callable[[Record], DelayedRecord | None] = unpacked,
+    ) -> None:
         self._partition = partition
-        self._watched = partition.log
+        self._watched: PartitionLog | None = None  # before the first run nothing comes out
         self._step_ms = step_ms
         self._exit = exit_
         self._clock = clock
         self._timers = timers
+        self._delayed_of = delayed_of
         self._timer: Timer | None = None
         self._is_busy = False  # it reads
         self._is_closed = False
         self.progress = QueueProgress(partition.log.start_offset)
-        self._watched.watch(self.run)
 
     def run(self) -> None:
         """Bring out what has waited. Also called when the log has more, or begins later."""
@@ -91,7 +99,7 @@ class StepQueue:
     def close(self) -> None:
         """Bring nothing more out."""
         self._is_closed = True
-        self._watched.unwatch(self.run)
+        self._unwatch()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -101,9 +109,9 @@ class StepQueue:
         if self._is_closed or self._timer is not None:
             return None
         log = self._partition.log
-        # Its journal was opened anew.
+        # The first time, and where its journal was opened anew.
         if log is not self._watched:
-            self._watched.unwatch(self.run)
+            self._unwatch()
             self._watched = log
             log.watch(self.run)
         self.progress.begin_at(log.start_offset)
@@ -144,17 +152,18 @@ class StepQueue:
         entries: list[DelayedEntry] = []
         for buffer in buffers:
             for header, batch in iterate_batches(buffer):
-                for record in stored_records(batch) if not header.is_control else ():
+                for record in stored_records(batch) if self._is_decided(header) else ():
                     # A read begins with the batch that has the offset.
                     if record.offset < progress.next_offset:
                         continue
                     if len(entries) >= TOGETHER_MAX:
                         return entries, None
-                    wait_ms = record.timestamp_ms + self._step_ms - now_ms
+                    # Without a step the timestamp says nothing: it may be a client's.
+                    wait_ms = record.timestamp_ms + self._step_ms - now_ms if self._step_ms else 0
                     # Never longer than the step: the clock may have been set back since.
                     if wait_ms > 0:
                         return entries, min(wait_ms, self._step_ms)
-                    delayed = unpacked(record)
+                    delayed = self._delayed_of(record)
                     # It has no place to go to.
                     if delayed is None:
                         _log.error("a record among delayed ones has no place, and is left out")
@@ -164,6 +173,20 @@ class StepQueue:
                         entries.append(entry_of(progress, record.offset, delayed))
                 progress.pass_over(header.last_offset + 1)
         return entries, None
+
+    def _unwatch(self) -> None:
+        if self._watched is not None:
+            self._watched.unwatch(self.run)
+
+    def _is_decided(self, header: BatchHeader) -> bool:
+        """False for a batch that is no records, or whose transaction was aborted."""
+        transactions, offset = self._partition.log.transactions, header.last_offset
+        if header.is_control or not header.is_transactional or transactions is None:
+            return not header.is_control
+        return not any(
+            producer_id == header.producer_id and first_offset <= offset
+            for producer_id, first_offset in transactions.aborted.between(offset, offset + 1)
+        )
 
     def _wait(self, milliseconds: int) -> None:
         self._timer = self._timers.add(self._clock.monotonic_ms() + milliseconds, self._woken)

@@ -19,15 +19,22 @@ from typing import Final, NamedTuple
 
 from hutong.wire.kafka.batch.records import Record
 
-DELAYED_TOPIC: Final = "rmq_sys_wheel_timer"
-"""The topic of the queues: RocketMQ's name. Its first queue has what was recalled, the others the steps."""
-
-RECALLS_QUEUE: Final = 0
+RECALLS_QUEUE: Final = 0  # the first of the topic; behind it come the steps
 _BITS: Final = 6
 _DIGITS: Final = 3
 _COUNT_MAX: Final = (1 << _BITS) - 1
 STEPS_S: Final = (0, *(count << _BITS * digit for digit in range(_DIGITS) for count in range(1, _COUNT_MAX + 1)))
 QUEUES: Final = len(STEPS_S) + 1
+QUEUES_MIN: Final = 2
+
+KEPT_UNTIL_DELIVERED: Final = {
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "cleanup.policy": "delete",
+    "hutong.qos": "persistence",
+    "message.timestamp.type": "CreateTime",
+}
+"""Settings of a topic whose records stay until they are delivered, whatever the node's defaults are."""
 
 HEADER: Final = "hutong.delayed"
 _PACKED: Final = struct.Struct(">Bqi")  # version, time, partition; the topic follows

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hutong.broker.broker import Broker
-    from hutong.broker.delays.record_timer import RecordTimer
     from hutong.broker.handling.listeners import Listener
     from hutong.broker.rocketmq.delays.schedule import DelaySchedule
     from hutong.broker.rocketmq.halves.driver import HalfMessages
@@ -63,7 +62,6 @@ class RocketParts:
     clients: RocketClients
     locks: QueueLocks
     schedule: DelaySchedule
-    timer: RecordTimer
     delay_max_ms: int
     timers: TimerWheel
     halves: HalfMessages

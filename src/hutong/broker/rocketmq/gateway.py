@@ -87,7 +87,6 @@ class RocketGateway:
     def serve(self) -> None:
         """Register all handlers, deliver what is delayed, and ask about half messages."""
         self._parts.schedule.start()
-        self._parts.timer.start()
         self._parts.halves.start()
         for code, handle in HANDLERS.items():
             self._server.register(code, partial(self._process, handle))
@@ -96,7 +95,6 @@ class RocketGateway:
     def close(self) -> None:
         """Deliver nothing more, and ask nobody."""
         self._parts.schedule.close()
-        self._parts.timer.close()
         self._parts.halves.close()
 
     def expire_clients(self, now_ms: int) -> None:

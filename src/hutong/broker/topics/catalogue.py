@@ -40,6 +40,7 @@ METADATA_TOPIC: Final = "__hutong_metadata"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 SHARE_TOPIC: Final = "__share_group_state"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
+DELAYED_TOPIC: Final = "rmq_sys_wheel_timer"  # the queues of delayed records: RocketMQ's name
 INTERNAL_TOPICS: Final = frozenset((METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC)) | HALF_TOPICS
 
 _NO_OVERRIDES: Final[Mapping[str, str | None]] = MappingProxyType({})

@@ -142,6 +142,13 @@ KEYS: dict[str, ConfigKey] = {
         _key("flush.ms", ConfigType.LONG, str(INT64_MAX), whole(0), "Accepted; `hutong.qos` decides."),
         _key("follower.replication.throttled.replicas", ConfigType.LIST, "", _replicas, _NO_FOLLOWERS),
         _key(
+            "hutong.delay",
+            ConfigType.BOOLEAN,
+            "false",
+            _BOOLEAN,
+            "true: records of the topic NAME.delayed come to this one at the time that their headers name.",
+        ),
+        _key(
             "hutong.qos",
             ConfigType.STRING,
             "persistence",
@@ -284,6 +291,7 @@ class TopicConfig:
     deletes: bool  # old or surplus records; False: only compaction removes any
     log_append_time: bool
     receive_qos: bool
+    delays: bool  # records of its inbox come to it
     segment_ms: int
     segment_bytes: int
     min_compaction_lag_ms: int
@@ -312,6 +320,7 @@ def effective(overrides: Mapping[str, str], defaults: Mapping[str, str]) -> Topi
         deletes="delete" in policies,
         log_append_time=text["message.timestamp.type"] == "LogAppendTime",
         receive_qos=text["hutong.qos"] == "receive",
+        delays=text["hutong.delay"] == "true",
         segment_ms=int(text["segment.ms"]),
         segment_bytes=int(text["segment.bytes"]),
         min_compaction_lag_ms=int(text["min.compaction.lag.ms"]),

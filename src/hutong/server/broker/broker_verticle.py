@@ -11,7 +11,7 @@ Everything happens on the loop of the verticle's context. Decides nothing.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hutong.broker.admin_state import AdminState
 from hutong.broker.broker import Broker
@@ -26,7 +26,14 @@ from hutong.broker.handling.node_facts import Coordination, NodeIdentity, NodeSt
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.produce.congestion import Congestion
 from hutong.broker.quotas.meter import Meter
-from hutong.broker.topics.catalogue import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
+from hutong.broker.topics.catalogue import (
+    DELAYED_TOPIC,
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    SHARE_TOPIC,
+    TRANSACTIONS_TOPIC,
+    Topics,
+)
 from hutong.broker.topics.group_standing import GroupStanding, standings_alone
 from hutong.broker.topics.lifetimes import (
     METADATA_GROUP,
@@ -61,6 +68,9 @@ from hutong.server.listeners.authenticators import Authenticators
 from hutong.server.listeners.kafka_listeners import KafkaListeners
 from hutong.server.listeners.plans import OpenListener
 from hutong.server.monitoring.sources import Sources
+
+if TYPE_CHECKING:
+    from hutong.broker.delays.record_timer import RecordTimer
 
 STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
 _CREATIONS_MAX: Final = 10_000
@@ -120,6 +130,7 @@ class BrokerVerticle(Verticle):
         self._share: ShareGroupParts | None = None
         self._authenticators: Authenticators | None = None
         self._listeners: KafkaListeners | None = None
+        self._delays: RecordTimer | None = None  # made with the first use
 
     async def start(self) -> None:
         """Recover, replay, accept clients."""
@@ -194,6 +205,7 @@ class BrokerVerticle(Verticle):
             tracer=self.tracer,
             coordination=first.coordination,
         )
+        broker.delays = partial(self._delays_of, broker)
         follow_coordinators(broker, first.groups, first.transactions)
         if not view.is_alone:
             from hutong.broker.coordinators.other_nodes import RemoteMarkers, RoutedGateway  # late: of several nodes
@@ -210,6 +222,8 @@ class BrokerVerticle(Verticle):
         stopping = OwnerGone("the node is stopping")
         if self._upkeep is not None:
             self._upkeep.stop()
+        if self._delays is not None:
+            self._delays.close()
         self._queues.end_waits(stopping)
         # Members that wait for a group or a transaction are answered before their connections drain.
         for shard in self._shards:
@@ -343,7 +357,27 @@ class BrokerVerticle(Verticle):
         assert self._listeners is not None, "it listens"
         self._listeners.call_at_traffic(callback)
 
+    def _follow_delays(self, broker: Broker) -> None:
+        """Let delayed records come where there are any, or may be."""
+
+        def look_at(topic: Topic, exists: bool) -> None:
+            if exists and (topic.name == DELAYED_TOPIC or topic.config.delays):
+                broker.delays()
+
+        broker.topics.on_change.append(look_at)
+        for topic in broker.topics.all():
+            look_at(topic, exists=True)
+
+    def _delays_of(self, broker: Broker) -> "RecordTimer":
+        if self._delays is None:
+            from hutong.broker.delays.record_timer import RecordTimer  # late: most nodes delay nothing
+
+            self._delays = RecordTimer(broker, self._environment.wheel)
+            self._delays.start()
+        return self._delays
+
     async def _listen(self, broker: Broker) -> None:
+        self._follow_delays(broker)
         loop, settings, wheel, sources = self.context.loop, self._settings, self._environment.wheel, self._sources
         self._authenticators = Authenticators(settings, self._admin.scram, loop, wheel, self._clock, self._ports)
         sources.sasl = self._authenticators.figures

@@ -9,7 +9,6 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.delays.record_timer import RecordTimer
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.rocketmq.context import RocketIdentity, RocketParts
 from hutong.broker.rocketmq.delays.schedule import DelaySchedule
@@ -126,7 +125,6 @@ class RocketMqVerticle(Verticle):
             clients,
             QueueLocks(),
             DelaySchedule(self._broker, self.context.home.wheel),
-            RecordTimer(self._broker, self.context.home.wheel),
             section.delay_max_s * 1_000,
             self.context.home.wheel,
             self._halves(clients, identity.store_host),

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from tests.unit.broker.rocketmq.scene import RocketClient, RocketScene, rocketmq_client, rocketmq_node
 
-from hutong.broker.delays.steps import DELAYED_TOPIC, DeliveryPlace
+from hutong.broker.delays.steps import DeliveryPlace
 from hutong.broker.rocketmq.delays.times import due_of, waiting
 from hutong.broker.rocketmq.records.translation import message_of
 from hutong.broker.rocketmq.refusals import RocketRefused
+from hutong.broker.topics.catalogue import DELAYED_TOPIC
 from hutong.wire.rocketmq.codes import PULL_WAITS, RequestCode, ResponseCode
 from hutong.wire.rocketmq.messages import (
     NO_HOST,

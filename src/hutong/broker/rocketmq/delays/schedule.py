@@ -6,8 +6,9 @@ Decides nothing.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from hutong.broker.delays.steps import KEPT_UNTIL_DELIVERED
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
 from hutong.broker.rocketmq.delays.level_queue import LevelQueue
 from hutong.broker.rocketmq.delays.levels import LEVELS_S, SCHEDULE_TOPIC, RealPlace, scheduled
@@ -22,8 +23,6 @@ from hutong.wire.rocketmq.messages import StoredMessage
 
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
-
-_KEPT: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 
 class DelaySchedule:
@@ -67,7 +66,7 @@ class DelaySchedule:
             record = record_of(scheduled(message, place, level))
             append_records(self._broker, partition, [record], owner, partial(_stored, partition, then))
 
-        self._broker.topics.get_or_create(SCHEDULE_TOPIC, len(LEVELS_S), ready, overrides=_KEPT)
+        self._broker.topics.get_or_create(SCHEDULE_TOPIC, len(LEVELS_S), ready, overrides=KEPT_UNTIL_DELIVERED)
 
     def deliver(self, topic: str, queue_id: int, message: StoredMessage, then: Continuation[None]) -> None:
         """Append a message to its real queue; to another one where the topic has fewer by now."""

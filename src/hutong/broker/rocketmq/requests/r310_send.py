@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.delays.steps import DELAYED_TOPIC, DeliveryPlace
+from hutong.broker.delays.steps import DeliveryPlace
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import check, may
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
@@ -23,6 +23,7 @@ from hutong.broker.rocketmq.records.translation import record_of
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
 from hutong.broker.rocketmq.requests.r037_end_transaction import claim_of
 from hutong.broker.rocketmq.requests.send_fields import MESSAGE_BYTES_MAX, SendFields
+from hutong.broker.topics.catalogue import DELAYED_TOPIC
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
 from hutong.groups.rocketmq_configs import rules_of
@@ -164,7 +165,7 @@ class SendRequest:
         if due_ms is None:
             return False
         self._recall_handle = recall_handle(message, place, due_ms, parts.identity.broker_name)
-        parts.timer.put(waiting(message, DeliveryPlace(*place), due_ms), owner, self._scheduled)
+        parts.broker.delays().put(waiting(message, DeliveryPlace(*place), due_ms), owner, self._scheduled)
         return True
 
     def _scheduled(self, outcome: tuple[Partition, StoredRecords] | HutongError) -> None:

@@ -42,7 +42,7 @@ def handle(context: RocketContext) -> Answer:
             pending.complete(refusal(ResponseCode.ILLEGAL_OPERATION, "recall failed, timestamp invalid"))
 
     owner = context.channel.peer.owner
-    context.parts.timer.recall(name, found.message_id.encode(), found.due_ms, owner, recalled)
+    context.parts.broker.delays().recall(name, found.message_id.encode(), found.due_ms, owner, recalled)
     return pending
 
 
