@@ -1,10 +1,12 @@
 """Delays to a time by RocketMQ's own clients."""
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.support.golang import rocketmq_client
 from tests.support.rocketmq import NEW, RocketPeer
 
 from hutong.testing import EmbeddedNode
@@ -52,3 +54,14 @@ def test_java_recalls_a_message(node: EmbeddedNode, java: RocketPeer, tmp_path: 
     assert (past["code"], other["code"]) == (ILLEGAL_OPERATION, ILLEGAL_OPERATION)
     (message,) = RocketPeer(NEW, tmp_path).run("push", node.rocketmq or "", "Recalls", "g", "*", "1")
     assert message["body"] == "kept"
+
+
+@pytest.mark.thorough
+def test_go_delays_a_message(node: EmbeddedNode) -> None:
+    node.create_topic("Go", partitions=1)
+    done = subprocess.run(
+        [rocketmq_client(), node.rocketmq or "", "Go"], capture_output=True, text=True, check=True, timeout=100
+    )
+    late_ms = {body: int(late) for body, late in (line.split() for line in done.stdout.splitlines())}
+    assert late_ms["level"] >= 1_000
+    assert late_ms["time"] >= 1_500

@@ -28,6 +28,7 @@ from tests.support.waiting import until
 BUILD_S_MAX: Final = 150.0  # some 40 s of processor time; a machine that needs longer leaves the test out
 COMPAT_FOLDER: Final = pathlib.Path(__file__).parents[1] / "compat"
 KAFKA_SOURCE: Final = COMPAT_FOLDER / "kafka_go"
+ROCKETMQ_SOURCE: Final = COMPAT_FOLDER / "rocketmq_go"
 GRPC_SOURCE: Final = COMPAT_FOLDER / "grpc_go"
 PLUGINS: Final = (
     "google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12",
@@ -39,12 +40,12 @@ Build = Callable[[pathlib.Path, float], None]
 
 def kafka_clients() -> pathlib.Path:
     """The program of franz-go and sarama. Skips the test where it cannot be built."""
-    files = _sources(KAFKA_SOURCE)
+    return _built_as_it_is("kafka-go", KAFKA_SOURCE)
 
-    def build(folder: pathlib.Path, deadline_s: float) -> None:
-        _go(["build", "-o", str(folder / "built"), "."], KAFKA_SOURCE, deadline_s)
 
-    return _once_built("kafka-go", b"".join(file.read_bytes() for file in files), build)
+def rocketmq_client() -> pathlib.Path:
+    """The program of RocketMQ's Go client. Skips the test where it cannot be built."""
+    return _built_as_it_is("rocketmq-go", ROCKETMQ_SOURCE)
 
 
 def grpc_client(proto: pathlib.Path) -> pathlib.Path:
@@ -89,6 +90,15 @@ class Ahead:
 
 def _sources(folder: pathlib.Path) -> list[pathlib.Path]:
     return sorted(file for file in folder.iterdir() if file.suffix in (".go", ".mod", ".sum"))
+
+
+def _built_as_it_is(name: str, source: pathlib.Path) -> pathlib.Path:
+    """The program of a folder of sources."""
+
+    def build(folder: pathlib.Path, deadline_s: float) -> None:
+        _go(["build", "-o", str(folder / "built"), "."], source, deadline_s)
+
+    return _once_built(name, b"".join(file.read_bytes() for file in _sources(source)), build)
 
 
 def _once_built(name: str, content: bytes, build: Build) -> pathlib.Path:
@@ -186,6 +196,8 @@ def main() -> None:
     """Builds everything; what cannot be built is left to the test that needs it, which says why."""
     with contextlib.suppress(pytest.skip.Exception, AssertionError):
         kafka_clients()
+    with contextlib.suppress(pytest.skip.Exception, AssertionError):
+        rocketmq_client()
     with contextlib.suppress(pytest.skip.Exception, AssertionError, ImportError), tempfile.TemporaryDirectory() as name:
         proto = pathlib.Path(name) / "compat_shop.proto"
         print_proto("Shop", proto)

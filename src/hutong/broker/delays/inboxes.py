@@ -33,21 +33,12 @@ _DIGITS_MAX: Final = 15  # some 30,000 years
 
 def inbox_record(place: DeliveryPlace, record: Record) -> DelayedRecord:
     """The delayed record in one of an inbox."""
-    due_ms = record.timestamp_ms
     for name, value in record.headers:
-        number = _number(value or b"")
+        number = _number(value or b"") if name in (DELIVER_AT_MS, DELAY_MS) else None
         # What is no number names no time: there is nobody to answer.
-        if number is None:
-            continue
-        if name == DELIVER_AT_MS:
-            due_ms = number
-            break
-        if name == DELAY_MS:
-            due_ms = record.timestamp_ms + number
-            break
-    else:
-        due_ms = 0
-    return DelayedRecord(due_ms, place, record)
+        if number is not None:
+            return DelayedRecord(number if name == DELIVER_AT_MS else record.timestamp_ms + number, place, record)
+    return DelayedRecord(0, place, record)
 
 
 def _number(text: bytes) -> int | None:
