@@ -25,7 +25,7 @@ from tests.fault.ablation_search import Patch
 
 from hutong.broker.fetch import fetch_pass
 from hutong.broker.state.state_topic import Entry, StateTopic
-from hutong.broker.topics.catalogue import TRANSACTIONS_TOPIC
+from hutong.broker.topics.internal_topics import TRANSACTIONS_TOPIC
 from hutong.foundation.waiting.pending import Continuation
 from hutong.journal.clean.cleaner_transactions import CleanedTransactions
 from hutong.journal.log import PartitionLog

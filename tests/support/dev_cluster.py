@@ -21,14 +21,15 @@ COMMAND_S_MAX: Final = 30.0
 class DevCluster:
     """`with DevCluster(folder, 3) as cluster`; nodes are numbered from 1."""
 
-    def __init__(self, folder: pathlib.Path, nodes: int) -> None:
+    def __init__(self, folder: pathlib.Path, nodes: int, *options: str) -> None:
+        """`options` are further ones of the command."""
         make_zookeeper(folder / "unused")  # skips where none can be started
         self._nodes = nodes
         self.down: set[int] = set()
         self._run_folder = tempfile.TemporaryDirectory(prefix="hutong-run-")  # a socket's path must be short
         self._environment = {"XDG_RUNTIME_DIR": self._run_folder.name}
         self._process = ReadyProcess(
-            self._words("--nodes", str(nodes), "--port", "0", "--data-dir", str(folder)),
+            self._words("--nodes", str(nodes), "--port", "0", "--data-dir", str(folder), *options),
             log_path=str(folder / "cluster.log"),
             environment=self._environment,
         )
@@ -36,6 +37,11 @@ class DevCluster:
     @property
     def addresses(self) -> dict[int, str]:
         return dict(enumerate(self._process.fields["kafka"].split(","), start=1))
+
+    @property
+    def rocketmq(self) -> str:
+        """The list of name servers, if the options ask for some."""
+        return self._process.fields["rocketmq"]
 
     @property
     def address(self) -> str:

@@ -11,6 +11,7 @@
     PROGRESS_ASKED      a node asks what another knows of the progress of replicas
     METADATA_ASKED      a node asks another who leads the metadata, as far as that one knows
     SHARE_PROGRESS      a node reads or writes a share group's progress, which another node keeps
+    COMMAND_HANDED_OVER a node has a RocketMQ client's command, which another one must handle
 
 Knows nothing of connections, nor of what is done with a question.
 """
@@ -41,6 +42,7 @@ class QuestionCode(IntEnum):
     YIELD_ASKED = 9
     PROGRESS_ASKED = 10
     METADATA_ASKED = 11
+    COMMAND_HANDED_OVER = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class ForwardedRequest:
     frame: Buffer
 
 
-def encode_forwarded(asked: ForwardedRequest) -> PeerMessage:
+def encode_forwarded(asked: ForwardedRequest, code: QuestionCode = QuestionCode.KAFKA_FORWARDED) -> PeerMessage:
     fields = {
         "type": asked.principal_type,
         "name": asked.principal_name,
@@ -63,7 +65,7 @@ def encode_forwarded(asked: ForwardedRequest) -> PeerMessage:
         "address": asked.address,
         "port": str(asked.port),
     }
-    return PeerMessage(QuestionCode.KAFKA_FORWARDED, fields, asked.frame)
+    return PeerMessage(code, fields, asked.frame)
 
 
 def decode_forwarded(message: PeerMessage) -> ForwardedRequest:

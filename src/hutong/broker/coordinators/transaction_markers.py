@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from hutong.broker.topics.catalogue import OFFSETS_TOPIC
 from hutong.broker.topics.group_standing import NO_LEADER
+from hutong.broker.topics.internal_topics import OFFSETS_TOPIC
 from hutong.broker.topics.lifetimes import TRANSACTIONS_GROUP, group_of_slot
 from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Continuation

@@ -30,7 +30,7 @@ from hutong.broker.delays.steps import (
     step_for,
 )
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
-from hutong.broker.topics.catalogue import DELAYED_TOPIC
+from hutong.broker.topics.internal_topics import DELAYED_TOPIC
 from hutong.broker.topics.partition import Partition, Topic
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.timers import Timer, TimerWheel

@@ -8,10 +8,10 @@ Knows nothing of connections between nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from hutong.foundation.errors import Refused
 from hutong.foundation.waiting.pending import Continuation
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from hutong.broker.handling.session import ClientSession
     from hutong.cluster.controller.commands import CommandReply, ControllerCommand
     from hutong.wire.buffer import Buffer
+
+CommandHandler: TypeAlias = "Callable[[Buffer, ClientSession, Continuation[bytes]], None]"
+"""Handles a RocketMQ command, a frame without its size; the continuation gets the answer's frame, with its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,10 @@ class ClusterView(Protocol):
         """All nodes with a listener of this name, by their numbers: live ones, and those that were a moment ago."""
         ...
 
+    def live_nodes(self, listener: Listener) -> Sequence[NodeAddress]:
+        """The live ones of them."""
+        ...
+
     def coordinator_of(self, kind: CoordinationKind, key: str) -> int:
         """The node that coordinates the key, NO_LEADER while there is none."""
         ...
@@ -78,6 +85,18 @@ class ClusterView(Protocol):
 
     def ask_node(self, node: int, frame: bytes, then: Continuation[bytes]) -> None:
         """Have another node handle a Kafka request of this node itself; `then` gets the frame of its response."""
+        ...
+
+    def announce(self, listener: str, host: str, port: int) -> None:
+        """Let the others know where clients of another kind reach this node: `nodes` of that name has it."""
+        ...
+
+    def hand_over(self, node: int, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
+        """Have another node handle a RocketMQ command of this session; `then` gets the frame of its answer."""
+        ...
+
+    def take_over(self, handle: CommandHandler | None) -> None:
+        """Have `handle` answer the commands that other nodes hand over; None: nobody does."""
         ...
 
     def elect(self, group: str, *, is_unclean: bool, then: Continuation[None]) -> None:
@@ -105,6 +124,9 @@ class AloneView:
     def nodes(self, listener: Listener) -> Sequence[NodeAddress]:
         return (NodeAddress(self.controller_id, listener.host, listener.port),)
 
+    def live_nodes(self, listener: Listener) -> Sequence[NodeAddress]:
+        return self.nodes(listener)
+
     def coordinator_of(self, kind: CoordinationKind, key: str) -> int:
         return self.controller_id
 
@@ -113,6 +135,15 @@ class AloneView:
 
     def ask_node(self, node: int, frame: bytes, then: Continuation[bytes]) -> None:
         raise AssertionError("a node alone asks nobody")
+
+    def announce(self, listener: str, host: str, port: int) -> None:
+        """Nobody else asks."""
+
+    def hand_over(self, node: int, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
+        raise AssertionError("a node alone asks nobody")
+
+    def take_over(self, handle: CommandHandler | None) -> None:
+        """Nobody hands anything over."""
 
     def elect(self, group: str, *, is_unclean: bool, then: Continuation[None]) -> None:
         raise AssertionError("a node alone leads all groups")

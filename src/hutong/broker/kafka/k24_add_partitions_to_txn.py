@@ -18,7 +18,7 @@ from hutong.broker.coordinators.transaction_gateway import for_client
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.responses import PendingInParts
 from hutong.broker.rights.authorization import may, may_in_cluster, permitted
-from hutong.broker.topics.catalogue import INTERNAL_TOPICS
+from hutong.broker.topics.internal_topics import INTERNAL_TOPICS
 from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.transactions.messages import ProducerIdentity, TopicPartition

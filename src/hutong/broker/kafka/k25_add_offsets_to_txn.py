@@ -12,7 +12,7 @@ from hutong.broker.coordinators.parts import TransactionParts
 from hutong.broker.coordinators.transaction_gateway import for_client
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may
-from hutong.broker.topics.catalogue import OFFSETS_TOPIC
+from hutong.broker.topics.internal_topics import OFFSETS_TOPIC
 from hutong.broker.topics.lifetimes import shard_of
 from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType

@@ -9,7 +9,7 @@ from typing import Final
 
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may_in_cluster, refusal
-from hutong.broker.topics.catalogue import METADATA_TOPIC
+from hutong.broker.topics.internal_topics import METADATA_TOPIC
 from hutong.broker.topics.lifetimes import METADATA_GROUP
 from hutong.broker.topics.parts import TopicParts
 from hutong.security.acls import Operation, ResourceType

@@ -7,9 +7,11 @@ which RocketMQ does not wait for the flush, is not waited for either.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hutong.broker.kafka.k00_produce import ACKS_ALL, qos_for
+from hutong.broker.rocketmq.cluster.remote_appends import append_remotely
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
 from hutong.foundation.waiting.pending import Continuation
@@ -61,6 +63,10 @@ def append_records(
     waits, and ends with its `owner`. One that `is_durable` waits for the disk on every topic. With a `companion` both
     are on the disk when it is called, however long that takes.
     """
+    # The node's own: a client's message is handed over to the leader first.
+    if not broker.cluster.is_alone and not partition.standing.is_led_here:
+        append_remotely(broker.cluster, partition, build_batch(records), partial(_stored_remotely, then))
+        return
     # Held rather than refused: clients would send a refused message to another broker, and there is none.
     if partition.group in broker.congestion.groups:
 
@@ -79,12 +85,21 @@ def append_records(
             then(error)
         return
     try:
-        is_durable = is_durable or companion is not None
-        qos = qos_of(partition, is_durable=is_durable) if waits else Qos.ONE_WAY
+        qos = qos_of(partition, is_durable=is_durable or companion is not None) if waits else Qos.ONE_WAY
         partition.check_served()
     except HutongError as error:
         then(error)
         return
+    _append_here(partition, records, qos, companion, then)
+
+
+def _append_here(
+    partition: Partition,
+    records: Sequence[Record],
+    qos: Qos,
+    companion: Companion | None,
+    then: Continuation[StoredRecords],
+) -> None:
     appended = _append(partition, records, qos, companion)
     # Returned by the log, not raised: see `LogAppends.append`.
     if isinstance(appended, HutongError):
@@ -120,6 +135,10 @@ def _append(
     # One journal has both, and it has just taken the first.
     assert not isinstance(outcome, HutongError), outcome
     return appended
+
+
+def _stored_remotely(then: Continuation[StoredRecords], outcome: int | HutongError) -> None:
+    then(outcome if isinstance(outcome, HutongError) else StoredRecords(outcome, is_flushed=True))
 
 
 def qos_of(partition: Partition, *, is_durable: bool = False) -> Qos:

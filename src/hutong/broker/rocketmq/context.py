@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.session import ClientSession
+from hutong.broker.rocketmq.cluster.distant_clients import DistantChannel
+from hutong.broker.rocketmq.cluster.elsewhere import check_led_here
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.foundation.errors import LimitExceeded
 from hutong.wire.rocketmq.codes import ResponseCode
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from hutong.broker.broker import Broker
     from hutong.broker.handling.listeners import Listener
+    from hutong.broker.rocketmq.cluster.topic_creation import TopicCreation
     from hutong.broker.rocketmq.delays.schedule import DelaySchedule
     from hutong.broker.rocketmq.halves.driver import HalfMessages
     from hutong.broker.rocketmq.signatures import Signatures
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
 FIRST_SESSION: Final = 1 << 40  # connections of Kafka's clients count from 1
 GROUPS_PER_CHANNEL_MAX: Final = 1_000
+LISTENER: Final = "rocketmq"  # in lower case, unlike those of Kafka's clients
 _SURE_DIGITS: Final = {32: 9, 64: 18}
 
 
@@ -67,6 +71,7 @@ class RocketParts:
     halves: HalfMessages
     signatures: Signatures
     identify: Callable[[Peer], Principal]  # of a connection, by its certificate
+    creation: TopicCreation
     notify_members: Callable[[str], None] = field(init=False)  # others have joined or left their group
     channel_of: Callable[[int], Channel | None] = field(init=False)  # by the number of the connection
     started_ms: int = 0  # monotonic
@@ -78,14 +83,21 @@ class RocketParts:
 class RocketContext:
     """One request. `parts` are the node's; `number` is that of the connection."""
 
-    __slots__ = ("channel", "command", "parts", "principal")
+    __slots__ = ("channel", "command", "is_handed_over", "parts", "principal")
 
     def __init__(self, command: Command, channel: Channel, parts: RocketParts) -> None:
         """Raises RocketRefused for a signature that is wrong, ProtocolError for fields or a certificate that are."""
         self.command = command
         self.channel = channel
         self.parts = parts
-        self.principal = parts.signatures.principal_of(command) or self._connected()
+        self.principal: Principal
+        distant: object = channel
+        self.is_handed_over = isinstance(distant, DistantChannel)  # it came by another node
+        # That node has found out who the client is.
+        if isinstance(distant, DistantChannel):
+            self.principal = distant.principal
+        else:
+            self.principal = parts.signatures.principal_of(command) or self._connected()
 
     @property
     def number(self) -> int:
@@ -150,15 +162,20 @@ class RocketContext:
             raise RocketRefused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
         return topic
 
-    def partition(self, name: str, queue_id: int) -> Partition:
-        """The partition of a queue, which this node leads. Raises RocketRefused, Refused."""
+    def known_partition(self, name: str, queue_id: int) -> Partition:
+        """The partition of a queue, wherever its leader is. Raises RocketRefused."""
         topic = self.topic(name)
         partition = topic.partition(queue_id)
         if partition is None:
             raise RocketRefused(
                 ResponseCode.SYSTEM_ERROR, f"Queue {queue_id} of {name} is not there: it has {len(topic.partitions)}."
             )
-        partition.check_served()
+        return partition
+
+    def partition(self, name: str, queue_id: int) -> Partition:
+        """The partition of a queue, which this node leads. Raises RocketRefused, Refused, LedElsewhere."""
+        partition = self.known_partition(name, queue_id)
+        check_led_here(self, partition)
         return partition
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.rocketmq.cluster.distant_clients import DistantChannel, DistantCommands
+from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere, handed_over
 from hutong.broker.rocketmq.context import RocketContext, RocketParts
 from hutong.broker.rocketmq.figures import RocketFigures
 from hutong.broker.rocketmq.metering import Metering
@@ -25,9 +27,10 @@ from hutong.broker.rocketmq.requests import (
 )
 from hutong.broker.rocketmq.requests.admin.table import ADMIN_HANDLERS
 from hutong.broker.rocketmq.requests.pop import r400_assignment, r200050_pop, r200051_ack
-from hutong.foundation.errors import HutongError
+from hutong.foundation.errors import HutongError, OwnerGone
 from hutong.foundation.waiting.pending import Pending
 from hutong.groups.rocketmq_configs import rules_of
+from hutong.remoting.channels.answers import NOT_SUPPORTED, refusal
 from hutong.remoting.channels.events import ChannelEventKind
 from hutong.remoting.errors import RemotingError
 from hutong.wire.rocketmq.codes import RequestCode
@@ -89,13 +92,16 @@ class RocketGateway:
         self._parts.schedule.start()
         self._parts.halves.start()
         for code, handle in HANDLERS.items():
-            self._server.register(code, partial(self._process, handle))
+            self._server.register(code, partial(self._received, handle))
         self._server.add_listener(self._channel_event)
+        self._parts.broker.cluster.take_over(DistantCommands(self._process_distant).handle)
 
     def close(self) -> None:
         """Deliver nothing more, and ask nobody."""
         self._parts.schedule.close()
         self._parts.halves.close()
+        self._parts.broker.cluster.take_over(None)
+        self._parts.creation.close(OwnerGone("the node is stopping"))
 
     def expire_clients(self, now_ms: int) -> None:
         """Take out the clients that are silent for too long."""
@@ -120,15 +126,20 @@ class RocketGateway:
         except RemotingError:
             return
 
-    def _process(self, handle: Callable[[RocketContext], Answer], command: Command, channel: Channel) -> Answer:
+    def _received(self, handle: Callable[[RocketContext], Answer], command: Command, channel: Channel) -> Answer:
         # What it is asked must have the form that it speaks itself: ali-ons reads no binary commands.
         channel.serialization = command.serialization
+        return self._process(handle, command, channel)
+
+    def _process(self, handle: Callable[[RocketContext], Answer], command: Command, channel: Channel) -> Answer:
         self.figures.begun(command)
         answer: Answer
         try:
             context = RocketContext(command, channel, self._parts)
-            is_metered = self._parts.broker.meter.is_on
-            answer = self._metering.process(handle, context) if is_metered else handle(context)
+            # A command that comes by another node is metered there.
+            is_metered = self._parts.broker.meter.is_on and not context.is_handed_over
+            at_its_place = partial(_handle_at_its_place, handle)
+            answer = self._metering.process(at_its_place, context) if is_metered else at_its_place(context)
         # Also for bytes that no client sends: remoting would end the connection, and with it all that others wait for.
         except HutongError as error:
             answer = answer_of(error)
@@ -144,6 +155,13 @@ class RocketGateway:
         answer.then(ready)
         return pending
 
+    def _process_distant(self, command: Command, channel: DistantChannel) -> Answer:
+        handle = HANDLERS.get(command.code)  # type: ignore[call-overload]  # any number may come
+        # A node of a later version hands over what this one does not know.
+        if handle is None:
+            return refusal(NOT_SUPPORTED, f"request type {command.code} not supported")
+        return self._process(handle, command, channel)  # type: ignore[arg-type]  # it has what handlers ask for
+
     def _channel_event(self, event: ChannelEvent) -> None:
         # IDLE and EXCEPTION are followed by it.
         if event.kind is not ChannelEventKind.CLOSE:
@@ -154,3 +172,10 @@ class RocketGateway:
             self._metering.forget(session)
         for group in self._parts.clients.disconnected(channel.peer.id):
             self.notify_members(group)
+
+
+def _handle_at_its_place(handle: Callable[[RocketContext], Answer], context: RocketContext) -> Answer:
+    try:
+        return handle(context)
+    except LedElsewhere as error:
+        return handed_over(context, error)

@@ -1,6 +1,7 @@
 """Committed offsets of RocketMQ's groups: they are offsets of Kafka's groups of the same names.
 
-So every tool of either protocol sees the lag of both.
+So every tool of either protocol sees the lag of both. In a cluster the group's coordinator has them, which is asked by
+Kafka's requests.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.kafka import k08_offset_commit
+from hutong.broker.rocketmq.cluster.elsewhere import coordinator_of
+from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Pending
 from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequest,
@@ -15,13 +18,21 @@ from hutong.wire.kafka.apis.k08_offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from hutong.wire.kafka.apis.k09_offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+)
+from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hutong.broker.rocketmq.context import RocketContext
+    from hutong.foundation.waiting.pending import Continuation
 
 _VERSION: Final = 8  # topics by name, no member needed
+_FETCH_VERSION: Final = 7  # one group
 NONE_COMMITTED: Final = -1
 
 
@@ -37,11 +48,17 @@ def commit_offset(
         retention_time_ms=-1,
         topics=[OffsetCommitRequestTopic(name, partitions=[partition])],
     )
+
+    def committed(response: OffsetCommitResponse | HutongError) -> None:
+        if isinstance(response, HutongError):
+            then(response.code if isinstance(response, Refused) else ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        else:
+            then(response.topics[0].partitions[0].error_code)
+
+    if not context.parts.broker.cluster.is_alone:
+        _ask_coordinator(context, group, request, _VERSION, committed)
+        return
     answer = k08_offset_commit.handle(request, context.kafka(group, _VERSION))
-
-    def committed(response: OffsetCommitResponse) -> None:
-        then(response.topics[0].partitions[0].error_code)
-
     if isinstance(answer, Pending):
         answer.then(committed)
     else:
@@ -49,6 +66,44 @@ def commit_offset(
 
 
 def committed_offset(context: RocketContext, group: str, name: str, queue_id: int) -> int:
-    """The committed offset, or NONE_COMMITTED."""
+    """The committed offset that this node knows, or NONE_COMMITTED. In a cluster only the coordinator knows it."""
     stored = context.parts.broker.groups.offsets.table.get(group, name, queue_id)
     return NONE_COMMITTED if stored is None else stored.offset
+
+
+def find_offset(context: RocketContext, group: str, name: str, queue_id: int, then: Continuation[int]) -> None:
+    """Find the committed offset; `then` gets it, or NONE_COMMITTED."""
+    broker = context.parts.broker
+    if broker.cluster.is_alone:
+        then(committed_offset(context, group, name, queue_id))
+        return
+
+    def fetched(response: OffsetFetchResponse | HutongError) -> None:
+        if isinstance(response, HutongError):
+            then(response)
+        elif response.error_code:
+            then(Refused(ErrorCode(response.error_code), f"The offsets of {group} cannot be read now."))
+        else:
+            (found,) = response.topics[0].partitions
+            then(found.committed_offset)
+
+    request = OffsetFetchRequest(group_id=group, topics=[OffsetFetchRequestTopic(name, [queue_id])])
+    _ask_coordinator(context, group, request, _FETCH_VERSION, fetched)
+
+
+def _ask_coordinator(
+    context: RocketContext,
+    group: str,
+    request: OffsetCommitRequest | OffsetFetchRequest,
+    version: int,
+    then: Continuation[OffsetCommitResponse] | Continuation[OffsetFetchResponse],
+) -> None:
+    """Ask the coordinator, which may be this node, in this node's name: the client's rights are checked by then."""
+    from hutong.broker.coordinators.other_nodes import ask_kafka  # late: a node alone never needs it
+
+    try:
+        node = coordinator_of(context, group)
+    except Refused as error:
+        then(error)
+        return
+    ask_kafka(context.parts.broker.cluster, node, request, version, then)

@@ -36,12 +36,6 @@ LOG_ID_BLOCK: Final = 1_000
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _TOPIC_KEY: Final = b"topic/"
 _LOG_IDS_KEY: Final = b"log-ids"
-METADATA_TOPIC: Final = "__hutong_metadata"
-OFFSETS_TOPIC: Final = "__consumer_offsets"
-SHARE_TOPIC: Final = "__share_group_state"
-TRANSACTIONS_TOPIC: Final = "__transaction_state"
-DELAYED_TOPIC: Final = "rmq_sys_wheel_timer"  # the queues of delayed records: RocketMQ's name
-INTERNAL_TOPICS: Final = frozenset((METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC)) | HALF_TOPICS
 
 _NO_OVERRIDES: Final[Mapping[str, str | None]] = MappingProxyType({})
 
@@ -121,6 +115,7 @@ class Topics:
         self._state: StateLog | None = None
         self.version = 0  # rises with every change of any topic
         self.on_change: list[Callable[[Topic, bool], None]] = []  # called with (topic, exists) after each change
+        self.on_standing: list[Callable[[str], None]] = []  # called with a group whose leader may have changed
 
     # -- reading
 
@@ -328,6 +323,8 @@ class Topics:
         if not self.standings[group].is_led_here:
             for partition in self.of_group(group):
                 partition.log.notify_watchers()
+        for notice in self.on_standing:
+            notice(group)
 
     def of_group(self, group: str) -> Iterable[Partition]:
         """All partitions of a partition group."""

@@ -42,11 +42,15 @@ def dev(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65_535, help="Kafka port of the first node; 0: any free ones.")
     ] = 9092,
+    rocketmq_port: Annotated[
+        int | None,
+        typer.Option("--rocketmq-port", min=0, max=65_535, help="RocketMQ port of the first node; 0: any free ones."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the ready line as a JSON object.")] = False,
 ) -> None:
     """Run ZooKeeper and several nodes until Ctrl-C; meanwhile kill, stop, start, pause and cut them by number."""
     if context.invoked_subcommand is None:
-        asyncio.run(DevCluster(nodes, data_dir, zookeeper, port, as_json=as_json).run())
+        asyncio.run(DevCluster(nodes, data_dir, zookeeper, port, rocketmq_port, as_json=as_json).run())
 
 
 def _ask(verb: str, node: int, **more: bool) -> None:
@@ -113,11 +117,22 @@ def end() -> None:
 class DevCluster:
     """ZooKeeper, and nodes 1 to `nodes`."""
 
-    def __init__(self, nodes: int, data_dir: Path | None, zookeeper: str | None, port: int, *, as_json: bool) -> None:
+    def __init__(
+        self,
+        nodes: int,
+        data_dir: Path | None,
+        zookeeper: str | None,
+        port: int,
+        rocketmq_port: int | None = None,
+        *,
+        as_json: bool,
+    ) -> None:
         self._count = nodes
         self._data_dir = data_dir
         self._zookeeper = zookeeper
         self._port = port
+        self._rocketmq_port = rocketmq_port  # None: no node listens for RocketMQ's clients
+        self._rocketmq: list[str] = []
         self._as_json = as_json
         self._nodes: dict[int, ChildNode] = {}
         self._doors: dict[int, ZooKeeperDoor] = {}
@@ -142,6 +157,11 @@ class DevCluster:
                 entry = await door.open_port(HOST)
                 listen = f"{HOST}:{reserved_port(exit_stack)}"
                 arguments = ["--cluster", f"zk://{entry}{PATH}", "--cluster-listen", listen]
+                if self._rocketmq_port is not None:
+                    first = self._rocketmq_port
+                    rocketmq = f"{HOST}:{first + number - 1 if first else reserved_port(exit_stack)}"
+                    arguments += ["--rocketmq", rocketmq]
+                    self._rocketmq.append(rocketmq)
                 self._nodes[number] = ChildNode(number, folder / f"node-{number}", arguments, f"{HOST}:{kafka_port}")
             # After ZooKeeper's, so called before it: nodes that stop cleanly give their registrations back.
             exit_stack.push_async_callback(self._stop_all)
@@ -169,7 +189,10 @@ class DevCluster:
         from hutong.cli.node.serve import ready_line
 
         bootstrap = ",".join(each.kafka for each in self._nodes.values())
-        typer.echo(ready_line({"kafka": bootstrap, "data": str(folder)}, os.getpid(), as_json=self._as_json))
+        # As RocketMQ's clients take a list of name servers.
+        rocketmq = ";".join(self._rocketmq) or None
+        addresses = {"kafka": bootstrap, "rocketmq": rocketmq, "data": str(folder)}
+        typer.echo(ready_line(addresses, os.getpid(), as_json=self._as_json))
         if not self._as_json:
             remark("Try `hutong cluster dev kill 2` and `hutong cluster status` in another terminal; Ctrl-C ends all.")
 

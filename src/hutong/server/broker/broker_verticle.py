@@ -26,15 +26,15 @@ from hutong.broker.handling.node_facts import Coordination, NodeIdentity, NodeSt
 from hutong.broker.kafka import HANDLERS
 from hutong.broker.produce.congestion import Congestion
 from hutong.broker.quotas.meter import Meter
-from hutong.broker.topics.catalogue import (
+from hutong.broker.topics.catalogue import Topics
+from hutong.broker.topics.group_standing import GroupStanding, standings_alone
+from hutong.broker.topics.internal_topics import (
     DELAYED_TOPIC,
     METADATA_TOPIC,
     OFFSETS_TOPIC,
     SHARE_TOPIC,
     TRANSACTIONS_TOPIC,
-    Topics,
 )
-from hutong.broker.topics.group_standing import GroupStanding, standings_alone
 from hutong.broker.topics.lifetimes import (
     METADATA_GROUP,
     OFFSETS_GROUP,

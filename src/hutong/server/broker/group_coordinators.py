@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hutong.broker.handling.node_facts import Coordination
-from hutong.broker.topics.catalogue import OFFSETS_TOPIC, Topics
+from hutong.broker.topics.catalogue import Topics
+from hutong.broker.topics.internal_topics import OFFSETS_TOPIC
 from hutong.broker.topics.partition import Topic
 from hutong.foundation.machine_host import StatePort, StateRecord
 from hutong.foundation.waiting.pending import Continuation

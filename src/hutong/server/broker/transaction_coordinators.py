@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hutong.broker.broker import Broker
 from hutong.broker.handling.node_facts import Coordination
-from hutong.broker.topics.catalogue import TRANSACTIONS_TOPIC
+from hutong.broker.topics.internal_topics import TRANSACTIONS_TOPIC
 from hutong.foundation.machine_host import StatePort
 from hutong.server.broker.coordinator_life import Apply, CoordinatorLife, NoState
 from hutong.server.broker.environment import BrokerEnvironment

@@ -24,7 +24,8 @@ from hutong.broker.coordinators.producer_ids import ProducerIds
 from hutong.broker.dispatch.forwarded import ForwardedRequests
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.broker.handling.node_facts import NodeIdentity
-from hutong.broker.topics.catalogue import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, Topics
+from hutong.broker.topics.catalogue import Topics
+from hutong.broker.topics.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 from hutong.broker.topics.lifetimes import (
     METADATA_GROUP,
     OFFSETS_GROUP,

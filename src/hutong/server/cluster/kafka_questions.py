@@ -1,4 +1,4 @@
-"""Kafka requests that other nodes hand to this one: those of their clients for the controller, and their own.
+"""Requests that other nodes hand to this one: Kafka's for the controller or of their own, and RocketMQ's commands.
 
 Strategy: both are handled as if they had come by a connection, with the rights of the client, or with those of the
 cluster for a node's own. The nodes have proven to each other that they belong to the cluster (`cluster/peers`), and no
@@ -11,12 +11,15 @@ from collections.abc import Callable
 from functools import partial
 
 from hutong.broker.dispatch.forwarded import ForwardedRequests
+from hutong.broker.handling.cluster_view import CommandHandler
 from hutong.broker.handling.listeners import Listener
+from hutong.broker.handling.session import ClientSession
 from hutong.cluster.peers.port import PeerMessage, Peers
-from hutong.cluster.questions import QuestionCode, decode_forwarded
-from hutong.foundation.errors import HutongError
+from hutong.cluster.questions import ForwardedRequest, QuestionCode, decode_forwarded
+from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Continuation
 from hutong.security.principals import CLUSTER_NODE, Principal
+from hutong.wire.kafka.error_codes import ErrorCode
 
 ListenerOf = Callable[[str], Listener | None]
 
@@ -28,10 +31,16 @@ class KafkaQuestions:
         self._requests = requests
         self._node = node
         self._listener_of = listener_of
+        self._handle_command: CommandHandler | None = None
 
     def register(self, peers: Peers) -> None:
         peers.register(QuestionCode.KAFKA_FORWARDED, lambda _node, message, then: self.handle_forwarded(message, then))
         peers.register(QuestionCode.KAFKA_ASKED, self._asked)
+        peers.register(QuestionCode.COMMAND_HANDED_OVER, lambda _node, message, then: self._command(message, then))
+
+    def take_over(self, handle: "CommandHandler | None") -> None:
+        """Have `handle` answer RocketMQ's commands of other nodes' clients; None: nobody does."""
+        self._handle_command = handle
 
     def ask_own(self, frame: bytes, then: Continuation[bytes]) -> None:
         """Handle a request of this node itself."""
@@ -40,10 +49,19 @@ class KafkaQuestions:
     def handle_forwarded(self, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
         """Handle a client's request for the controller, which this node is."""
         asked = decode_forwarded(message)
+        self._requests.handle_frame(asked.frame, self._session_of(asked), partial(_handled, then))
+
+    def _command(self, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
+        asked = decode_forwarded(message)
+        if self._handle_command is None:
+            then(Refused(ErrorCode.UNSUPPORTED_VERSION, f"Node {self._node} serves no clients of RocketMQ."))
+        else:
+            self._handle_command(asked.frame, self._session_of(asked), partial(_handled, then))
+
+    def _session_of(self, asked: ForwardedRequest) -> ClientSession:
         principal = Principal(asked.principal_type, asked.principal_name)
         listener = self._listener_of(asked.listener)
-        session = self._requests.session_of(principal, asked.address, asked.port, listener)
-        self._requests.handle_frame(asked.frame, session, partial(_handled, then))
+        return self._requests.session_of(principal, asked.address, asked.port, listener)
 
     def _asked(self, node: int, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
         session = self._requests.session_of(CLUSTER_NODE, f"node {node}")

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from hutong.broker.state.state_topic import StateTopic
-from hutong.broker.topics.catalogue import SHARE_TOPIC
+from hutong.broker.topics.internal_topics import SHARE_TOPIC
 from hutong.broker.topics.lifetimes import SHARE_GROUP, group_of_slot, shard_of
 from hutong.cluster.driver import ClusterDriver
 from hutong.cluster.peers.port import PeerMessage, Peers

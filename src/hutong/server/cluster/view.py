@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from hutong.broker.handling.cluster_view import CoordinationKind, NodeAddress
+from msgspec import structs
+
+from hutong.broker.handling.cluster_view import CommandHandler, CoordinationKind, NodeAddress
 from hutong.broker.handling.listeners import Listener
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.topics.lifetimes import (
@@ -29,6 +31,7 @@ from hutong.cluster.controller.commands import (
     ForgetNode,
 )
 from hutong.cluster.driver import ClusterDriver
+from hutong.cluster.nodes import ClusterNode, HostPort
 from hutong.cluster.peers.port import PeerMessage
 from hutong.cluster.questions import ForwardedRequest, QuestionCode, encode_forwarded
 from hutong.foundation.clock import Clock
@@ -46,6 +49,7 @@ CONTROLLER_MS_MAX: Final = 10_000  # for an election
 FORWARD_AGAIN_MS: Final = 100
 FORWARD_MS_MAX: Final = 30_000  # Kafka's clients give a request as long (request.timeout.ms)
 ASK_MS_MAX: Final = 10_000
+COMMAND_MS_MAX: Final = 40_000  # RocketMQ's pulls wait for 20 s, and their clients for 30
 _GROUPS: Final = {
     CoordinationKind.GROUP: OFFSETS_GROUP,
     CoordinationKind.TRANSACTION: TRANSACTIONS_GROUP,
@@ -90,13 +94,10 @@ class ClusterBrokerView:
         return self._control.is_controlling and self._standings[METADATA_GROUP].is_led_here
 
     def nodes(self, listener: Listener) -> Sequence[NodeAddress]:
-        found = []
-        for node, each in self._driver.listed().items():
-            address = each.description.listeners.get(listener.name)
-            # A node that is still starting is alive for its peers alone.
-            if address is not None:
-                found.append(NodeAddress(node, address.host, address.port, each.description.rack))
-        return found
+        return _addresses(self._driver.listed(), listener.name)
+
+    def live_nodes(self, listener: Listener) -> Sequence[NodeAddress]:
+        return _addresses(self._driver.live, listener.name)
 
     def coordinator_of(self, kind: CoordinationKind, key: str) -> int:
         group = group_of_slot(_GROUPS[kind], shard_of(key, self._shards))
@@ -109,16 +110,8 @@ class ClusterBrokerView:
         return NO_LEADER if state.leader == self._driver.own.node and is_over else state.leader
 
     def forward(self, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
-        principal = session.principal
-        asked = ForwardedRequest(
-            principal_type=principal.kind,
-            principal_name=principal.name,
-            listener=session.listener.name,
-            address=session.address,
-            port=session.port,
-            frame=bytes(frame),
-        )
-        attempt: Callable[[Continuation[PeerMessage]], None] = partial(self._forward, encode_forwarded(asked))
+        question = encode_forwarded(_forwarded(frame, session))
+        attempt: Callable[[Continuation[PeerMessage]], None] = partial(self._forward, question)
         # An election takes less than most clients wait.
         until_ms = self._clock.monotonic_ms() + CONTROLLER_MS_MAX
         answered = partial(_answered, then)
@@ -147,6 +140,18 @@ class ClusterBrokerView:
         else:
             self._ask(node, PeerMessage(QuestionCode.KAFKA_ASKED, {}, frame), ASK_MS_MAX, then)
 
+    def announce(self, listener: str, host: str, port: int) -> None:
+        description = self._driver.own.description
+        listeners = {**description.listeners, listener: HostPort(host, port)}
+        self._driver.describe(structs.replace(description, listeners=listeners))
+
+    def hand_over(self, node: int, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
+        question = encode_forwarded(_forwarded(frame, session), QuestionCode.COMMAND_HANDED_OVER)
+        self._ask(node, question, COMMAND_MS_MAX, then)
+
+    def take_over(self, handle: "CommandHandler | None") -> None:
+        self._questions().take_over(handle)
+
     def elect(self, group: str, *, is_unclean: bool, then: Continuation[None]) -> None:
         state = self._driver.groups.get(group)
         if state is None:
@@ -173,6 +178,27 @@ class ClusterBrokerView:
     def _ask(self, node: int, question: PeerMessage, timeout_ms: int, then: Continuation[bytes]) -> None:
         assert self._driver.peers is not None
         self._driver.peers.ask(node, question, timeout_ms, partial(_answered, then))
+
+
+def _addresses(nodes: Mapping[int, ClusterNode], listener: str) -> list[NodeAddress]:
+    found = []
+    for node, each in sorted(nodes.items()):
+        address = each.description.listeners.get(listener)
+        # A node that is still starting is alive for its peers alone.
+        if address is not None:
+            found.append(NodeAddress(node, address.host, address.port, each.description.rack))
+    return found
+
+
+def _forwarded(frame: Buffer, session: ClientSession) -> ForwardedRequest:
+    return ForwardedRequest(
+        principal_type=session.principal.kind,
+        principal_name=session.principal.name,
+        listener=session.listener.name,
+        address=session.address,
+        port=session.port,
+        frame=bytes(frame),
+    )
 
 
 def _answered(then: Continuation[bytes], outcome: PeerMessage | HutongError) -> None:

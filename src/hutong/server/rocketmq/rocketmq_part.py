@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
-from hutong.broker.rocketmq.context import RocketIdentity, RocketParts
+from hutong.broker.rocketmq.cluster.topic_creation import TopicCreation
+from hutong.broker.rocketmq.context import LISTENER, RocketIdentity, RocketParts
 from hutong.broker.rocketmq.delays.schedule import DelaySchedule
 from hutong.broker.rocketmq.figures import RocketFigures
 from hutong.broker.rocketmq.gateway import RocketGateway
@@ -101,6 +102,8 @@ class RocketMqVerticle(Verticle):
         self._gateway = RocketGateway(await self._parts(shown), self._server)
         self.figures = self._gateway.figures
         self._gateway.serve()
+        # Only now: from here on other nodes send clients to it.
+        self._broker.cluster.announce(LISTENER, shown.host, shown.port)
         self._expire_clients()
 
     async def stop(self) -> None:
@@ -117,19 +120,22 @@ class RocketMqVerticle(Verticle):
         identity = RocketIdentity(
             section.cluster_name, section.broker_name, shown.host, shown.port, await self._store_host(shown)
         )
-        clients = RocketClients()
+        clients, timers = RocketClients(), self.context.home.wheel
+        listener = Listener(LISTENER, SecurityProtocol.PLAINTEXT, shown.host, shown.port)
+        creation = TopicCreation(self._broker, listener, timers)
         return RocketParts(
             self._broker,
             identity,
-            Listener("ROCKETMQ", SecurityProtocol.PLAINTEXT, shown.host, shown.port),
+            listener,
             clients,
             QueueLocks(),
-            DelaySchedule(self._broker, self.context.home.wheel),
+            DelaySchedule(self._broker, creation, timers),
             section.delay_max_s * 1_000,
-            self.context.home.wheel,
+            timers,
             self._halves(clients, identity.store_host),
             self._access_keys.signatures if self._access_keys is not None else Signatures(),
             self._identify(),
+            creation,
             started_ms=self._clock.monotonic_ms(),
         )
 

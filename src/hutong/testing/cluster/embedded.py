@@ -90,6 +90,11 @@ class EmbeddedCluster(Helpers):
         return ",".join(node.bootstrap for node in self.nodes)
 
     @property
+    def rocketmq(self) -> str:
+        """The nodes that run, as name servers for RocketMQ's clients, where the settings open it."""
+        return ";".join(address for node in self.nodes if (address := node.rocketmq) is not None)
+
+    @property
     def observer(self) -> Observer:
         """The observer of all nodes. Raises RuntimeError while none runs."""
         if not self._reached():

@@ -78,6 +78,11 @@ class ClusterMember:
         return f"{HOST}:{self._kafka_port.number}"
 
     @property
+    def rocketmq(self) -> str | None:
+        """`HOST:PORT` for RocketMQ's clients, where the settings open it (`rocketmq.listen`); None while it is down."""
+        return None if self._life is None else self._life.rocketmq
+
+    @property
     def is_running(self) -> bool:
         return self._life is not None
 

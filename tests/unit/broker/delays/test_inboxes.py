@@ -8,7 +8,7 @@ from tests.unit.broker.wire_node import WireClient, client_of, opened_node
 
 from hutong.broker.delays.inboxes import DELAY_MS, DELIVER_AT_MS, inbox_record
 from hutong.broker.delays.steps import DeliveryPlace
-from hutong.broker.topics.catalogue import DELAYED_TOPIC
+from hutong.broker.topics.internal_topics import DELAYED_TOPIC
 from hutong.foundation.clock import SystemClock
 from hutong.wire.kafka.batch.records import Record, build_batch, iterate_batches, iterate_records
 

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+from hutong.broker.handling.cluster_view import AloneView
 from hutong.broker.produce.congestion import Congestion
 from hutong.broker.rocketmq.appending import append_records
 from hutong.foundation.errors import LimitExceeded, OwnerGone, Refused
@@ -31,7 +32,7 @@ class Waits:
         self.outcomes: list[Any] = []
 
     def append(self, owner: Owner) -> None:
-        broker: Any = SimpleNamespace(congestion=self.congestion)
+        broker: Any = SimpleNamespace(congestion=self.congestion, cluster=AloneView(1))
         partition: Any = Partition()
         append_records(broker, partition, [], owner, self.outcomes.append)
 

@@ -9,7 +9,7 @@ from hutong.broker.delays.steps import DeliveryPlace
 from hutong.broker.rocketmq.delays.times import due_of, waiting
 from hutong.broker.rocketmq.records.translation import message_of
 from hutong.broker.rocketmq.refusals import RocketRefused
-from hutong.broker.topics.catalogue import DELAYED_TOPIC
+from hutong.broker.topics.internal_topics import DELAYED_TOPIC
 from hutong.wire.rocketmq.codes import PULL_WAITS, RequestCode, ResponseCode
 from hutong.wire.rocketmq.messages import (
     NO_HOST,

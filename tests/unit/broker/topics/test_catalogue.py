@@ -10,8 +10,9 @@ import pytest
 
 from hutong.broker.state.log_storage import LogStorage
 from hutong.broker.state.state_topic import StateTopic
-from hutong.broker.topics.catalogue import METADATA_TOPIC, PARTITIONS_PER_TOPIC_MAX, Topics, check_topic_name
+from hutong.broker.topics.catalogue import PARTITIONS_PER_TOPIC_MAX, Topics, check_topic_name
 from hutong.broker.topics.group_standing import standings_alone
+from hutong.broker.topics.internal_topics import METADATA_TOPIC
 from hutong.broker.topics.lifetimes import DATA_GROUPS, METADATA_GROUP
 from hutong.broker.topics.partition import Topic
 from hutong.broker.topics.partition_budget import PartitionBudget

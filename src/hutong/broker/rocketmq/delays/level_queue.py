@@ -59,7 +59,8 @@ class LevelQueue:
         self._is_closed = False
         self._outstanding = 0
         self._has_failed = False
-        partition.log.watch(self.run)
+        self._watched = partition.log
+        self._watched.watch(self.run)
 
     def run(self) -> None:
         """Deliver what is due. Also called when the log has more, or begins later."""
@@ -67,6 +68,11 @@ class LevelQueue:
         if self._is_busy or self._is_closed or self._timer is not None:
             return
         log = self._partition.log
+        # Its journal was opened anew.
+        if log is not self._watched:
+            self._watched.unwatch(self.run)
+            self._watched = log
+            log.watch(self.run)
         try:
             self._partition.check_served()
             found = log.read(log.start_offset, READ_BYTES, up_to=log.last_stable_offset)
@@ -82,7 +88,7 @@ class LevelQueue:
     def close(self) -> None:
         """Deliver nothing more."""
         self._is_closed = True
-        self._partition.log.unwatch(self.run)
+        self._watched.unwatch(self.run)
         if self._timer is not None:
             self._timer.cancel()
 
@@ -161,8 +167,9 @@ class LevelQueue:
             self._wait(AGAIN_MS)
             return
         try:
+            self._partition.check_served()
             self._partition.log.delete_before(next_offset)
-        # The log was trimmed or deleted meanwhile.
+        # Another node leads it now, and delivers them again; or the log was trimmed or deleted meanwhile.
         except Refused:
             self._wait(AGAIN_MS)
             return

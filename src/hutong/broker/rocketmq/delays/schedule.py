@@ -23,26 +23,34 @@ from hutong.wire.rocketmq.messages import StoredMessage
 
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
+    from hutong.broker.rocketmq.cluster.topic_creation import TopicCreation
 
 
 class DelaySchedule:
     """Call `start` once, then `close` once."""
 
-    def __init__(self, broker: "Broker", timers: TimerWheel) -> None:
+    def __init__(self, broker: "Broker", creation: "TopicCreation", timers: TimerWheel) -> None:
         self._broker = broker
+        self._creation = creation
         self._timers = timers
         self._owner = Owner()
         self._queues: list[LevelQueue] = []
 
     def start(self) -> None:
         """Deliver what earlier lives of the node have left."""
-        topic = self._broker.topics.get(SCHEDULE_TOPIC)
+        topics = self._broker.topics
+        topic = topics.get(SCHEDULE_TOPIC)
         # It is created by the first delayed message, so that others need not have it.
         if topic is not None:
             self._begin(topic)
+        topics.on_change.append(self._topic_changed)
+        topics.on_standing.append(self._standing_changed)
 
     def close(self) -> None:
         """Deliver nothing more. What waits stays in the log."""
+        topics = self._broker.topics
+        topics.on_change.remove(self._topic_changed)
+        topics.on_standing.remove(self._standing_changed)
         for queue in self._queues:
             queue.close()
         self._owner.end(OwnerGone("the node is stopping"))
@@ -66,7 +74,7 @@ class DelaySchedule:
             record = record_of(scheduled(message, place, level))
             append_records(self._broker, partition, [record], owner, partial(_stored, partition, then))
 
-        self._broker.topics.get_or_create(SCHEDULE_TOPIC, len(LEVELS_S), ready, overrides=KEPT_UNTIL_DELIVERED)
+        self._creation.get_or_create_own(SCHEDULE_TOPIC, len(LEVELS_S), ready, KEPT_UNTIL_DELIVERED)
 
     def deliver(self, topic: str, queue_id: int, message: StoredMessage, then: Continuation[None]) -> None:
         """Append a message to its real queue; to another one where the topic has fewer by now."""
@@ -87,6 +95,16 @@ class DelaySchedule:
             then(None if isinstance(outcome, StoredRecords) or is_hopeless else outcome)
 
         append_records(self._broker, partition, [record_of(message)], self._owner, stored, is_durable=True)
+
+    def _topic_changed(self, topic: Topic, exists: bool) -> None:
+        # Another node has created it, for a message of its own clients.
+        if exists and topic.name == SCHEDULE_TOPIC:
+            self._begin(topic)
+
+    def _standing_changed(self, _group: str) -> None:
+        # The node may lead queues now that another one has led.
+        for queue in self._queues:
+            queue.run()
 
     def _begin(self, topic: Topic) -> None:
         # Each delayed message comes here; the first one begins.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.kafka import k01_fetch
 from hutong.broker.rights.authorization import check
+from hutong.broker.rocketmq.cluster.routes import own_broker_id
 from hutong.broker.rocketmq.filters import ALL, Filter, filter_of
 from hutong.broker.rocketmq.offsets import commit_offset
 from hutong.broker.rocketmq.records.names import log_name
@@ -193,7 +194,7 @@ class PullRequest:
     def _placed(self, code: ResponseCode, next_offset: int) -> Command:
         log = self._partition.log
         fields = {
-            "suggestWhichBrokerId": "0",
+            "suggestWhichBrokerId": str(own_broker_id(self._context)),
             "nextBeginOffset": str(next_offset),
             "minOffset": str(log.start_offset),
             "maxOffset": str(log.last_stable_offset),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hutong.broker.handling.holders import holder_of
 from hutong.broker.handling.responses import PendingInParts
 from hutong.broker.rights.authorization import check, may
 from hutong.broker.rocketmq.records.names import retry_topic
@@ -66,7 +65,7 @@ def _about(context: RocketContext) -> AboutClient:
 def _create_retry_topic(context: RocketContext, consumer: ConsumerData, pending: PendingInParts[ReadyAnswer]) -> None:
     """Create the group's retry topic, to which its clients subscribe before the first message failed."""
     broker = context.parts.broker
-    if consumer.messageModel == "BROADCASTING" or not (broker.settings.auto_create_topics and broker.cluster.is_alone):
+    if consumer.messageModel == "BROADCASTING" or not broker.settings.auto_create_topics:
         return
     asked = context.kafka()
     pending.expect_part()
@@ -74,7 +73,7 @@ def _create_retry_topic(context: RocketContext, consumer: ConsumerData, pending:
         name = retry_topic(consumer.groupName)
         if broker.topics.get(name) is None and may(asked, Operation.CREATE, ResourceType.TOPIC, name):
             queues = max(1, rules_of(broker.group_configs, consumer.groupName).retry_queues)
-            broker.topics.get_or_create(name, queues, lambda _outcome: pending.settle_part(), holder_of(asked))
+            context.parts.creation.get_or_create(asked, name, queues, lambda _outcome: pending.settle_part())
         else:
             pending.settle_part()
     # A group whose name no topic can have gets on without retries, and so does one for whose topic there is no room.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import check
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
+from hutong.broker.rocketmq.cluster.elsewhere import check_led_here
 from hutong.broker.rocketmq.delays.levels import RealPlace, retry_level
 from hutong.broker.rocketmq.records.names import dead_letter_topic, log_name, retry_topic, rocketmq_name
 from hutong.broker.rocketmq.records.positions import log_and_offset, message_id
@@ -81,7 +81,7 @@ class SentBack:
         if topic is None or topic.is_internal or index < 0:
             raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {self._physical}")
         partition = topic.partitions[index]
-        partition.check_served()
+        check_led_here(self._context, partition)
         return partition, offset
 
     def _read(self, outcome: Sequence[memoryview] | HutongError) -> None:
@@ -139,7 +139,8 @@ class SentBack:
             owner = self._context.channel.peer.owner
             append_records(broker, outcome.partitions[0], [record_of(message)], owner, self._settle)
 
-        broker.topics.get_or_create(dead_letter_topic(self._group), 1, ready, holder_of(self._context.kafka()))
+        asked, creation = self._context.kafka(), self._context.parts.creation
+        creation.get_or_create(asked, dead_letter_topic(self._group), 1, ready)
 
     def _settle(self, outcome: tuple[Partition, StoredRecords] | StoredRecords | HutongError) -> None:
         self.pending.complete(answer_of(outcome) if isinstance(outcome, HutongError) else Command(ResponseCode.SUCCESS))

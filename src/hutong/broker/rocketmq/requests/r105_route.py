@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.rights.authorization import may
+from hutong.broker.rocketmq.cluster.routes import route_of
 from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.remoting.channels.answers import Answer
 from hutong.security.acls import Operation, ResourceType
-from hutong.wire.rocketmq.bodies import BrokerData, QueueData, TopicRouteData, encode_body
-from hutong.wire.rocketmq.codes import PERMISSION_READ_WRITE, REPLY_TOPIC_END, ResponseCode
+from hutong.wire.rocketmq.bodies import TopicRouteData, encode_body
+from hutong.wire.rocketmq.codes import REPLY_TOPIC_END, ResponseCode
 from hutong.wire.rocketmq.command import Command
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ def handle(context: RocketContext) -> Answer:
     broker = context.parts.broker
     # Where topics are not created there is no model: clients report that the topic has no route.
     if asked == MODEL_TOPIC and broker.settings.auto_create_topics:
-        return _route(context, QUEUES_OF_MODEL, PERMISSION_READ_WRITE | PERMISSION_INHERITED)
+        return _answer(route_of(context, QUEUES_OF_MODEL, PERMISSION_INHERITED))
     # It is created with the first reply, whose sender asks for the route first.
     if asked == context.parts.identity.cluster_name + REPLY_TOPIC_END:
-        return _route(context, 1, PERMISSION_READ_WRITE)
+        return _answer(route_of(context, 1))
     name = log_name(asked)
     topic = broker.topics.get(name)
     is_shown = topic is not None and not topic.is_internal
@@ -42,13 +43,8 @@ def handle(context: RocketContext) -> Answer:
         raise RocketRefused(
             ResponseCode.TOPIC_NOT_EXIST, f"No topic route info in name server for the topic: {asked[:127]}"
         )
-    return _route(context, len(topic.partitions), PERMISSION_READ_WRITE)
+    return _answer(route_of(context, len(topic.partitions)))
 
 
-def _route(context: RocketContext, queues: int, permission: int) -> Command:
-    identity = context.parts.identity
-    route = TopicRouteData(
-        [QueueData(identity.broker_name, queues, queues, permission)],
-        [BrokerData(identity.cluster_name, identity.broker_name, {0: f"{identity.host}:{identity.port}"})],
-    )
+def _answer(route: TopicRouteData) -> Command:
     return Command(ResponseCode.SUCCESS, body=encode_body(route))

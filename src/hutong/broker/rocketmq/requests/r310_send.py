@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.delays.steps import DeliveryPlace
-from hutong.broker.handling.holders import holder_of
 from hutong.broker.rights.authorization import check, may
 from hutong.broker.rocketmq.appending import StoredRecords, append_records
+from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere, hand_over
 from hutong.broker.rocketmq.delays.levels import SCHEDULE_TOPIC, RealPlace, level_of
 from hutong.broker.rocketmq.delays.times import due_of, recall_handle, waiting
 from hutong.broker.rocketmq.halves.half_messages import is_prepared
@@ -23,7 +23,7 @@ from hutong.broker.rocketmq.records.translation import record_of
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
 from hutong.broker.rocketmq.requests.r037_end_transaction import claim_of
 from hutong.broker.rocketmq.requests.send_fields import MESSAGE_BYTES_MAX, SendFields
-from hutong.broker.topics.catalogue import DELAYED_TOPIC
+from hutong.broker.topics.internal_topics import DELAYED_TOPIC
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
 from hutong.groups.rocketmq_configs import rules_of
@@ -100,8 +100,7 @@ class SendRequest:
         is_allowed = broker.settings.auto_create_topics and may(asked, Operation.CREATE, ResourceType.TOPIC, self.name)
         # RocketMQ's broker has this topic from the start.
         is_reply = self.name == context.parts.identity.cluster_name + REPLY_TOPIC_END
-        # In a cluster the controller creates topics, and this request would wait for another node.
-        if not (is_allowed or is_reply) or not broker.cluster.is_alone:
+        if not (is_allowed or is_reply):
             raise RocketRefused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{self.name}] not exist, apply first please!")
         queues = min(max(1, self._fields.integer("defaultTopicQueueNums", 4)), QUEUES_OF_NEW_TOPIC_MAX)
         queues = 1 if self._is_dead or is_reply else queues
@@ -112,10 +111,12 @@ class SendRequest:
                 return
             try:
                 self.append_to(outcome)
+            except LedElsewhere as error:
+                hand_over(context, error, self._complete)
             except HutongError as error:
                 self._complete(answer_of(error))
 
-        broker.topics.get_or_create(self.name, queues, created, holder_of(asked), overrides=_BATCH_SETTINGS)
+        context.parts.creation.get_or_create(asked, self.name, queues, created, _BATCH_SETTINGS)
 
     def append_to(self, topic: Topic) -> None:
         """Append the messages to their queue. Raises Refused, RocketRefused, ProtocolError."""

@@ -16,7 +16,7 @@ from typing import Final
 from hutong.broker.authentication.scram import ScramUsers
 from hutong.broker.state.log_storage import LogStorage
 from hutong.broker.state.state_topic import StateTopic
-from hutong.broker.topics.catalogue import METADATA_TOPIC
+from hutong.broker.topics.internal_topics import METADATA_TOPIC
 from hutong.broker.topics.lifetimes import METADATA_GROUP
 from hutong.foundation.clock import SystemClock
 from hutong.journal.files.disk import RealDisk

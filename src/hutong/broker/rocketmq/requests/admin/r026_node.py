@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.rights.authorization import check_cluster
+from hutong.broker.rocketmq.cluster.routes import brokers_of
 from hutong.broker.rocketmq.requests.r105_route import QUEUES_OF_MODEL
 from hutong.broker.rocketmq.requests.send_fields import MESSAGE_BYTES_MAX
 from hutong.remoting.channels.answers import Answer
 from hutong.security.acls import Operation
 from hutong.wire.rocketmq.admin_bodies import ClusterInfo, RuntimeInfo
-from hutong.wire.rocketmq.bodies import BrokerData, encode_body
+from hutong.wire.rocketmq.bodies import encode_body
 from hutong.wire.rocketmq.codes import ResponseCode
 from hutong.wire.rocketmq.command import Command
 
@@ -101,9 +102,8 @@ def handle_runtime(context: RocketContext) -> Answer:
 
 
 def handle_cluster(context: RocketContext) -> Answer:
-    identity = context.parts.identity
-    broker = BrokerData(identity.cluster_name, identity.broker_name, {0: f"{identity.host}:{identity.port}"})
-    body = ClusterInfo({identity.broker_name: broker}, {identity.cluster_name: [identity.broker_name]})
+    brokers = {name: broker for name, (broker, _) in brokers_of(context).items()}
+    body = ClusterInfo(brokers, {context.parts.identity.cluster_name: [*brokers]})
     return Command(ResponseCode.SUCCESS, body=encode_body(body))
 
 

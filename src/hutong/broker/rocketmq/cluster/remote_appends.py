@@ -1,0 +1,46 @@
+"""Appends to queues that other nodes lead: Kafka's Produce, in this node's name.
+
+For what the node itself puts into a queue: delayed messages on their way in and out, retries and dead letters. Rights
+are checked by then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hutong.broker.coordinators.other_nodes import ask_kafka
+from hutong.broker.topics.group_standing import NO_LEADER
+from hutong.foundation.errors import HutongError, Refused
+from hutong.wire.kafka.apis.k00_produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from hutong.wire.kafka.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hutong.broker.handling.cluster_view import ClusterView
+    from hutong.broker.topics.partition import Partition
+    from hutong.foundation.waiting.pending import Continuation
+
+ACKS_ALL: Final = -1
+TIMEOUT_MS: Final = 5_000
+_VERSION: Final = 11
+
+
+def append_remotely(cluster: ClusterView, partition: Partition, batch: bytes, then: Continuation[int]) -> None:
+    """Append a batch; `then` gets its first offset once all replicas in sync have it."""
+    leader = partition.standing.leader
+    if leader == NO_LEADER:
+        then(Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Nobody leads {partition.topic_name} at this moment."))
+        return
+    data = TopicProduceData(
+        partition.topic_name, partition_data=[PartitionProduceData(partition.index, memoryview(batch))]
+    )
+    request = ProduceRequest(acks=ACKS_ALL, timeout_ms=TIMEOUT_MS, topic_data=[data])
+
+    def answered(outcome: ProduceResponse | HutongError) -> None:
+        if isinstance(outcome, HutongError):
+            then(outcome)
+            return
+        result = outcome.responses[0].partition_responses[0]
+        failed = result.error_code != ErrorCode.NONE
+        then(Refused(result.error_code, result.error_message or "") if failed else result.base_offset)
+
+    ask_kafka(cluster, leader, request, _VERSION, answered)

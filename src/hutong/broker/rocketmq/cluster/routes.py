@@ -1,0 +1,60 @@
+"""Routes: the brokers that clients hear of, for one node or several.
+
+    alone        `hutong`, to read and write, with this node as its master (number 0)
+    in a cluster `hutong`, to read: the node that was asked is the master, every node N has the number N + 1
+                 `hutong-N`, to write, for each node
+
+All brokers have all queues, and each node takes commands for all of them: those for another node are handed over.
+
+Strategy: a producer sends by all nodes in turn, and at once by the next one where a node is gone. A consumer has each
+queue once; the answer to a pull names the number of the node that leads the queue, which it asks from then on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hutong.wire.rocketmq.bodies import BrokerData, QueueData, TopicRouteData
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hutong.broker.rocketmq.context import RocketContext
+
+MASTER: Final = 0
+READ: Final = 4
+WRITE: Final = 2
+
+
+def own_broker_id(context: RocketContext) -> int:
+    """The number by which consumers ask this node."""
+    broker = context.parts.broker
+    return MASTER if broker.cluster.is_alone else broker.identity.node_id + 1
+
+
+def brokers_of(context: RocketContext) -> Mapping[str, tuple[BrokerData, int]]:
+    """The brokers by their names, each with its rights to read and write."""
+    identity, cluster = context.parts.identity, context.parts.broker.cluster
+    name, own = identity.broker_name, f"{identity.host}:{identity.port}"
+    if cluster.is_alone:
+        return {name: (BrokerData(identity.cluster_name, name, {MASTER: own}), READ | WRITE)}
+    # Without those that have just gone: clients ask for routes every 30 s, and would send there meanwhile.
+    nodes = {node.node_id: f"{node.host}:{node.port}" for node in cluster.live_nodes(context.parts.listener)}
+    # It may not have heard of itself yet.
+    nodes[context.parts.broker.identity.node_id] = own
+    readers = {MASTER: own, **{node + 1: address for node, address in sorted(nodes.items())}}
+    brokers = {name: (BrokerData(identity.cluster_name, name, readers), READ)}
+    for node, address in sorted(nodes.items()):
+        writer = f"{name}-{node}"
+        brokers[writer] = (BrokerData(identity.cluster_name, writer, {MASTER: address}), WRITE)
+    return brokers
+
+
+def route_of(context: RocketContext, queues: int, further_rights: int = 0) -> TopicRouteData:
+    """The route of a topic with so many queues."""
+    brokers = brokers_of(context)
+    return TopicRouteData(
+        # Both numbers, whatever the rights: clients take the smaller one for a topic that is created by sending.
+        [QueueData(name, queues, queues, rights | further_rights) for name, (_, rights) in brokers.items()],
+        [broker for broker, _ in brokers.values()],
+    )

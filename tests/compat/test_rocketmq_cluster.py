@@ -1,0 +1,89 @@
+"""RocketMQ's Java client on a cluster of three nodes, each of which takes all commands; then one node is killed.
+
+Skips where ZooKeeper's jars are missing.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from tests.support.confluent import consumer
+from tests.support.dev_cluster import DevCluster
+from tests.support.rocketmq import NEW, RocketPeer
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.compat, pytest.mark.long, pytest.mark.timeout(300)]
+FOUNDER: Final = 1  # leads all queues at first
+TOPIC: Final = "Cluster"
+SENT: Final = 1 + 1 + 4 + 3 + 1 + 5
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    with DevCluster(tmp_path_factory.mktemp("cluster"), 3, "--rocketmq-port", "0") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> RocketPeer:
+    return RocketPeer(NEW, tmp_path_factory.mktemp("offsets"))
+
+
+@pytest.fixture(scope="module")
+def survivor(cluster: DevCluster) -> str:
+    """The name server of a node that lives on, after the founder is gone."""
+    if FOUNDER not in cluster.down:
+        cluster.kill(FOUNDER)
+    return cluster.rocketmq.split(";")[-1]
+
+
+def committed(cluster: DevCluster, group: str, topic: str) -> int:
+    """The offsets that Kafka's coordinator has for a group of RocketMQ's, added up."""
+    with consumer(cluster.address, group) as asking:
+        found = asking.committed([TopicPartition(topic, index) for index in range(4)], timeout=20)
+    return sum(max(0, each.offset) for each in found)
+
+
+def test_any_node_takes_messages_for_all(cluster: DevCluster, java: RocketPeer) -> None:
+    last = cluster.rocketmq.split(";")[-1]
+    produced = java.run("produce", last, TOPIC)
+    assert {each["status"] for each in produced} == {"SEND_OK"}
+    found = java.run("push", cluster.rocketmq, TOPIC, "readers", "*", str(SENT))
+    assert len(found) == SENT
+    until(lambda: committed(cluster, "readers", TOPIC) == SENT, what="the offsets at Kafka's coordinator")
+
+
+def test_one_node_has_the_locks_of_queues_in_order(cluster: DevCluster, java: RocketPeer) -> None:
+    found = java.run("orderly", cluster.rocketmq, TOPIC, "orderly", "*", str(SENT))
+    ordered = [each["body"] for each in found if each["body"].startswith("ordered")]
+    assert ordered == [f"ordered-{number}" for number in range(4)]
+
+
+def test_messages_come_again_and_later(cluster: DevCluster, java: RocketPeer) -> None:
+    (sent,) = java.run("delay", cluster.rocketmq, "Later", "1")
+    assert sent["status"] == "SEND_OK"
+    first, second = java.run("retry", cluster.rocketmq, "Later", "again", "*", "2")
+    assert (first["times"], second["times"]) == (0, 1)
+
+
+def test_the_others_go_on_without_the_leader(cluster: DevCluster, java: RocketPeer, survivor: str) -> None:
+    produced = java.run("produce", survivor, TOPIC)
+    assert {each["status"] for each in produced} == {"SEND_OK"}
+    # The group goes on where it was.
+    found = java.run("push", survivor, TOPIC, "readers", "*", str(SENT))
+    assert len(found) == SENT
+    delayed = java.run("delay", survivor, "LaterStill", "1")
+    assert [each["status"] for each in delayed] == ["SEND_OK"]
+    assert len(java.run("push", survivor, "LaterStill", "later", "*", "1")) == 1
+
+
+def test_kafkas_producers_and_rocketmqs_consumers_share_it(
+    cluster: DevCluster, java: RocketPeer, survivor: str
+) -> None:
+    producer = Producer({"bootstrap.servers": cluster.address})
+    for number in range(100):
+        producer.produce(TOPIC, b"kafka-%d" % number, partition=number % 4)
+    assert producer.flush(30) == 0
+    found = java.run("push", survivor, TOPIC, "readers", "*", "100")
+    assert {each["body"] for each in found} == {f"kafka-{number}" for number in range(100)}
