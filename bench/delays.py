@@ -19,7 +19,7 @@ from bench.processes import ReadyProcess
 from bench.raw_client import create_topic
 from bench.targets import hutong_command, scratch_folder
 from hutong.broker.delays.steps import QUEUES, DelayedRecord, DeliveryPlace, packed, step_for
-from hutong.broker.topics.catalogue import DELAYED_TOPIC
+from hutong.broker.topics.internal_topics import DELAYED_TOPIC
 from hutong.wire.kafka.batch.records import Record
 
 TOPIC = "delayed"
