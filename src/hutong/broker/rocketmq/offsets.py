@@ -6,7 +6,7 @@ Kafka's requests.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hutong.broker.kafka import k08_offset_commit
 from hutong.broker.rocketmq.cluster.elsewhere import coordinator_of
@@ -26,7 +26,7 @@ from hutong.wire.kafka.apis.k09_offset_fetch import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from hutong.broker.rocketmq.context import RocketContext
     from hutong.foundation.waiting.pending import Continuation
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _VERSION: Final = 8  # topics by name, no member needed
 _FETCH_VERSION: Final = 7  # one group
 NONE_COMMITTED: Final = -1
+CommittedOffsets: TypeAlias = "Mapping[str, Mapping[int, int]]"
+"""By topic in the log and partition; NONE_COMMITTED where there is none."""
 
 
 def commit_offset(
@@ -65,18 +67,38 @@ def commit_offset(
         committed(answer)
 
 
-def committed_offset(context: RocketContext, group: str, name: str, queue_id: int) -> int:
-    """The committed offset that this node knows, or NONE_COMMITTED. In a cluster only the coordinator knows it."""
-    stored = context.parts.broker.groups.offsets.table.get(group, name, queue_id)
-    return NONE_COMMITTED if stored is None else stored.offset
-
-
 def find_offset(context: RocketContext, group: str, name: str, queue_id: int, then: Continuation[int]) -> None:
     """Find the committed offset; `then` gets it, or NONE_COMMITTED."""
-    broker = context.parts.broker
-    if broker.cluster.is_alone:
-        then(committed_offset(context, group, name, queue_id))
+    if context.parts.broker.cluster.is_alone:
+        stored = context.parts.broker.groups.offsets.table.get(group, name, queue_id)
+        then(NONE_COMMITTED if stored is None else stored.offset)
         return
+
+    def found(offsets: CommittedOffsets | HutongError) -> None:
+        if isinstance(offsets, HutongError):
+            then(offsets)
+        else:
+            then(offsets.get(name, {}).get(queue_id, NONE_COMMITTED))
+
+    _fetch_offsets(context, group, [OffsetFetchRequestTopic(name, [queue_id])], found)
+
+
+def find_offsets(context: RocketContext, group: str, then: Continuation[CommittedOffsets]) -> None:
+    """Find all committed offsets of a group."""
+    if not context.parts.broker.cluster.is_alone:
+        _fetch_offsets(context, group, None, then)
+        return
+    stored = context.parts.broker.groups.offsets.table.of_group(group)
+    then({name: {index: each.offset for index, each in found.items()} for name, found in stored.items()})
+
+
+def _fetch_offsets(
+    context: RocketContext,
+    group: str,
+    topics: list[OffsetFetchRequestTopic] | None,
+    then: Continuation[CommittedOffsets],
+) -> None:
+    """Ask the coordinator for these offsets, or for all."""
 
     def fetched(response: OffsetFetchResponse | HutongError) -> None:
         if isinstance(response, HutongError):
@@ -84,11 +106,14 @@ def find_offset(context: RocketContext, group: str, name: str, queue_id: int, th
         elif response.error_code:
             then(Refused(ErrorCode(response.error_code), f"The offsets of {group} cannot be read now."))
         else:
-            (found,) = response.topics[0].partitions
-            then(found.committed_offset)
+            then(
+                {
+                    topic.name: {each.partition_index: each.committed_offset for each in topic.partitions}
+                    for topic in response.topics
+                }
+            )
 
-    request = OffsetFetchRequest(group_id=group, topics=[OffsetFetchRequestTopic(name, [queue_id])])
-    _ask_coordinator(context, group, request, _FETCH_VERSION, fetched)
+    _ask_coordinator(context, group, OffsetFetchRequest(group_id=group, topics=topics), _FETCH_VERSION, fetched)
 
 
 def _ask_coordinator(

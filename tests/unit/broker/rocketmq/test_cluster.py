@@ -1,5 +1,6 @@
 """RocketMQ's requests at three nodes: each takes all of them, whoever leads the queue or coordinates the group."""
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -109,3 +110,27 @@ async def test_a_command_is_handed_over_once(cluster: EmbeddedCluster) -> None:
         assert answer.code == ResponseCode.SYSTEM_ERROR
         missing = await client.pull(0, "no-such-topic")
         assert missing.code == ResponseCode.TOPIC_NOT_EXIST
+
+
+@pytest.mark.parametrize("node", NODES)
+async def test_each_node_takes_an_administrators_changes(cluster: EmbeddedCluster, node: int) -> None:
+    topic = f"made-{node}"
+    async with client_at(cluster, node) as client:
+        fields = {"topic": topic, "readQueueNums": 2, "writeQueueNums": 2, "perm": 6}
+        made = await client.ask_with(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
+        assert made.code == ResponseCode.SUCCESS, made.remark
+        for queue in range(2):
+            sent = await client.send(b"x", topic, queueId=queue)
+            assert sent.code == ResponseCode.SUCCESS, sent.remark
+        place = {"consumerGroup": "lagging", "topic": topic, "queueId": 1, "commitOffset": 1}
+        assert (await client.ask_with(RequestCode.UPDATE_CONSUMER_OFFSET, place)).code == ResponseCode.SUCCESS
+    # As the tools do: they ask each node for the queues that it leads.
+    ends: dict[int, tuple[int, int]] = {}
+    for each in NODES:
+        async with client_at(cluster, each) as client:
+            stats = await client.ask(RequestCode.GET_CONSUME_STATS, consumerGroup="lagging", topic=topic)
+            assert stats.code == ResponseCode.SUCCESS, stats.remark
+            body = bytes(stats.body)
+            found = re.findall(rb'"queueId":(\d+).*?"brokerOffset":(\d+),"consumerOffset":(\d+)', body)
+            ends |= {int(queue): (int(end), int(at)) for queue, end, at in found}
+    assert ends == {0: (1, 0), 1: (1, 1)}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from hutong.broker.rocketmq.refusals import RocketRefused, answer_of, code_of
-from hutong.foundation.errors import HutongError
+from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere
+from hutong.broker.rocketmq.refusals import answer_of, code_of
+from hutong.broker.topics.group_standing import NO_LEADER
+from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Pending
 from hutong.remoting.channels.answers import Answer, ReadyAnswer, refusal
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -54,10 +56,11 @@ def settled(pending: Pending[ReadyAnswer], error: HutongError | None) -> None:
     pending.complete(Command(ResponseCode.SUCCESS) if error is None else answer_of(error))
 
 
-def check_alone(context: RocketContext) -> None:
-    """Check that this node decides by itself. Raises RocketRefused among several nodes."""
-    # The controller makes such changes, and Kafka's tools know how to ask it.
-    if not context.parts.broker.cluster.is_alone:
-        raise RocketRefused(
-            ResponseCode.SYSTEM_ERROR, "Topics and groups of several nodes are changed by Kafka's tools or `hutong`."
-        )
+def check_controlled_here(context: RocketContext) -> None:
+    """Raise LedElsewhere where another node makes such changes, Refused where none does at this moment."""
+    cluster = context.parts.broker.cluster
+    if cluster.is_controller:
+        return
+    if cluster.controller_id == NO_LEADER:
+        raise Refused(ErrorCode.NOT_CONTROLLER, "The cluster has no controller at this moment.")
+    raise LedElsewhere(cluster.controller_id)

@@ -12,7 +12,7 @@ from hutong.broker.kafka import k19_create_topics, k20_delete_topics, k37_create
 from hutong.broker.rights.authorization import check
 from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.refusals import RocketRefused
-from hutong.broker.rocketmq.requests.admin.asking import answer_to, answered, check_alone
+from hutong.broker.rocketmq.requests.admin.asking import answer_to, answered, check_controlled_here
 from hutong.remoting.channels.answers import Answer
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -32,7 +32,7 @@ _GROW_VERSION: Final = 3
 
 
 def handle_put(context: RocketContext) -> Answer:
-    check_alone(context)
+    check_controlled_here(context)
     name, queues = _log_name(context.text("topic")), _queues(context)
     topic = context.parts.broker.topics.get(name)
     if topic is None:
@@ -56,7 +56,7 @@ def handle_put(context: RocketContext) -> Answer:
 
 
 def handle_delete(context: RocketContext) -> Answer:
-    check_alone(context)
+    check_controlled_here(context)
     name = _log_name(context.text("topic"))
     check(context.kafka(), Operation.DELETE, ResourceType.TOPIC, name)
     # As RocketMQ: what is not there is deleted.

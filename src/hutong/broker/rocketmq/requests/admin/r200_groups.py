@@ -16,7 +16,7 @@ from hutong.broker.kafka import k42_delete_groups
 from hutong.broker.rights.authorization import check, permitted
 from hutong.broker.rocketmq.records.names import NAME_CHARACTERS_MAX
 from hutong.broker.rocketmq.refusals import RocketRefused, code_of
-from hutong.broker.rocketmq.requests.admin.asking import check_alone, settled
+from hutong.broker.rocketmq.requests.admin.asking import check_controlled_here, settled
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
 from hutong.groups.rocketmq_configs import RocketGroupRules, is_ours, rules_of, texts_of, without_ours
@@ -37,7 +37,7 @@ _DELETE_VERSION: Final = 2
 
 
 def handle_put(context: RocketContext) -> Answer:
-    check_alone(context)
+    check_controlled_here(context)
     asked = decode_body(SubscriptionGroup, context.command.body)
     group_id = asked.groupName
     check(context.kafka(), Operation.ALTER_CONFIGS, ResourceType.GROUP, group_id)
@@ -79,7 +79,7 @@ def handle_one(context: RocketContext) -> Answer:
 
 
 def handle_delete(context: RocketContext) -> Answer:
-    check_alone(context)
+    check_controlled_here(context)
     group_id, kafka = context.text("groupName"), context.kafka(api_version=_DELETE_VERSION)
     check(kafka, Operation.ALTER_CONFIGS, ResourceType.GROUP, group_id)
     configs = context.parts.broker.group_configs

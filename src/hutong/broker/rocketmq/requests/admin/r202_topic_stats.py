@@ -33,11 +33,15 @@ def handle(context: RocketContext) -> Answer:
 
 
 def queues_of(context: RocketContext, topic: Topic) -> list[tuple[RocketQueue, PartitionLog]]:
-    """The queues of a topic by RocketMQ's names, and their logs. Raises Refused for what this node cannot know."""
+    """The queues of a topic that this node leads, by RocketMQ's names, and their logs. Raises Refused.
+
+    In a cluster tools ask each node, and put their answers together.
+    """
     name, broker_name = rocketmq_name(topic.name), context.parts.identity.broker_name
     found: list[tuple[RocketQueue, PartitionLog]] = []
     for partition in topic.partitions:
-        # Another node leads it, and knows where it ends.
+        if not partition.standing.is_led_here and not context.parts.broker.cluster.is_alone:
+            continue
         partition.check_served()
         found.append((RocketQueue(name, broker_name, partition.index), partition.log))
     return found

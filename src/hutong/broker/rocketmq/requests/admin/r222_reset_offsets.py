@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.rights.authorization import check
-from hutong.broker.rocketmq.offsets import NONE_COMMITTED, commit_offset, committed_offset
+from hutong.broker.rocketmq.offsets import NONE_COMMITTED, commit_offset, find_offset
 from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of, code_of
 from hutong.broker.rocketmq.requests.admin.r202_topic_stats import queues_of
@@ -95,7 +95,12 @@ class OffsetReset:
         # Behind the last message there is the end of the queue; an offset that is asked for must be in it.
         end = log.last_stable_offset
         offset = end if found < 0 else min(max(found, log.start_offset), end)
-        now = committed_offset(self._context, self._group, self._name, queue.queueId)
+        find_offset(self._context, self._group, self._name, queue.queueId, partial(self._commit, queue, offset))
+
+    def _commit(self, queue: RocketQueue, offset: int, now: int | HutongError) -> None:
+        if isinstance(now, HutongError):
+            self._settle(answer_of(now))
+            return
         if not self._is_forced and now != NONE_COMMITTED:
             offset = min(offset, now)
         self._table[queue] = offset
