@@ -29,6 +29,7 @@ BUILD_S_MAX: Final = 150.0  # some 40 s of processor time; a machine that needs 
 COMPAT_FOLDER: Final = pathlib.Path(__file__).parents[1] / "compat"
 KAFKA_SOURCE: Final = COMPAT_FOLDER / "kafka_go"
 ROCKETMQ_SOURCE: Final = COMPAT_FOLDER / "rocketmq_go"
+ROCKETMQ_EXAMPLES: Final = COMPAT_FOLDER / "rocketmq_go_examples"
 GRPC_SOURCE: Final = COMPAT_FOLDER / "grpc_go"
 PLUGINS: Final = (
     "google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12",
@@ -46,6 +47,18 @@ def kafka_clients() -> pathlib.Path:
 def rocketmq_client() -> pathlib.Path:
     """The program of RocketMQ's Go client. Skips the test where it cannot be built."""
     return _built_as_it_is("rocketmq-go", ROCKETMQ_SOURCE)
+
+
+def rocketmq_example(name: str) -> pathlib.Path:
+    """A program of rocketmq-client-go's own examples, unchanged. Skips the test where it cannot be built."""
+    files = _sources(ROCKETMQ_EXAMPLES)
+
+    def build(folder: pathlib.Path, deadline_s: float) -> None:
+        for file in files:
+            shutil.copy(file, folder)
+        _go(["build", "-o", "built", f"github.com/apache/rocketmq-client-go/v2/examples/{name}"], folder, deadline_s)
+
+    return _once_built(f"rocketmq-go/{name}", b"".join(file.read_bytes() for file in files), build)
 
 
 def grpc_client(proto: pathlib.Path) -> pathlib.Path:

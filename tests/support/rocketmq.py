@@ -11,6 +11,8 @@ from tests.support.maven import java_program
 
 SOURCE: Final = pathlib.Path(__file__).parents[1] / "compat" / "java_rocketmq" / "RocketPeer.java"
 TRANSACTION_SOURCE: Final = SOURCE.with_name("TransactionPeer.java")
+BULK_SOURCE: Final = SOURCE.with_name("BulkPeer.java")
+SYNC_SOURCE: Final = SOURCE.with_name("SyncPeer.java")
 REQUEST_SOURCE: Final = SOURCE.with_name("RequestPeer.java")
 OLD: Final = "4.9.8"
 NEW: Final = "5.3.3"
@@ -46,6 +48,17 @@ class RocketPeer:
     def run(self, *words: str) -> list[dict[str, Any]]:
         """The objects of a whole run."""
         return told(self.start(*words))
+
+
+def lines_of(process: "subprocess.Popen[str]", run_s_max: float) -> list[list[str]]:
+    """The fields of each line that a program has printed by its end, which must be in order."""
+    try:
+        out, err = process.communicate(timeout=run_s_max)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err[-3_000:]
+    assert not err, err[-3_000:]
+    return [line.split("\t") for line in out.splitlines()]
 
 
 def told(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:

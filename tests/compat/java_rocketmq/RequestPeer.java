@@ -20,13 +20,24 @@ import org.apache.rocketmq.common.message.MessageExt;
 public final class RequestPeer {
     static final int WAIT_MS = 20_000;
 
-    public static void main(String[] words) throws Exception {
+    public static void main(String[] words) {
+        try {
+            run(words);
+        } catch (Exception error) {
+            error.printStackTrace();
+            System.exit(1);
+        }
+    }
+
+    static void run(String[] words) throws Exception {
         DefaultMQProducer answering = new DefaultMQProducer("answering");
         answering.setNamesrvAddr(words[0]);
+        answering.setMqClientApiTimeout(WAIT_MS);
         answering.setInstanceName("answering");
         answering.start();
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("answers-" + words[1]);
         consumer.setNamesrvAddr(words[0]);
+        consumer.setMqClientApiTimeout(WAIT_MS);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(words[1], "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
@@ -38,6 +49,7 @@ public final class RequestPeer {
         consumer.start();
         DefaultMQProducer asking = new DefaultMQProducer("asking");
         asking.setNamesrvAddr(words[0]);
+        asking.setMqClientApiTimeout(WAIT_MS);
         asking.setInstanceName("asking");
         asking.start();
         for (int number = 0; number < Integer.parseInt(words[2]); number++) {

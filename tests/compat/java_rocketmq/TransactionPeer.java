@@ -14,12 +14,21 @@ import org.apache.rocketmq.common.message.MessageExt;
  *
  * TransactionPeer ADDRESS TOPIC GROUP SENDS CHECKS sends messages, and leaves once it was asked so often. The number
  * in a body says what becomes of it: of four, one is committed at once, one is rolled back at once, and two are
- * undecided until it is asked. Then it commits the first of them and rolls back the other one.
+ * undecided until it is asked. Whenever it is asked, it commits even numbers and rolls back odd ones.
  */
 public final class TransactionPeer {
     static final int WAIT_S = 60;
 
-    public static void main(String[] words) throws Exception {
+    public static void main(String[] words) {
+        try {
+            run(words);
+        } catch (Exception error) {
+            error.printStackTrace();
+            System.exit(1);
+        }
+    }
+
+    static void run(String[] words) throws Exception {
         int sends = Integer.parseInt(words[3]);
         CountDownLatch asked = new CountDownLatch(Integer.parseInt(words[4]));
         TransactionMQProducer producer = new TransactionMQProducer(words[2]);
@@ -42,17 +51,24 @@ public final class TransactionPeer {
             public LocalTransactionState checkLocalTransaction(MessageExt message) {
                 tell("asked", message.getTransactionId(), message, message.getQueueOffset());
                 asked.countDown();
-                return number(message) % 4 == 2 ? LocalTransactionState.COMMIT_MESSAGE : LocalTransactionState.ROLLBACK_MESSAGE;
+                return number(message) % 2 == 0 ? LocalTransactionState.COMMIT_MESSAGE : LocalTransactionState.ROLLBACK_MESSAGE;
             }
         });
+        producer.setMqClientApiTimeout(20_000); // a machine that runs all tests at once is slow
+        producer.setPollNameServerInterval(1_000);
         producer.setHeartbeatBrokerInterval(1_000); // by which a broker learns whom to ask
         producer.start();
         producer.fetchPublishMessageQueues(words[1]); // the route, without which it beats for nobody
         for (int number = 0; number < sends; number++) {
             Message message = new Message(words[1], "tag", "key-" + number, Integer.toString(number).getBytes(StandardCharsets.UTF_8));
             message.putUserProperty("n", Integer.toString(number));
-            SendResult result = producer.sendMessageInTransaction(message, null);
-            tell("sent", result.getTransactionId(), message, result.getQueueOffset());
+            try {
+                SendResult result = producer.sendMessageInTransaction(message, null);
+                tell("sent", result.getTransactionId(), message, result.getQueueOffset());
+            } catch (Exception error) {
+                tell("failed", "", message, -1); // it may be stored or not
+                Thread.sleep(500);
+            }
         }
         boolean wasAsked = asked.await(WAIT_S, TimeUnit.SECONDS);
         // What it answers is sent by another thread, oneway.
