@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.delays.recalls import Recalls
 from hutong.broker.delays.steps import DelayedRecord, DeliveryPlace, packed, unpacked
 from hutong.broker.delays.stored_records import stored_records
-from hutong.broker.rocketmq.appending import StoredRecords, append_records
+from hutong.broker.produce.record_appends import StoredRecords, append_records
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
 from hutong.foundation.timers import Timer, TimerWheel

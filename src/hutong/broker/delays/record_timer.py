@@ -29,7 +29,7 @@ from hutong.broker.delays.steps import (
     packed,
     step_for,
 )
-from hutong.broker.rocketmq.appending import StoredRecords, append_records
+from hutong.broker.produce.record_appends import StoredRecords, append_records
 from hutong.broker.topics.internal_topics import DELAYED_TOPIC
 from hutong.broker.topics.partition import Partition, Topic
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hutong.broker.delays.steps import KEPT_UNTIL_DELIVERED
-from hutong.broker.rocketmq.appending import StoredRecords, append_records
+from hutong.broker.produce.record_appends import StoredRecords, append_records
 from hutong.broker.rocketmq.delays.level_queue import LevelQueue
 from hutong.broker.rocketmq.delays.levels import LEVELS_S, SCHEDULE_TOPIC, RealPlace, scheduled
 from hutong.broker.rocketmq.records.translation import record_of

@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.rocketmq.appending import StoredRecords, append_records
+from hutong.broker.produce.record_appends import StoredRecords, append_records
 from hutong.broker.rocketmq.halves.decisions import Decision, HalfOutcome, encode_decision
 from hutong.broker.rocketmq.halves.half_messages import half_of, prepared
 from hutong.broker.rocketmq.halves.machine import CheckRules, Claim, GiveUp, HalfCheck, HalfMachine, Instruction

@@ -14,7 +14,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hutong.broker.rocketmq.appending import Companion, StoredRecords, append_records
+from hutong.broker.produce.record_appends import Companion, StoredRecords, append_records
 from hutong.broker.rocketmq.halves.decisions import Decision, HalfOutcome, encode_decision
 from hutong.broker.rocketmq.halves.half_messages import committed, given_up
 from hutong.broker.rocketmq.records.positions import physical_offset

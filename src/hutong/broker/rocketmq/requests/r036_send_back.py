@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.produce.record_appends import StoredRecords, append_records
 from hutong.broker.rights.authorization import check
-from hutong.broker.rocketmq.appending import StoredRecords, append_records
 from hutong.broker.rocketmq.cluster.elsewhere import check_led_here
 from hutong.broker.rocketmq.delays.levels import RealPlace, retry_level
 from hutong.broker.rocketmq.records.names import dead_letter_topic, log_name, retry_topic, rocketmq_name

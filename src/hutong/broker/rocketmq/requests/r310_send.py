@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.delays.steps import DeliveryPlace
+from hutong.broker.produce.record_appends import StoredRecords, append_records
 from hutong.broker.rights.authorization import check, may
-from hutong.broker.rocketmq.appending import StoredRecords, append_records
 from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere, hand_over
 from hutong.broker.rocketmq.delays.levels import SCHEDULE_TOPIC, RealPlace, level_of
 from hutong.broker.rocketmq.delays.times import due_of, recall_handle, waiting

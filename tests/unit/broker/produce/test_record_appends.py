@@ -5,7 +5,7 @@ from typing import Any
 
 from hutong.broker.handling.cluster_view import AloneView
 from hutong.broker.produce.congestion import Congestion
-from hutong.broker.rocketmq.appending import append_records
+from hutong.broker.produce.record_appends import append_records
 from hutong.foundation.errors import LimitExceeded, OwnerGone, Refused
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner, WaitTable

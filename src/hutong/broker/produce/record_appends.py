@@ -1,4 +1,4 @@
-"""Appends of records to a queue, as RocketMQ's producers wait for them.
+"""Appends of records that come one by one: RocketMQ's messages, and delayed records on their way.
 
 An acknowledged message is on the disk of every in-sync replica (QoS ALL), as RocketMQ's SYNC_FLUSH with SYNC_MASTER. A
 topic with `hutong.qos=receive` acknowledges from memory, as ASYNC_FLUSH. A message with the property WAIT=false, for
@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hutong.broker.kafka.k00_produce import ACKS_ALL, qos_for
-from hutong.broker.rocketmq.cluster.remote_appends import append_remotely
+from hutong.broker.produce.remote_appends import append_remotely
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
 from hutong.foundation.waiting.pending import Continuation
