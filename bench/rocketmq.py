@@ -134,7 +134,7 @@ def _contenders(script: pathlib.Path, folder: pathlib.Path) -> dict[str, Callabl
     """By name, what starts one for a turn."""
 
     def ours(qos: str, turn: int) -> Contender:
-        settings = ["--set", f"topic.default.hutong.qos={qos}"] if qos else []
+        settings = ["--set", f"log.qos={qos}"] if qos else []
         command = [*hutong_command(folder / f"hutong-{qos}-{turn}"), "--rocketmq", "127.0.0.1:0", *settings]
         process = ReadyProcess(command, log_path=str(folder / "hutong.log")).start()
         start_s = process.ready_at_s - process.started_at_s
@@ -144,7 +144,7 @@ def _contenders(script: pathlib.Path, folder: pathlib.Path) -> dict[str, Callabl
         # The broker also takes the ports around its own.
         ports = ("--port", str(free_port()), "--broker-port", str(free_port()))
         process = ReadyProcess(
-            [str(script), "start", *ports, "--flush", flush, "--scratch"], log_path=str(folder / "rocketmq.log")
+            [str(script), "start", *ports, "--flush", flush], log_path=str(folder / "rocketmq.log")
         ).start()
         pids = [int(pid) for pid in process.fields["pid"].split(",")]
         return Contender(process, process.fields["0"], pids, float(process.fields["seconds"]))
