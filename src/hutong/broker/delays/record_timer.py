@@ -29,7 +29,7 @@ from hutong.broker.delays.steps import (
     packed,
     step_for,
 )
-from hutong.broker.produce.record_appends import StoredRecords, append_records
+from hutong.broker.produce.record_appends import StoredRecords, append_records, stored_there
 from hutong.broker.topics.internal_topics import DELAYED_TOPIC
 from hutong.broker.topics.partition import Partition, Topic
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
@@ -99,7 +99,7 @@ class RecordTimer:
                 then(refused)
                 return
             record = packed(delayed, now_ms)
-            append_records(self._broker, partition, [record], owner, partial(_stored, partition, then))
+            append_records(self._broker, partition, [record], owner, partial(stored_there, partition, then))
 
         self._get_queues(ready)
 
@@ -306,11 +306,3 @@ class RecordTimer:
 def _at(record: Record, now_ms: int) -> Record:
     record.timestamp_ms = now_ms
     return record
-
-
-def _stored(
-    partition: Partition,
-    then: Continuation[tuple[Partition, StoredRecords]],
-    outcome: StoredRecords | HutongError,
-) -> None:
-    then(outcome if isinstance(outcome, HutongError) else (partition, outcome))

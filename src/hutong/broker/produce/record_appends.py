@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hutong.broker.kafka.k00_produce import ACKS_ALL, qos_for
-from hutong.broker.produce.remote_appends import append_remotely
 from hutong.broker.topics.partition import Partition
 from hutong.foundation.errors import Expired, HutongError, LimitExceeded
 from hutong.foundation.waiting.pending import Continuation
@@ -65,6 +64,8 @@ def append_records(
     """
     # The node's own: a client's message is handed over to the leader first.
     if not broker.cluster.is_alone and not partition.standing.is_led_here:
+        from hutong.broker.produce.remote_appends import append_remotely  # late: a node alone never needs it
+
         append_remotely(broker.cluster, partition, build_batch(records), partial(_stored_remotely, then))
         return
     # Held rather than refused: clients would send a refused message to another broker, and there is none.
@@ -139,6 +140,15 @@ def _append(
 
 def _stored_remotely(then: Continuation[StoredRecords], outcome: int | HutongError) -> None:
     then(outcome if isinstance(outcome, HutongError) else StoredRecords(outcome, is_flushed=True))
+
+
+def stored_there(
+    partition: Partition,
+    then: Continuation[tuple[Partition, StoredRecords]],
+    outcome: StoredRecords | HutongError,
+) -> None:
+    """Pass an outcome on together with the partition: as a `partial`, the continuation of an append."""
+    then(outcome if isinstance(outcome, HutongError) else (partition, outcome))
 
 
 def qos_of(partition: Partition, *, is_durable: bool = False) -> Qos:

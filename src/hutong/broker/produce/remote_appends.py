@@ -1,7 +1,7 @@
 """Appends to queues that other nodes lead: Kafka's Produce, in this node's name.
 
-For what the node itself puts into a queue: delayed messages on their way in and out, retries and dead letters. Rights
-are checked by then.
+For what the node itself puts into a partition: delayed records on their way, retries and dead letters. Rights are
+checked by then.
 """
 
 from __future__ import annotations

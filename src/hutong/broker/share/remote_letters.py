@@ -8,15 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.coordinators.other_nodes import ask_kafka
-from hutong.broker.topics.group_standing import NO_LEADER
+from hutong.broker.produce.remote_appends import append_remotely
 from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Continuation
-from hutong.wire.kafka.apis.k00_produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -24,11 +18,7 @@ if TYPE_CHECKING:
     from hutong.broker.handling.cluster_view import ClusterView
     from hutong.broker.topics.partition import Partition
 
-PRODUCE_VERSION: Final = 11
 METADATA_VERSION: Final = 9
-ACKS_ALL: Final = -1
-TIMEOUT_MS: Final = 5_000
-_NO_LEADER_NOW: Final = Refused(ErrorCode.LEADER_NOT_AVAILABLE, "Nobody leads the dead-letter topic at this moment.")
 _NOT_MADE: Final = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The dead-letter topic is being created.")
 
 
@@ -45,23 +35,12 @@ class RemoteLetters:
 
     def append(self, partition: Partition, batch: bytes, then: Continuation[None]) -> None:
         """Append a batch; `then` gets None once all replicas in sync have it."""
-        if partition.standing.leader == NO_LEADER:
-            then(_NO_LEADER_NOW)
-            return
-        data = TopicProduceData(
-            partition.topic_name, partition_data=[PartitionProduceData(partition.index, memoryview(batch))]
+        append_remotely(
+            self._cluster,
+            partition,
+            batch,
+            lambda outcome: then(outcome if isinstance(outcome, HutongError) else None),
         )
-        request = ProduceRequest(acks=ACKS_ALL, timeout_ms=TIMEOUT_MS, topic_data=[data])
-
-        def answered(outcome: ProduceResponse | HutongError) -> None:
-            if isinstance(outcome, HutongError):
-                then(outcome)
-                return
-            result = outcome.responses[0].partition_responses[0]
-            failed = result.error_code != ErrorCode.NONE
-            then(Refused(result.error_code, result.error_message or "") if failed else None)
-
-        ask_kafka(self._cluster, partition.standing.leader, request, PRODUCE_VERSION, answered)
 
     def create(self, topic: str, then: Continuation[None]) -> None:
         """Have the controller create a topic; `then` always gets an error: this node knows the topic a little later."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hutong.broker.delays.steps import KEPT_UNTIL_DELIVERED
-from hutong.broker.produce.record_appends import StoredRecords, append_records
+from hutong.broker.produce.record_appends import StoredRecords, append_records, stored_there
 from hutong.broker.rocketmq.delays.level_queue import LevelQueue
 from hutong.broker.rocketmq.delays.levels import LEVELS_S, SCHEDULE_TOPIC, RealPlace, scheduled
 from hutong.broker.rocketmq.records.translation import record_of
@@ -72,7 +72,7 @@ class DelaySchedule:
             self._begin(outcome)
             partition = outcome.partitions[min(level, len(outcome.partitions)) - 1]
             record = record_of(scheduled(message, place, level))
-            append_records(self._broker, partition, [record], owner, partial(_stored, partition, then))
+            append_records(self._broker, partition, [record], owner, partial(stored_there, partition, then))
 
         self._creation.get_or_create_own(SCHEDULE_TOPIC, len(LEVELS_S), ready, KEPT_UNTIL_DELIVERED)
 
@@ -114,11 +114,3 @@ class DelaySchedule:
             queue = LevelQueue(partition, delay_s * 1_000, self, self._broker.clock, self._timers)
             self._queues.append(queue)
             queue.run()
-
-
-def _stored(
-    partition: Partition,
-    then: Continuation[tuple[Partition, StoredRecords]],
-    outcome: StoredRecords | HutongError,
-) -> None:
-    then(outcome if isinstance(outcome, HutongError) else (partition, outcome))
