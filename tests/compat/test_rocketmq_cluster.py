@@ -4,13 +4,14 @@ Skips where ZooKeeper's jars are missing.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from tests.support.confluent import consumer
 from tests.support.dev_cluster import DevCluster
-from tests.support.rocketmq import NEW, RocketPeer
+from tests.support.rocketmq import NEW, TRANSACTION_SOURCE, RocketPeer
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.compat, pytest.mark.long, pytest.mark.timeout(300)]
@@ -65,6 +66,14 @@ def test_messages_come_again_and_later(cluster: DevCluster, java: RocketPeer) ->
     assert sent["status"] == "SEND_OK"
     first, second = java.run("retry", cluster.rocketmq, "Later", "again", "*", "2")
     assert (first["times"], second["times"]) == (0, 1)
+
+
+def test_transactions_are_ended_by_any_node(cluster: DevCluster, java: RocketPeer, tmp_path: Path) -> None:
+    group = RocketPeer(java.version, tmp_path, source=TRANSACTION_SOURCE)
+    told = group.run(cluster.rocketmq, "Decided", "deciding", "12", "6")
+    assert sum(each["what"] == "asked" for each in told) == 6
+    found = java.run("push", cluster.rocketmq, "Decided", "decided", "*", "6")
+    assert sorted(int(each["body"]) for each in found) == [number for number in range(12) if number % 4 in (0, 2)]
 
 
 def test_the_others_go_on_without_the_leader(cluster: DevCluster, java: RocketPeer, survivor: str) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from hutong.broker.broker import Broker
     from hutong.broker.handling.listeners import Listener
+    from hutong.broker.rocketmq.cluster.led_halves import LedHalves
     from hutong.broker.rocketmq.cluster.topic_creation import TopicCreation
     from hutong.broker.rocketmq.delays.schedule import DelaySchedule
     from hutong.broker.rocketmq.halves.driver import HalfMessages
@@ -68,7 +69,7 @@ class RocketParts:
     schedule: DelaySchedule
     delay_max_ms: int
     timers: TimerWheel
-    halves: HalfMessages
+    halves: HalfMessages | LedHalves
     signatures: Signatures
     identify: Callable[[Peer], Principal]  # of a connection, by its certificate
     creation: TopicCreation

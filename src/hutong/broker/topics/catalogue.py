@@ -207,7 +207,9 @@ class Topics:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"The partition group {group} is offline: {reason}")
         self._await_creation(name, then)
         topic_id = self._random_bytes(16)
-        slots = dealt_slots(topic_id, 0, partition_count, self._slots)
+        # The two topics of half messages are led by one node, which has the table of both.
+        is_dealt = name not in HALF_TOPICS
+        slots = dealt_slots(topic_id, 0, partition_count, self._slots) if is_dealt else [0] * partition_count
         record = record_of(topic_id, group, self._take_log_ids(partition_count), checked, slots)
         # Until the record is durable, so that two requests do not create it twice.
         self._being_created.add(name)

@@ -7,9 +7,11 @@ import ipaddress
 import logging
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
+from hutong.broker.rocketmq.cluster.led_halves import LedHalves
 from hutong.broker.rocketmq.cluster.topic_creation import TopicCreation
 from hutong.broker.rocketmq.context import LISTENER, RocketIdentity, RocketParts
 from hutong.broker.rocketmq.delays.schedule import DelaySchedule
@@ -132,20 +134,21 @@ class RocketMqVerticle(Verticle):
             DelaySchedule(self._broker, creation, timers),
             section.delay_max_s * 1_000,
             timers,
-            self._halves(clients, identity.store_host),
+            self._halves(clients, creation, identity.store_host),
             self._access_keys.signatures if self._access_keys is not None else Signatures(),
             self._identify(),
             creation,
             started_ms=self._clock.monotonic_ms(),
         )
 
-    def _halves(self, clients: RocketClients, store_host: Host) -> HalfMessages:
+    def _halves(self, clients: RocketClients, creation: TopicCreation, store_host: Host) -> HalfMessages | LedHalves:
         section = self._settings.rocketmq
         rules = CheckRules(
             section.transaction_timeout_ms, section.transaction_check_interval_ms, section.transaction_checks_max
         )
         checks = TransactionChecks(clients, self._server.channel)
-        return HalfMessages(self._broker, self.context.home.wheel, rules, checks, store_host)
+        make = partial(HalfMessages, self._broker, creation, self.context.home.wheel, rules, checks, store_host)
+        return make() if self._broker.cluster.is_alone else LedHalves(self._broker, creation, make)
 
     def _identify(self) -> Callable[[Peer], Principal]:
         if self._settings.rocketmq.tls_client_ca is None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hutong.broker.broker import Broker
+    from hutong.broker.rocketmq.cluster.topic_creation import TopicCreation
     from hutong.broker.rocketmq.delays.levels import RealPlace
     from hutong.broker.rocketmq.halves.checks import TransactionChecks
     from hutong.broker.topics.partition import Partition, Topic
@@ -49,9 +50,16 @@ class HalfMessages:
     """Call `start` once, then `close` once."""
 
     def __init__(
-        self, broker: Broker, timers: TimerWheel, rules: CheckRules, checks: TransactionChecks, store_host: Host
+        self,
+        broker: Broker,
+        creation: TopicCreation,
+        timers: TimerWheel,
+        rules: CheckRules,
+        checks: TransactionChecks,
+        store_host: Host,
     ) -> None:
         self._broker = broker
+        self._creation = creation
         self._timers = timers
         self._checks = checks
         self._store_host = store_host
@@ -92,9 +100,6 @@ class HalfMessages:
         then: Continuation[tuple[Partition, StoredRecords]],
     ) -> None:
         """Store a half message; `then` gets its partition and its offset. Raises RocketRefused, LimitExceeded."""
-        # Another node may lead the two logs, or the real queue.
-        if not self._broker.cluster.is_alone:
-            raise RocketRefused(ResponseCode.NO_PERMISSION, "A node of a cluster takes no transactional messages yet.")
         half_message = prepared(message, place, claim.group, claim.user)
 
         def ready(error: HutongError | None) -> None:
@@ -155,7 +160,7 @@ class HalfMessages:
                 then(outcome)
 
         try:
-            self._broker.topics.get_or_create(name, 1, made)
+            self._creation.get_or_create_own(name, 1, made, {})
         except Refused as error:
             self._opened(error)
 
@@ -164,7 +169,7 @@ class HalfMessages:
         try:
             for partition in logs:
                 partition.check_served()
-        # Its disk has failed, or the node was made one of a cluster since.
+        # Its disk has failed, or another node leads them now.
         except Refused as error:
             self._opened(error)
             return
@@ -222,7 +227,7 @@ class HalfMessages:
             then(error)
 
         assert self._logs is not None, "it is open"
-        Settling(self._broker, self._logs, decision, self._owner, settled).begin()
+        Settling(self._broker, self._creation, self._logs, decision, self._owner, settled).begin()
 
     def _settled(self, decision: Decision, error: HutongError | None) -> None:
         if error is None:

@@ -29,6 +29,7 @@ from hutong.wire.rocketmq.messages import NO_HOST, StoredMessage
 
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
+    from hutong.broker.rocketmq.cluster.topic_creation import TopicCreation
     from hutong.broker.topics.partition import Partition, Topic
     from hutong.foundation.waiting.pending import Continuation
     from hutong.foundation.waiting.table import Owner
@@ -48,9 +49,16 @@ class Settling:
     """One decision. `begin` is called once, and calls `then` once, also at once."""
 
     def __init__(
-        self, broker: Broker, logs: HalfLogs, decision: Decision, owner: Owner, then: Continuation[None]
+        self,
+        broker: Broker,
+        creation: TopicCreation,
+        logs: HalfLogs,
+        decision: Decision,
+        owner: Owner,
+        then: Continuation[None],
     ) -> None:
         self._broker = broker
+        self._creation = creation
         self._logs = logs
         self._decision = decision
         self._owner = owner
@@ -89,7 +97,7 @@ class Settling:
                 self._append(outcome.partitions[0], message)
 
         try:
-            self._broker.topics.get_or_create(GIVEN_UP_TOPIC, 1, ready)
+            self._creation.get_or_create_own(GIVEN_UP_TOPIC, 1, ready, {})
         except Refused as error:
             self._then(error)
 

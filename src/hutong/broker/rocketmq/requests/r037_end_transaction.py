@@ -49,5 +49,6 @@ def handle(context: RocketContext) -> Answer:
 def claim_of(context: RocketContext, group: str) -> Claim:
     """The client as the owner of a transaction of this producer group."""
     keys = (context.text("transactionId", ""), context.text("msgId", ""))
-    is_producer = context.parts.clients.is_producer(group, context.number)
+    # The node that has the connection looks at its heartbeats before it hands the command over.
+    is_producer = context.is_handed_over or context.parts.clients.is_producer(group, context.number)
     return Claim(group, str(context.principal), keys, context.number, is_producer)

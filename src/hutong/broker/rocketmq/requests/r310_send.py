@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.delays.steps import DeliveryPlace
 from hutong.broker.produce.record_appends import StoredRecords, append_records
 from hutong.broker.rights.authorization import check, may
-from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere, hand_over
+from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere, check_led_here, hand_over
 from hutong.broker.rocketmq.delays.levels import SCHEDULE_TOPIC, RealPlace, level_of
 from hutong.broker.rocketmq.delays.times import due_of, recall_handle, waiting
 from hutong.broker.rocketmq.halves.half_messages import is_prepared
@@ -107,14 +107,12 @@ class SendRequest:
 
         def created(outcome: Topic | HutongError) -> None:
             if isinstance(outcome, HutongError):
-                self._complete(answer_of(outcome))
+                self._fail(outcome)
                 return
             try:
                 self.append_to(outcome)
-            except LedElsewhere as error:
-                hand_over(context, error, self._complete)
             except HutongError as error:
-                self._complete(answer_of(error))
+                self._fail(error)
 
         context.parts.creation.get_or_create(asked, self.name, queues, created, _BATCH_SETTINGS)
 
@@ -125,12 +123,14 @@ class SendRequest:
         # As RocketMQ: a client that names none leaves the choice to the broker.
         if queue_id < 0:
             queue_id = context.command.opaque % len(topic.partitions)
-        partition = context.partition(topic.name, queue_id)
+        partition = context.known_partition(topic.name, queue_id)
         self._queue_id = queue_id
         messages = self._fields.messages(queue_id)
+        # Before the queue's leader: another node may have the half messages.
         if not self._is_dead and any(map(is_prepared, messages)):
             self._prepare(messages, RealPlace(topic.name, queue_id))
             return
+        check_led_here(context, partition)
         # RocketMQ refuses delays in batches at the client, and a dead letter waits for nothing.
         if len(messages) == 1 and not self._is_dead and self._delay(messages[0], RealPlace(topic.name, queue_id)):
             return
@@ -171,7 +171,7 @@ class SendRequest:
 
     def _scheduled(self, outcome: tuple[Partition, StoredRecords] | HutongError) -> None:
         if isinstance(outcome, HutongError):
-            self._complete(answer_of(outcome))
+            self._fail(outcome)
         else:
             partition, stored = outcome
             self._stored(partition, 1, stored)
@@ -192,6 +192,12 @@ class SendRequest:
             fields["transactionId"] = self._transaction_id
         code = ResponseCode.SUCCESS if outcome.is_flushed else ResponseCode.FLUSH_DISK_TIMEOUT
         self._complete(Command(code, fields=fields))
+
+    def _fail(self, error: HutongError) -> None:
+        if isinstance(error, LedElsewhere):
+            hand_over(self._context, error, self._complete)
+        else:
+            self._complete(answer_of(error))
 
     def _complete(self, answer: Command) -> None:
         if self._pending is None:
