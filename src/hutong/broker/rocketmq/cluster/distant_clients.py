@@ -6,9 +6,9 @@ one command.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from hutong.foundation.errors import HutongError, ProtocolError, Refused
+from hutong.foundation.errors import LimitExceeded, ProtocolError, Refused
 from hutong.foundation.waiting.pending import Pending
 from hutong.remoting.channels.answers import ReadyAnswer, frame_of
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from hutong.foundation.waiting.pending import Continuation
     from hutong.remoting.channels.answers import Answer
     from hutong.wire.buffer import Buffer
+
+UNANSWERED_MAX: Final = 10_000
+"""Commands of other nodes' clients that are not answered yet."""
 
 
 class DistantPeer:
@@ -52,6 +55,7 @@ class DistantCommands:
 
     def __init__(self, process: Callable[[Command, DistantChannel], Answer]) -> None:
         self._process = process
+        self._unanswered = 0
 
     def handle(self, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
         """Handle one command, a frame without its size; `then` gets the frame of the answer, with its size."""
@@ -60,19 +64,21 @@ class DistantCommands:
         except ProtocolError as error:
             then(Refused(ErrorCode.INVALID_REQUEST, str(error)))
             return
+        # Pulls wait for 20 s, and the clients of all other nodes may send them here.
+        if self._unanswered >= UNANSWERED_MAX:
+            then(LimitExceeded("UNANSWERED_MAX", UNANSWERED_MAX))
+            return
+        self._unanswered += 1
 
         def answered(answer: ReadyAnswer) -> None:
+            self._unanswered -= 1
             # A pull that nobody answers any more, for example.
             if answer is None:
                 then(Refused(ErrorCode.REQUEST_TIMED_OUT, "The command has no answer."))
             else:
                 then(b"".join(frame_of(answer, command) if isinstance(answer, Command) else answer))
 
-        try:
-            answer = self._process(command, DistantChannel(session))
-        except HutongError as error:
-            then(error)
-            return
+        answer = self._process(command, DistantChannel(session))
         if isinstance(answer, Pending):
             answer.then(answered)
         else:
