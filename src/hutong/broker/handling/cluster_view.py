@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from hutong.foundation.errors import Refused
+from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hutong.cluster.controller.commands import CommandReply, ControllerCommand
     from hutong.wire.buffer import Buffer
 
+T = TypeVar("T")
 CommandHandler: TypeAlias = "Callable[[Buffer, ClientSession, Continuation[bytes]], None]"
 """Handles a RocketMQ command, a frame without its size; the continuation gets the answer's frame, with its size."""
 
@@ -99,6 +100,16 @@ class ClusterView(Protocol):
         """Have `handle` answer the commands that other nodes hand over; None: nobody does."""
         ...
 
+    def ask_again(
+        self,
+        attempt: Callable[[Continuation[T]], None],
+        may_repeat: Callable[[HutongError], bool],
+        timeout_ms: int,
+        then: Continuation[T],
+    ) -> None:
+        """Make an attempt until its outcome is final, or the time is over; `then` gets the last outcome."""
+        ...
+
     def elect(self, group: str, *, is_unclean: bool, then: Continuation[None]) -> None:
         """Let the preferred replica lead a partition group, or any that is left. Called on the controller."""
         ...
@@ -144,6 +155,15 @@ class AloneView:
 
     def take_over(self, handle: CommandHandler | None) -> None:
         """Nobody hands anything over."""
+
+    def ask_again(
+        self,
+        attempt: Callable[[Continuation[T]], None],
+        may_repeat: Callable[[HutongError], bool],
+        timeout_ms: int,
+        then: Continuation[T],
+    ) -> None:
+        raise AssertionError("a node alone asks nobody")
 
     def elect(self, group: str, *, is_unclean: bool, then: Continuation[None]) -> None:
         raise AssertionError("a node alone leads all groups")

@@ -6,6 +6,7 @@ checked by then.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.coordinators.other_nodes import ask_kafka
@@ -22,10 +23,23 @@ if TYPE_CHECKING:
 ACKS_ALL: Final = -1
 TIMEOUT_MS: Final = 5_000
 _VERSION: Final = 11
+_NOT_YET: Final = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
 
 
 def append_remotely(cluster: ClusterView, partition: Partition, batch: bytes, then: Continuation[int]) -> None:
-    """Append a batch; `then` gets its first offset once all replicas in sync have it."""
+    """Append a batch; `then` gets its first offset once all replicas in sync have it.
+
+    It is tried again while the leader is elected, or has yet to hear of the topic.
+    """
+    cluster.ask_again(partial(_append_once, cluster, partition, batch), _may_repeat, TIMEOUT_MS, then)
+
+
+def _may_repeat(error: HutongError) -> bool:
+    """Return True where nothing was appended, and a later attempt may be taken."""
+    return isinstance(error, Refused) and error.code in _NOT_YET
+
+
+def _append_once(cluster: ClusterView, partition: Partition, batch: bytes, then: Continuation[int]) -> None:
     leader = partition.standing.leader
     if leader == NO_LEADER:
         then(Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Nobody leads {partition.topic_name} at this moment."))

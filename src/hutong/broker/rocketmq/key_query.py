@@ -112,9 +112,12 @@ class KeyQuery:
         self._context = context
         self._asked = asked
         self._then = then
+        # In a cluster clients ask each node.
+        is_alone = context.parts.broker.cluster.is_alone
+        searched = [each for each in topic.partitions if is_alone or each.standing.is_led_here]
         # Fewer bytes of each queue, so that the newest of all are looked at.
         self._share = max(READ_BYTES, READ_BYTES_MAX // len(topic.partitions))
-        self._walks: deque[tuple[Partition, QueueWalk | None]] = deque((each, None) for each in topic.partitions)
+        self._walks: deque[tuple[Partition, QueueWalk | None]] = deque((each, None) for each in searched)
         self._messages: list[StoredMessage] = []
         self._answer_bytes = 0
         self._deadline_ms = context.parts.broker.clock.monotonic_ms() + SEARCH_MS

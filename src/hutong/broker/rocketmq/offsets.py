@@ -6,7 +6,8 @@ Kafka's requests.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hutong.broker.kafka import k08_offset_commit
 from hutong.broker.rocketmq.cluster.elsewhere import coordinator_of
@@ -33,7 +34,16 @@ if TYPE_CHECKING:
 
 _VERSION: Final = 8  # topics by name, no member needed
 _FETCH_VERSION: Final = 7  # one group
+COORDINATOR_MS_MAX: Final = 2_000  # until there is one: clients wait for 3 to 5 s
 NONE_COMMITTED: Final = -1
+_NOT_YET: Final = frozenset(
+    (
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # it has yet to hear of the topic
+    )
+)
 CommittedOffsets: TypeAlias = "Mapping[str, Mapping[int, int]]"
 """By topic in the log and partition; NONE_COMMITTED where there is none."""
 
@@ -55,10 +65,10 @@ def commit_offset(
         if isinstance(response, HutongError):
             then(response.code if isinstance(response, Refused) else ErrorCode.COORDINATOR_NOT_AVAILABLE)
         else:
-            then(response.topics[0].partitions[0].error_code)
+            then(_code_of_commit(response))
 
     if not context.parts.broker.cluster.is_alone:
-        _ask_coordinator(context, group, request, _VERSION, committed)
+        _ask_coordinator(context, group, request, _VERSION, _code_of_commit, committed)
         return
     answer = k08_offset_commit.handle(request, context.kafka(group, _VERSION))
     if isinstance(answer, Pending):
@@ -113,7 +123,12 @@ def _fetch_offsets(
                 }
             )
 
-    _ask_coordinator(context, group, OffsetFetchRequest(group_id=group, topics=topics), _FETCH_VERSION, fetched)
+    request = OffsetFetchRequest(group_id=group, topics=topics)
+    _ask_coordinator(context, group, request, _FETCH_VERSION, attrgetter("error_code"), fetched)
+
+
+def _code_of_commit(response: OffsetCommitResponse) -> int:
+    return response.topics[0].partitions[0].error_code
 
 
 def _ask_coordinator(
@@ -121,14 +136,31 @@ def _ask_coordinator(
     group: str,
     request: OffsetCommitRequest | OffsetFetchRequest,
     version: int,
-    then: Continuation[OffsetCommitResponse] | Continuation[OffsetFetchResponse],
+    code_in: Callable[[Any], int],
+    then: Continuation[Any],
 ) -> None:
-    """Ask the coordinator, which may be this node, in this node's name: the client's rights are checked by then."""
+    """Ask the coordinator, which may be this node, in this node's name: the client's rights are checked by then.
+
+    It is asked again while it is elected, or loads. `code_in` finds the error code in a response.
+    """
     from hutong.broker.coordinators.other_nodes import ask_kafka  # late: a node alone never needs it
 
-    try:
-        node = coordinator_of(context, group)
-    except Refused as error:
-        then(error)
-        return
-    ask_kafka(context.parts.broker.cluster, node, request, version, then)
+    cluster = context.parts.broker.cluster
+
+    def attempt(answered: Continuation[Any]) -> None:
+        def responded(response: Any) -> None:
+            code = 0 if isinstance(response, HutongError) else code_in(response)
+            answered(Refused(ErrorCode(code), ErrorCode(code).name) if code in _NOT_YET else response)
+
+        try:
+            node = coordinator_of(context, group)
+        except Refused as error:
+            answered(error)
+            return
+        ask_kafka(cluster, node, request, version, responded)
+
+    cluster.ask_again(attempt, _may_repeat, COORDINATOR_MS_MAX, then)
+
+
+def _may_repeat(error: HutongError) -> bool:
+    return isinstance(error, Refused) and error.code in _NOT_YET

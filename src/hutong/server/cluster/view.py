@@ -8,7 +8,7 @@ Decides nothing.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import structs
 
@@ -45,6 +45,7 @@ from hutong.server.cluster.standings import LeasedStanding
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.error_codes import ErrorCode
 
+T = TypeVar("T")
 CONTROLLER_MS_MAX: Final = 10_000  # for an election
 FORWARD_AGAIN_MS: Final = 100
 FORWARD_MS_MAX: Final = 30_000  # Kafka's clients give a request as long (request.timeout.ms)
@@ -151,6 +152,16 @@ class ClusterBrokerView:
 
     def take_over(self, handle: "CommandHandler | None") -> None:
         self._questions().take_over(handle)
+
+    def ask_again(
+        self,
+        attempt: Callable[[Continuation[T]], None],
+        may_repeat: Callable[[HutongError], bool],
+        timeout_ms: int,
+        then: Continuation[T],
+    ) -> None:
+        until_ms = self._clock.monotonic_ms() + timeout_ms
+        self._asking.ask(attempt, may_repeat, again_ms=FORWARD_AGAIN_MS, until_ms=until_ms, then=then)
 
     def elect(self, group: str, *, is_unclean: bool, then: Continuation[None]) -> None:
         state = self._driver.groups.get(group)

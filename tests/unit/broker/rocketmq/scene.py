@@ -16,6 +16,7 @@ from hutong.remoting.channels.channel import Channel
 from hutong.remoting.front import RemotingConnection
 from hutong.server.configuration.sections.rocketmq import RocketMqSettings
 from hutong.server.configuration.settings import Address, Settings
+from hutong.testing import EmbeddedCluster
 from hutong.wire.rocketmq.bodies import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from hutong.wire.rocketmq.codes import RequestCode, ResponseCode
 from hutong.wire.rocketmq.command import Command
@@ -104,3 +105,19 @@ async def until_asked(client: RocketClient, count: int) -> list[Command]:
     """Wait until the node has asked so often."""
     await turning_until(lambda: len(client.asked) >= count)
     return client.asked
+
+
+class PatientClient(RocketClient):
+    """One that asks again while no node serves what it wants, as clients do: leaders of a young cluster still move."""
+
+    async def ask_with(self, code: int, fields: Mapping[str, object], body: bytes = b"") -> Command:
+        while (answer := await super().ask_with(code, fields, body)).code == ResponseCode.SERVICE_NOT_AVAILABLE:
+            pass
+        return answer
+
+
+@asynccontextmanager
+async def client_of_node(cluster: EmbeddedCluster, node: int) -> AsyncIterator[PatientClient]:
+    host, port = (cluster.node(node).rocketmq or "").split(":")
+    async with rocketmq_client(Address(host, int(port))) as client:
+        yield PatientClient(client.connection, client.asked)

@@ -5,10 +5,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 from tests.support.waiting import turning_until
-from tests.unit.broker.rocketmq.scene import RocketClient, rocketmq_client
+from tests.unit.broker.rocketmq.scene import RocketClient, client_of_node
 from tests.unit.broker.rocketmq.test_halves import COMMIT, ROLL_BACK, end, end_checked, prepare
 
-from hutong.server.configuration.settings import Address
 from hutong.testing import EmbeddedCluster, Topic
 from hutong.wire.rocketmq.codes import PULL_WAITS, ResponseCode
 from hutong.wire.rocketmq.messages import decode_messages
@@ -16,6 +15,9 @@ from hutong.wire.rocketmq.messages import decode_messages
 NODES = (1, 2, 3)
 SETTINGS = {
     "rocketmq.listen": "127.0.0.1:0",
+    # A machine that runs all tests at once must take no node for slow, or for dead.
+    "cluster.lag_ms_max": "20000",
+    "cluster.session_timeout_ms": "5000",
     "rocketmq.transaction_timeout_ms": "3600000",
 }
 
@@ -30,9 +32,9 @@ def cluster() -> Iterator[EmbeddedCluster]:
 async def producers_at(cluster: EmbeddedCluster) -> AsyncIterator[dict[int, RocketClient]]:
     """A producer's connection to each node, as Java's has them."""
     async with AsyncExitStack() as stack:
-        found = {}
+        found: dict[int, RocketClient] = {}
         for node in NODES:
-            found[node] = await stack.enter_async_context(rocketmq_client(address_of(cluster, node)))
+            found[node] = await stack.enter_async_context(client_of_node(cluster, node))
             assert (await found[node].heartbeat("c", producers=("p",))).code == ResponseCode.SUCCESS
         yield found
 
@@ -41,11 +43,6 @@ async def producers_at(cluster: EmbeddedCluster) -> AsyncIterator[dict[int, Rock
 async def clients(cluster: EmbeddedCluster) -> AsyncIterator[dict[int, RocketClient]]:
     async with producers_at(cluster) as clients:
         yield clients
-
-
-def address_of(cluster: EmbeddedCluster, node: int) -> Address:
-    host, port = (cluster.node(node).rocketmq or "").split(":")
-    return Address(host, int(port))
 
 
 async def bodies(client: RocketClient, queue: int = 0) -> list[bytes]:
@@ -72,7 +69,7 @@ async def test_a_connection_without_heartbeats_ends_nothing_elsewhere(
 ) -> None:
     sent = await prepare(clients[1], b"mine")
     for node in NODES:
-        async with rocketmq_client(address_of(cluster, node)) as stranger:
+        async with client_of_node(cluster, node) as stranger:
             assert (await end(stranger, sent, ROLL_BACK)).code == ResponseCode.SYSTEM_ERROR
     assert (await end(clients[2], sent, COMMIT)).code == ResponseCode.SUCCESS
 

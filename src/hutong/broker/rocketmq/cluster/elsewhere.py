@@ -1,12 +1,13 @@
 """Commands that another node must handle: the leader of their queue, or the coordinator of their group.
 
 Strategy: a handler raises LedElsewhere before it has changed anything, and the whole command goes to that node. So any
-node takes a client's commands, wherever the leader of the queue is. What was handed over once is not handed over again;
-the client hears SERVICE_NOT_AVAILABLE, and tries again.
+node takes a client's commands, wherever the leader of the queue is. What was handed over once is not handed over again:
+it is refused, and the first node looks for the leader anew for a while.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.handling.cluster_view import CoordinationKind
@@ -16,6 +17,7 @@ from hutong.foundation.errors import HutongError, ProtocolError, Refused
 from hutong.foundation.waiting.pending import Pending
 from hutong.remoting.channels.answers import Answer, ReadyAnswer
 from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.rocketmq.codes import ResponseCode
 from hutong.wire.rocketmq.command import BINARY, Command, decode, encode
 
 if TYPE_CHECKING:
@@ -23,31 +25,43 @@ if TYPE_CHECKING:
 
     from hutong.broker.rocketmq.context import RocketContext
     from hutong.broker.topics.partition import Partition
+    from hutong.foundation.waiting.pending import Continuation
 
+NOT_YET_MS_MAX: Final = 2_000  # until another node knows what this one does: clients give a send 3 s
+_NOT_YET: Final = frozenset((ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SERVICE_NOT_AVAILABLE))
 _SIZE_BYTES: Final = 4
 
 
 class LedElsewhere(Refused):
-    """Raised for a command that `node` must handle."""
+    """Raised for a command that another node must handle: the one that `find` names, NO_LEADER while there is none."""
 
-    def __init__(self, node: int) -> None:
-        super().__init__(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Node {node} leads it.")
-        self.node = node
+    def __init__(self, find: Callable[[], int]) -> None:
+        super().__init__(ErrorCode.NOT_LEADER_OR_FOLLOWER, "Another node leads it.")
+        self.find = find
+
+
+class NotYetHandled(Refused):
+    """An answer of another node that may be another one soon: it has yet to hear of a topic, or of a leader."""
+
+    def __init__(self, answer: Command) -> None:
+        super().__init__(ErrorCode.NOT_LEADER_OR_FOLLOWER, answer.remark or "")
+        self.answer = answer
 
 
 def check_led_here(context: RocketContext, partition: Partition) -> None:
-    """Raise LedElsewhere where another node leads the partition, Refused where nobody does."""
+    """Raise LedElsewhere where another node of the cluster leads the partition, Refused where the disk has failed."""
     standing = partition.standing
-    if not standing.is_led_here and standing.leader not in (NO_LEADER, context.parts.broker.identity.node_id):
-        raise LedElsewhere(standing.leader)
+    if not context.parts.broker.cluster.is_alone and not standing.is_led_here:
+        raise LedElsewhere(lambda: standing.leader)
     partition.check_served()
 
 
 def check_coordinated_here(context: RocketContext, group: str) -> None:
-    """Raise LedElsewhere where another node coordinates the group, Refused where nobody does."""
-    node = coordinator_of(context, group)
-    if node != context.parts.broker.identity.node_id:
-        raise LedElsewhere(node)
+    """Raise LedElsewhere where this node does not coordinate the group."""
+    broker = context.parts.broker
+    find = partial(broker.cluster.coordinator_of, CoordinationKind.GROUP, group)
+    if find() != broker.identity.node_id:
+        raise LedElsewhere(find)
 
 
 def coordinator_of(context: RocketContext, group: str) -> int:
@@ -71,16 +85,34 @@ def hand_over(context: RocketContext, error: LedElsewhere, then: Callable[[Comma
     if context.is_handed_over:
         then(answer_of(error))
         return
+    broker, session = context.parts.broker, context.session()
     frame = b"".join(encode(context.command, serialization=BINARY))[_SIZE_BYTES:]
 
-    def answered(outcome: bytes | HutongError) -> None:
-        if isinstance(outcome, HutongError):
-            then(answer_of(outcome))
-            return
-        try:
-            then(decode(outcome[_SIZE_BYTES:]))
-        # Another version of this program, maybe.
-        except ProtocolError as broken:
-            then(answer_of(broken))
+    def attempt(answered: Continuation[Command]) -> None:
+        node = error.find()
+        # Nobody leads at this moment, or this node does by now: the client comes again.
+        if node in (NO_LEADER, broker.identity.node_id):
+            answered(NotYetHandled(answer_of(error)))
+        else:
+            broker.cluster.hand_over(node, frame, session, partial(_decode_answer, answered))
 
-    context.parts.broker.cluster.hand_over(error.node, frame, context.session(), answered)
+    def ended(outcome: Command | HutongError) -> None:
+        if isinstance(outcome, NotYetHandled):
+            then(outcome.answer)
+        else:
+            then(answer_of(outcome) if isinstance(outcome, HutongError) else outcome)
+
+    broker.cluster.ask_again(attempt, lambda outcome: isinstance(outcome, NotYetHandled), NOT_YET_MS_MAX, ended)
+
+
+def _decode_answer(then: Continuation[Command], outcome: bytes | HutongError) -> None:
+    if isinstance(outcome, HutongError):
+        then(outcome)
+        return
+    try:
+        answer = decode(outcome[_SIZE_BYTES:])
+    # Another version of this program, maybe.
+    except ProtocolError as broken:
+        then(broken)
+        return
+    then(NotYetHandled(answer) if answer.code in _NOT_YET else answer)

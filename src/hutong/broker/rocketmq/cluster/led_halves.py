@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.broker.topics.group_standing import NO_LEADER
-from hutong.foundation.errors import HutongError, Refused
-from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.foundation.errors import HutongError
 from hutong.wire.rocketmq.codes import HALF_DECISIONS_TOPIC, HALF_TOPIC, HALF_TOPICS, ResponseCode
 
 if TYPE_CHECKING:
@@ -101,15 +100,15 @@ class LedHalves:
         led.end(physical, claim, outcome, then)
 
     def _here(self) -> HalfMessages:
-        """Those of this node. Raises LedElsewhere, and Refused where nobody leads."""
-        topic = self._broker.topics.get(HALF_TOPIC)
-        leader = topic.partitions[0].standing.leader if topic is not None else NO_LEADER
+        """Those of this node. Raises LedElsewhere."""
         self._look()
-        if self._led is not None:
-            return self._led
-        if leader in (NO_LEADER, self._broker.identity.node_id):
-            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "Nobody leads the transactional messages at this moment.")
-        raise LedElsewhere(leader)
+        if self._led is None:
+            raise LedElsewhere(self._leader)
+        return self._led
+
+    def _leader(self) -> int:
+        topic = self._broker.topics.get(HALF_TOPIC)
+        return NO_LEADER if topic is None else topic.partitions[0].standing.leader
 
     def _with_topics(self, then: Continuation[None]) -> None:
         """Call `then` once both topics are there. Raises Refused, LimitExceeded."""

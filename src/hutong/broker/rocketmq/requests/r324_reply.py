@@ -48,6 +48,11 @@ class PushedReply:
         self.pending: Pending[ReadyAnswer] = Pending()
 
     def begin(self) -> None:
+        """Push the reply, and store it then. Raises RocketRefused, Refused, LedElsewhere."""
+        topic = self._context.parts.broker.topics.get(self.name)
+        # The leader of its queue does both: the clients that ask are connected to every node.
+        if topic is not None:
+            self._context.partition(self.name, max(0, self._fields.integer("queueId", 0)) % len(topic.partitions))
         client_id = self._properties.get(REPLY_TO_CLIENT, "")
         number = self._context.parts.clients.producer_connection(client_id)
         channel = None if number is None else self._context.parts.channel_of(number)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere
 from hutong.broker.rocketmq.refusals import answer_of, code_of
-from hutong.broker.topics.group_standing import NO_LEADER
-from hutong.foundation.errors import HutongError, Refused
+from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
 from hutong.remoting.channels.answers import Answer, ReadyAnswer, refusal
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -57,10 +56,7 @@ def settled(pending: Pending[ReadyAnswer], error: HutongError | None) -> None:
 
 
 def check_controlled_here(context: RocketContext) -> None:
-    """Raise LedElsewhere where another node makes such changes, Refused where none does at this moment."""
+    """Raise LedElsewhere where another node makes such changes."""
     cluster = context.parts.broker.cluster
-    if cluster.is_controller:
-        return
-    if cluster.controller_id == NO_LEADER:
-        raise Refused(ErrorCode.NOT_CONTROLLER, "The cluster has no controller at this moment.")
-    raise LedElsewhere(cluster.controller_id)
+    if not cluster.is_controller:
+        raise LedElsewhere(lambda: cluster.controller_id)

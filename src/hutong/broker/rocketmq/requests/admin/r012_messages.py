@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.rights.authorization import check, may
+from hutong.broker.rocketmq.cluster.elsewhere import check_led_here
 from hutong.broker.rocketmq.key_query import KeyQuery, KeyQuestion
 from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.records.single import place_of, read_message
@@ -78,6 +79,7 @@ def handle_view(context: RocketContext) -> Answer:
     place = place_of(topics, physical)
     if place is None or not may(context.kafka(), Operation.READ, ResourceType.TOPIC, place[0].topic_name):
         raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {physical}")
+    check_led_here(context, place[0])
     pending: Pending[ReadyAnswer] = Pending()
 
     def read(outcome: StoredMessage | HutongError) -> None:
