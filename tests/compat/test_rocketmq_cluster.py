@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.confluent import consumer
 from tests.support.dev_cluster import DevCluster
 from tests.support.rocketmq import NEW, TRANSACTION_SOURCE, RocketPeer
@@ -69,6 +70,11 @@ def test_messages_come_again_and_later(cluster: DevCluster, java: RocketPeer) ->
 
 
 def test_transactions_are_ended_by_any_node(cluster: DevCluster, java: RocketPeer, tmp_path: Path) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.address})
+    admin.create_topics([NewTopic("Decided", 4, 3)])["Decided"].result(30)
+    for address in cluster.addresses.values():
+        knows = AdminClient({"bootstrap.servers": address})
+        until(lambda knows=knows: "Decided" in knows.list_topics(timeout=20).topics, what="the topic at each node")  # type: ignore[misc]
     group = RocketPeer(java.version, tmp_path, source=TRANSACTION_SOURCE)
     told = group.run(cluster.rocketmq, "Decided", "deciding", "12", "6")
     assert sum(each["what"] == "asked" for each in told) == 6
