@@ -1,7 +1,7 @@
 """A node next to RocketMQ by RocketMQ's clients: `python -m bench rocketmq`.
 
-Strategy: each turn starts a contender anew, measures it idle, and then by RocketMQ's own producer benchmark (Java,
-synchronous sends) and the Go client (asynchronous sends, then a push consumer of the backlog). Turns alternate. Medians
+Strategy: each turn starts a contender anew, measures it by RocketMQ's own producer benchmark (Java, synchronous sends)
+and the Go client (asynchronous sends, then a push consumer of the backlog), and then idle. Turns alternate. Medians
 of the turns are shown, and how many times RocketMQ's they are. Each turn of a job is a fresh Java machine, so its
 warm-up is in every figure alike. A failed send ends the run.
 
@@ -32,7 +32,7 @@ from bench.targets import free_port, hutong_command
 
 DEFAULT_SCRIPT: Final = pathlib.Path(__file__).resolve().parents[2] / "shared" / "peers" / "rocketmq" / "rocketmq"
 JOB_S_MAX: Final = 300.0
-SETTLE_S: Final = 3.0
+SETTLE_S: Final = 10.0
 IDLE_S: Final = 5.0
 OURS: Final = "hutong"
 GOALS: Final = (("rocketmq async", 1.0), ("rocketmq sync", 3.0))
@@ -79,7 +79,11 @@ def _jobs(scale: float) -> list[Job]:
         Job(
             "Go, 128 B",
             go,
-            {"async, window 64": f"async{rate}", "push consumer": f"consume{rate}", "sync, 1 worker": f"sync{rate}"},
+            {
+                "async, window 64": f"(?m)^async{rate}",
+                "push consumer": f"(?m)^consume{rate}",
+                "sync, 1 worker": f"(?m)^sync{rate}",
+            },
             "lost=0",
         ),
     ]
@@ -161,15 +165,15 @@ def _turn(start: Callable[[int], Contender], script: pathlib.Path, jobs: Sequenc
     contender = start(turn)
     figures: dict[Row, float] = {("start", "s"): contender.start_s}
     try:
+        for number, job in enumerate(jobs):
+            before_s = sum(map(cpu_seconds, contender.pids))
+            figures |= job.run(script, contender.address, f"Bench-{number}")
+            figures[job.name, "processor seconds"] = sum(map(cpu_seconds, contender.pids)) - before_s
         time.sleep(SETTLE_S)
         ran_s, begun_s = sum(map(running_seconds, contender.pids)), time.monotonic()
         time.sleep(IDLE_S)
         share = (sum(map(running_seconds, contender.pids)) - ran_s) / (time.monotonic() - begun_s)
         figures["idle", "% of a processor"] = 100 * share
-        for number, job in enumerate(jobs):
-            before_s = sum(map(cpu_seconds, contender.pids))
-            figures |= job.run(script, contender.address, f"Bench-{number}")
-            figures[job.name, "processor seconds"] = sum(map(cpu_seconds, contender.pids)) - before_s
         figures["all jobs", "resident MB"] = sum(memory(pid).rss_mb for pid in contender.pids)
     finally:
         contender.process.__exit__(None, None, None)

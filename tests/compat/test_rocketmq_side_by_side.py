@@ -22,7 +22,9 @@ NAMES: Final = frozenset(("id", "stored", "born", "host", "broker"))
 DIFFERENCES: Final = {
     "MSG_REGION": "RocketMQ adds where a message was stored to its properties, for its tracing.",
     "TRACE_ON": "The same.",
-    "PGROUP": "RocketMQ's client adds it to a batch; the node's messages have it as well where it was sent.",
+    "DELAY": "RocketMQ leaves in a delivered message how it waited; here it comes as it was sent.",
+    "REAL_TOPIC": "The same.",
+    "REAL_QID": "The same.",
 }
 Printed = list[dict[str, Any]]
 
