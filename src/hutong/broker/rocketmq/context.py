@@ -112,7 +112,7 @@ class RocketContext:
         return value
 
     def integer(self, name: str, default: int | None = None, *, bits: int = 64) -> int:
-        """A field that is a number with a sign, of so many bits. Raises as `text`."""
+        """A field that is a signed number of `bits` bits. Raises as `text`."""
         text = self.command.ext().get(name)
         # Clients leave out fields that older versions did not have.
         if text is None and default is not None:
@@ -187,7 +187,7 @@ def user_of(channel: Channel) -> str:
 
 
 def checked_integer(name: str, text: str | None, bits: int) -> int:
-    """The number in a field, which must fit a number with a sign of so many bits. Raises RocketRefused."""
+    """The number in a field, which must fit a signed number of `bits` bits. Raises RocketRefused."""
     # Nearly every field: digits that fit whatever they are.
     if text is not None and text.isdigit() and text.isascii() and len(text) <= _SURE_DIGITS[bits]:
         return int(text)

@@ -51,7 +51,7 @@ def brokers_of(context: RocketContext) -> Mapping[str, tuple[BrokerData, int]]:
 
 
 def route_of(context: RocketContext, queues: int, further_rights: int = 0) -> TopicRouteData:
-    """The route of a topic with so many queues."""
+    """The route of a topic, by the number of its queues."""
     brokers = brokers_of(context)
     return TopicRouteData(
         # Both numbers, whatever the rights: clients take the smaller one for a topic that is created by sending.

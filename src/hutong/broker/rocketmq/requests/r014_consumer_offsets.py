@@ -49,8 +49,8 @@ def _offset_or_raise(offset: int | HutongError) -> Command:
 def _beginning(context: RocketContext, name: str, queue_id: int) -> Command:
     """The first offset of a group that has none. Raises RocketRefused, Refused, LedElsewhere.
 
-    RocketMQ: a group that is new to a queue whose first message is still there begins with it, whatever
-    `consumeFromWhere` says. A client that hears QUERY_NOT_FOUND follows its own setting.
+    As in RocketMQ: a group that is new to a queue begins with its first message if that is still there, even if
+    `consumeFromWhere` says otherwise. A client that hears QUERY_NOT_FOUND follows its own setting.
     """
     log = context.partition(name, queue_id).log
     if log.start_offset > 0 or log.high_watermark == 0:
