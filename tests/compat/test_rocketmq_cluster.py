@@ -77,7 +77,9 @@ def test_transactions_are_ended_by_any_node(cluster: DevCluster, java: RocketPee
         until(lambda knows=knows: "Decided" in knows.list_topics(timeout=20).topics, what="the topic at each node")  # type: ignore[misc]
     group = RocketPeer(java.version, tmp_path, source=TRANSACTION_SOURCE)
     told = group.run(cluster.rocketmq, "Decided", "deciding", "12", "6")
-    assert sum(each["what"] == "asked" for each in told) == 6
+    # The others it ends at once, at a node that has no heartbeat of it yet.
+    asked = {each["number"] for each in told if each["what"] == "asked"}
+    assert asked == {number for number in range(12) if number % 4 >= 2}
     found = java.run("push", cluster.rocketmq, "Decided", "decided", "*", "6")
     assert sorted(int(each["body"]) for each in found) == [number for number in range(12) if number % 4 in (0, 2)]
 

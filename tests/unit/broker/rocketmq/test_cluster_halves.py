@@ -74,6 +74,14 @@ async def test_a_connection_without_heartbeats_ends_nothing_elsewhere(
     assert (await end(clients[2], sent, COMMIT)).code == ResponseCode.SUCCESS
 
 
+async def test_a_connection_ends_what_it_sent_before_its_first_heartbeat(cluster: EmbeddedCluster) -> None:
+    for node in NODES:
+        async with client_of_node(cluster, node) as client:
+            sent = await prepare(client, b"early", f"early-{node}")
+            ended = await end(client, sent, COMMIT)
+            assert ended.code == ResponseCode.SUCCESS, ended.remark
+
+
 async def test_the_next_leader_asks_the_producers() -> None:
     checks = {"rocketmq.transaction_timeout_ms": "300", "rocketmq.transaction_check_interval_ms": "300"}
     with EmbeddedCluster(3, topics=[Topic("t", partitions=3)], settings={**SETTINGS, **checks}) as cluster:

@@ -48,7 +48,7 @@ class CheckRules:
 
 
 class Claim(NamedTuple):
-    """The client that wants to end a transaction. `is_producer`: its heartbeats name the group on this connection."""
+    """The client that wants to end a transaction. `is_producer`: its heartbeats or sends name the group."""
 
     group: str
     user: str

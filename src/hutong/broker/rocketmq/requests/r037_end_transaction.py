@@ -49,6 +49,6 @@ def handle(context: RocketContext) -> Answer:
 def claim_of(context: RocketContext, group: str) -> Claim:
     """The client as the owner of a transaction of this producer group."""
     keys = (context.text("transactionId", ""), context.text("msgId", ""))
-    # The node that has the connection looks at its heartbeats before it hands the command over.
-    is_producer = context.is_handed_over or context.parts.clients.is_producer(group, context.number)
+    # The node that has the connection knows its heartbeats and sends, and checks them before it hands the command over.
+    is_producer = context.is_handed_over or context.parts.clients.may_end_halves(group, context.number)
     return Claim(group, str(context.principal), keys, context.number, is_producer)

@@ -152,7 +152,10 @@ class SendRequest:
         if len(messages) > 1 or level_of(message) or due_ms is not None:
             raise RocketRefused(ResponseCode.MESSAGE_ILLEGAL, "A half message has no delay, and is in no batch.")
         self._transaction_id = decode_properties(message.properties).get(UNIQUE_KEY)
-        claim = claim_of(self._context, self._fields.text("producerGroup"))
+        group = self._fields.text("producerGroup")
+        if not self._context.is_handed_over:
+            parts.clients.sends_half(group, self._context.number)
+        claim = claim_of(self._context, group)
         parts.halves.put(message, place, claim, self._context.channel.peer.owner, self._scheduled)
 
     def _delay(self, message: StoredMessage, place: RealPlace) -> bool:
