@@ -5,11 +5,8 @@ given. TEST_RPC_CALLS says how many calls are made (300 by default), TEST_RPC_SE
 memory switched off the same must show an effect that happened twice: else the test could not fail.
 """
 
-import contextlib
 import os
 import pathlib
-import random
-import socket
 import sys
 import threading
 from collections import Counter
@@ -17,6 +14,7 @@ from dataclasses import dataclass
 
 import pytest
 from bench.processes import ReadyProcess
+from bench.targets import free_port
 from tests.support.frame_chaos import FrameChaos
 from tests.support.rpc_ledger import Told
 from tests.support.waiting import until
@@ -30,18 +28,6 @@ CARELESS_CALLS = 150
 WINDOW = 64 if CALLS >= 1_000 else 16  # calls of the client at a time
 DEADLINE_S = 300.0
 PAUSE = threading.Event()  # never set
-
-
-def quiet_port() -> int:
-    """A free port that no outgoing connection is given meanwhile: else a client that dials a server that is away may
-    reach itself, and keep the port from the server."""
-    with open("/proc/sys/net/ipv4/ip_local_port_range") as range_of_others:
-        first = int(range_of_others.read().split()[0])
-    for port in random.Random().sample(range(first // 2, first), 100):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError("no port is free")
 
 
 @dataclass
@@ -76,7 +62,7 @@ class Ledger:
     def __init__(self, folder: pathlib.Path, mode: str, calls: int) -> None:
         self.folder = folder
         self.calls = calls
-        self.server_port = quiet_port()
+        self.server_port = free_port()
         self._mode = mode
         self.server = self._process("serve", self.server_port)
 
