@@ -270,7 +270,10 @@ async def test_a_thousand_swaps_leave_nothing_behind(tmp_path: Path, monkeypatch
                 old += [weakref.ref(scene.groups.parts.consumer), weakref.ref(scene.transactions.parts)]
                 assert await scene.committed() == (ErrorCode.NONE, 7)
                 await scene.produce_id()
-        assert held(scene) == before
+        after = held(scene)
+        assert after[:-1] == before[:-1]
+        # Timers of other rooms come and go while it runs, a few at a time: each swap that left one would add 1,000.
+        assert abs(after[-1] - before[-1]) < 100
         scene.unload()
         gc.unfreeze()  # as the collector's sweep does
         gc.collect()
@@ -278,6 +281,6 @@ async def test_a_thousand_swaps_leave_nothing_behind(tmp_path: Path, monkeypatch
 
 
 def held(scene: Scene) -> list[int]:
-    """Listeners and timers of the node."""
+    """Listeners of the node, and last its timers."""
     wheel = scene.groups._environment.wheel
     return [len(scene.broker.topics.on_change), len(scene.broker.group_configs.on_change), len(wheel)]
