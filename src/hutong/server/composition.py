@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # a node without bridges starts without these
     from random import Random
 
     from hutong.bus.bus import EventBus
-    from hutong.bus.clustered.figures import OtherNodeFigures
+    from hutong.bus.clustered.figures import AvailabilityFigures, OtherNodeFigures
     from hutong.rpc.rpc import Rpc
     from hutong.server.configuration.sections.facts import Address
     from hutong.server.listeners.plans import OpenListener
@@ -92,6 +92,7 @@ class ComposedNode:
         self.runtime = runtime
         self.addresses = NodeAddresses()
         self.bus_nodes: Callable[[], Sequence[OtherNodeFigures]] = tuple  # set by the part that joins a cluster
+        self.availability: Callable[[], AvailabilityFigures | None] = lambda: None  # set by the part that has it
         self._parts = parts
         self._opened: list[NodePart] = []
         self._rpc: Rpc | None = None

@@ -15,6 +15,17 @@ class NodeTraffic:
     bytes_total: int = 0
 
 
+class AvailabilityFigures(NamedTuple):
+    """High availability of this node at one moment. `verticles` counts its own by their state.
+
+    `failovers_total` counts dead nodes whose verticles became this node's.
+    """
+
+    has_quorum: bool
+    verticles: dict[str, int]
+    failovers_total: int
+
+
 class OtherNodeFigures(NamedTuple):
     """One other node at one moment. `queued` counts messages that wait for its connection."""
 

@@ -35,6 +35,7 @@ class HeldLock:
         self._is_released = False  # by the holder; a lost one is to be released, too
         self._waiting: list[Promise[None]] = []  # for the loss
         store.add_loss_hook(self._lost)
+        work.locks_held += 1
 
     def lost(self) -> Promise[None]:
         """Await it to hear of the loss, or call back by its `then`. Fails with OwnerGone once the lock is released."""
@@ -51,10 +52,17 @@ class HeldLock:
             self._is_released = True
             # The store that it was acquired in: the bus may have joined a cluster since.
             self._store.remove_loss_hook(self._lost)
+            # A lost one was counted out when that was noticed.
+            if not self.is_lost:
+                self._work.locks_held -= 1
             settle_all(self._waiting, OwnerGone(f"the lock {self.name!r} has been released"))
             await self._store.give_up(self._path)
 
     def _lost(self) -> None:
+        # A session may end more than once before the holder releases it.
+        if not self.is_lost:
+            self._work.locks_held -= 1
+            self._work.locks_lost_total += 1
         self.is_lost = True
         settle_all(self._waiting, None)
 

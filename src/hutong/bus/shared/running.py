@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
+from hutong.bus.shared.figures import SharedFigures
 from hutong.bus.shared.port import EntryStore
 from hutong.bus.waiting.context_state import ContextState
 from hutong.bus.waiting.promise import Promise
@@ -37,6 +38,18 @@ class SharedWork:
         self._tasks: set[asyncio.Task[Any]] = set()  # the loop itself keeps only weak references
         # By path, for as long as somebody has or awaits it.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._operations_total = 0
+        self._failed_total = 0
+        self.locks_held = 0
+        self.locks_lost_total = 0
+
+    @property
+    def figures(self) -> SharedFigures:
+        """The figures of this moment. On the loop."""
+        under_way = len(self._tasks)
+        return SharedFigures(
+            self._operations_total, self._failed_total, under_way, self.locks_held, self.locks_lost_total
+        )
 
     def promise(self) -> Promise[Any]:
         """A promise of the caller's context."""
@@ -67,6 +80,7 @@ class SharedWork:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _begin(self, work: Work[T], promise: Promise[T], unwanted: Callable[[T], object] | None) -> None:
+        self._operations_total += 1
         task = asyncio.get_running_loop().create_task(work(self.store))
         self._tasks.add(task)
         task.add_done_callback(partial(self._ended, promise, unwanted))
@@ -82,6 +96,8 @@ class SharedWork:
             # Nobody waits any more: a lock, say, must then be given back.
             if not promise.resume(task.result()) and unwanted is not None:
                 unwanted(task.result())
+            return
+        self._failed_total += 1
         # A fault of ours too: otherwise the caller would wait for ever.
-        elif not promise.fail(error) and not isinstance(error, HutongError):  # type: ignore[arg-type]
+        if not promise.fail(error) and not isinstance(error, HutongError):  # type: ignore[arg-type]
             raise error

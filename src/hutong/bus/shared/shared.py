@@ -7,6 +7,7 @@ Knows no ZooKeeper.
 """
 
 from hutong.bus.shared.counter import SharedCounter
+from hutong.bus.shared.figures import SharedFigures
 from hutong.bus.shared.lock import TIMEOUT_MS_DEFAULT, SharedLock
 from hutong.bus.shared.map import SharedMap
 from hutong.bus.shared.memory import MemoryEntries, MemoryTree
@@ -36,6 +37,11 @@ class SharedData:
     def map(self, name: str, *, codec: str | None = None) -> SharedMap:
         """A map from str or int to values. `codec` says what its values are in Java, as `"long"` does."""
         return SharedMap(self._work, name, codec)
+
+    @property
+    def figures(self) -> SharedFigures:
+        """The figures of this moment. On the bus's loop."""
+        return self._work.figures
 
     def use(self, store: EntryStore) -> None:
         """For a cluster: keep all of it there from now on. On the bus's loop."""

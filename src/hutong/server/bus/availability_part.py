@@ -70,6 +70,8 @@ class AvailabilityPart(NodePart):
         assert own is not None, "the node has joined the cluster before"
         self._verticle = AvailabilityVerticle(own, self._group, self._quorum, entries, self._random)
         await node.deploy("high availability", self._verticle)
+        availability = self._verticle.availability
+        node.availability = lambda: availability.figures
 
     def closing(self) -> None:
         # None where its deployment has failed.

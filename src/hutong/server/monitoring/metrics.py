@@ -22,6 +22,7 @@ from hutong.server.monitoring.metric import MessagingMetric, Metric, Surveyed
 from hutong.server.monitoring.rows import (
     bridges,
     bus_nodes,
+    bus_sharing,
     clustered,
     examining,
     groups,
@@ -61,7 +62,11 @@ AT_ONCE: Final[tuple[Metric, ...]] = (
     *process.METRICS,
 )
 SURVEYED: Final[tuple[Surveyed, ...]] = (*node.SURVEYED, *topics.SURVEYED, *groups.SURVEYED, *transactions.SURVEYED)
-OF_MESSAGING: Final[tuple[MessagingMetric, ...]] = (*messaging.METRICS, *bus_nodes.METRICS)
+OF_MESSAGING: Final[tuple[MessagingMetric, ...]] = (
+    *messaging.METRICS,
+    *bus_nodes.METRICS,
+    *bus_sharing.METRICS,
+)
 METRICS: Final[tuple[Metric | MessagingMetric | Surveyed, ...]] = (*AT_ONCE, *OF_MESSAGING, *SURVEYED)
 
 

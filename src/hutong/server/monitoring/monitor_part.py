@@ -53,6 +53,7 @@ class MonitorPart(NodePart):
             runtime=runtime,
             rpc=lambda: node.rpc_if_used,
             bus_nodes=lambda: node.bus_nodes(),
+            availability=lambda: node.availability(),
         )
         settings = self._settings
         limits, reload_interval_ms = translate.survey_limits(settings), settings.tls.reload_interval_ms

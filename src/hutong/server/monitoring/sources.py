@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from hutong.broker.rocketmq.figures import RocketFigures
     from hutong.bus.bridge.figures import BridgeFigures  # only a node with bridges needs it
     from hutong.bus.bus import EventBus
-    from hutong.bus.clustered.figures import OtherNodeFigures
+    from hutong.bus.clustered.figures import AvailabilityFigures, OtherNodeFigures
     from hutong.bus.figures import BusFigures
+    from hutong.bus.shared.figures import SharedFigures
     from hutong.reactor.accept.acceptor import Acceptor
     from hutong.replication.driver import GroupReplica  # only a node in a cluster needs it
     from hutong.rpc.figures import MethodFigures
@@ -44,13 +45,15 @@ if TYPE_CHECKING:
 class MessagingFigures:
     """Sizes of the bus, the contexts and the services at one moment. `services` has (service, method) as its keys.
 
-    `bus_nodes` are the other nodes of the bus, the first known first.
+    `bus_nodes` are the other nodes of the bus, the first known first. `availability` is None without `ha_group`.
     """
 
     bus: "BusFigures | None"
     runtime: "RuntimeFigures | None"
     services: "Mapping[tuple[str, str], MethodFigures]"
     bus_nodes: "Sequence[OtherNodeFigures]"
+    availability: "AvailabilityFigures | None"
+    shared: "SharedFigures | None"
 
 
 class LinkFigures(Protocol):
@@ -107,6 +110,7 @@ class Sources:
     set_changes: Callable[[], tuple[int, int]] = lambda: (0, 0)  # sets in sync that shrank, and that grew
     rpc: "Callable[[], Rpc | None]" = lambda: None  # made by the first use of `node.rpc`
     bus_nodes: "Callable[[], Sequence[OtherNodeFigures]]" = tuple  # none but in a cluster of buses
+    availability: "Callable[[], AvailabilityFigures | None]" = lambda: None
 
     def messaging(self) -> MessagingFigures:
         """Count now. That passes over every context and every reply that is awaited, so a page does it once."""
@@ -116,4 +120,6 @@ class Sources:
             None if self.runtime is None else self.runtime.figures,
             {} if rpc is None else rpc.registry.figures(),
             self.bus_nodes(),
+            self.availability(),
+            None if self.bus is None else self.bus.shared.figures,
         )

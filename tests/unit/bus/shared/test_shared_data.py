@@ -145,12 +145,25 @@ async def test_a_lock_of_a_dead_node_is_free(scene: SharingScene) -> None:
     await held.lost()
     assert held.is_lost
     assert not theirs.is_lost
+    assert (a.shared.figures.locks_held, a.shared.figures.locks_lost_total) == (0, 1)
+    assert (b.shared.figures.locks_held, b.shared.figures.locks_lost_total) == (1, 0)
     # A late release of the lost one does no harm to the other.
     await held.release()
     await scene.until_reached(a)
     with pytest.raises(Expired):
         await a.shared.lock("door", timeout_ms=50).acquire()
     await theirs.release()
+    assert a.shared.figures.locks_held == b.shared.figures.locks_held == 0
+
+
+async def test_operations_are_counted_with_those_that_fail(scene: SharingScene) -> None:
+    a, b = await scene.pair()
+    await a.shared.counter("hits").increment()
+    async with b.shared.lock("door"):
+        with pytest.raises(Expired):
+            await a.shared.lock("door", timeout_ms=50).acquire()
+    figures = a.shared.figures
+    assert (figures.operations_total, figures.failed_total, figures.under_way) == (2, 1, 0)
 
 
 async def test_a_block_whose_lock_was_lost_says_so(scene: SharingScene) -> None:

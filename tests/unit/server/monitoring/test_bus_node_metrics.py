@@ -62,14 +62,30 @@ async def test_each_node_shows_what_went_to_and_came_from_the_other(zookeeper: D
             assert sent == got > 0
 
 
-async def test_a_node_alone_shows_no_others() -> None:
+@pytest.mark.fault
+async def test_a_node_with_high_availability_shows_its_quorum(zookeeper: DevelopmentZooKeeper) -> None:
+    cluster = f"zk://{zookeeper.address}/ha"
+    async with hutong.Node(cluster=cluster, ha_group="shop", ha_quorum=2, metrics=ANY_PORT) as one:
+        page = await scraped(one)
+        assert page["hutong_bus_ha_quorum"].value() == 0
+        assert page["hutong_bus_ha_verticles"].value(state="running") == 0
+        assert page["hutong_bus_ha_failovers_total"].value() == 0
+
+
+async def test_a_node_alone_shows_no_others_and_what_it_shares() -> None:
     async with hutong.Node(metrics=ANY_PORT) as node:
-        assert not (await scraped(node))[MESSAGES].samples
+        async with node.bus.shared.lock("door"):
+            page = await scraped(node)
+        assert not page[MESSAGES].samples
+        assert not page["hutong_bus_ha_quorum"].samples
+        assert page["hutong_bus_locks_held"].value() == 1
+        assert page["hutong_bus_shared_operations_total"].value() == 1
+        assert page["hutong_bus_shared_failed_total"].value() == 0
 
 
 def test_nodes_above_a_bound_are_summed() -> None:
     nodes = [OtherNodeFigures(f"n{number}", True, 1, 2, 3, 4, 5, 6) for number in range(NODES_SHOWN_MAX + 3)]
-    figures = MessagingFigures(None, None, {}, nodes)
+    figures = MessagingFigures(None, None, {}, nodes, None, None)
     found = {metric.family.name: dict(metric.read(figures)) for metric in METRICS}
     assert all(len(samples) in (NODES_SHOWN_MAX + 1, 2 * NODES_SHOWN_MAX + 2) for samples in found.values())
     assert found["hutong_bus_node_connected"][("(other)",)] == 3

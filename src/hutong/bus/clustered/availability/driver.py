@@ -10,6 +10,7 @@ Decides nothing.
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any, Final
@@ -28,7 +29,8 @@ from hutong.bus.clustered.availability.entries import (
     path_of,
 )
 from hutong.bus.clustered.availability.loading import load, name_of, options_from_json, options_to_json
-from hutong.bus.clustered.availability.machine import AvailabilityMachine
+from hutong.bus.clustered.availability.machine import AvailabilityMachine, VerticleState
+from hutong.bus.clustered.figures import AvailabilityFigures
 from hutong.bus.clustered.membership.port import NODES_MAX
 from hutong.bus.shared.port import Change, CreateEntry, EntryStore, RemoveEntry, WriteEntry
 from hutong.foundation.errors import (
@@ -77,9 +79,17 @@ class Availability:
         self._failures: dict[str, Exception] = {}
         self._operation: messages.WriteOwn | messages.TakeOver | None = None
         self._is_reading_due = True
+        self._failovers_total = 0
         self._unreadable: set[str] = set()  # nodes whose entries were warned of
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def figures(self) -> AvailabilityFigures:
+        """The figures of this moment, with each state a verticle can have."""
+        counts = Counter(self.machine.states.values())
+        verticles = {state.value: counts[state] for state in VerticleState}
+        return AvailabilityFigures(self.machine.has_quorum, verticles, self._failovers_total)
 
     def start(self) -> None:
         """Take part from now on."""
@@ -174,6 +184,7 @@ class Availability:
                 text = "has its quorum" if is_attained else "has lost its quorum"
                 _log.warning("The group %s %s: %d nodes.", self._group, text, nodes)
             case messages.NoteFailover(node, count):
+                self._failovers_total += 1
                 _log.warning("Node %s has died, and its %d verticles are this node's now.", node, count)
             case messages.NoteNoRoom(node, count):
                 _log.error("The %d verticles of the dead node %s are too many for this node.", count, node)

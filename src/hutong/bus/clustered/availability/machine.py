@@ -95,6 +95,11 @@ class AvailabilityMachine:
         """Of each verticle of this node, by its id."""
         return {id: owned.state for id, owned in self._owned.items()}
 
+    @property
+    def has_quorum(self) -> bool:
+        """Return True while verticles of the group may run here."""
+        return self._has_quorum
+
     def handle(self, event: Event) -> Sequence[Instruction]:
         return [*self._take(event), *self._settle(), *self._operate()]
 

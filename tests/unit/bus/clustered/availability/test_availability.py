@@ -60,6 +60,12 @@ async def test_simple_failover(cluster: AvailableScene) -> None:
     await b.deploy("three")
     await cluster.kill(a)
     await b.until("one", "one", "two", "three")
+    figures = b.availability.figures
+    assert (figures.has_quorum, figures.failovers_total, figures.verticles["running"]) == (
+        True,
+        1,
+        3,
+    )  # one of them with two instances
     assert verticles.starts["one"] == 4
     await news.until(lambda: set(b.availability.machine._entries) == {"b-2"})
 
