@@ -7,10 +7,12 @@ import msgspec
 from tests.fuzz.target import MEBIBYTE, Target
 
 from hutong.broker.rocketmq.records.packed_bodies import plain_body
+from hutong.broker.rocketmq.records.packing import packed_batch
 from hutong.broker.rocketmq.records.translation import message_of, record_of
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.foundation.errors import ProtocolError
 from hutong.security.access_keys import AccessKeysWrong, parse_access_keys
+from hutong.wire.kafka.batch.records import build_batch
 from hutong.wire.rocketmq.admin_bodies import SubscriptionGroup
 from hutong.wire.rocketmq.bodies import (
     ConsumerData,
@@ -75,6 +77,7 @@ def read_properties(data: bytes) -> object:
     properties = decode_properties(text)
     assert decode_properties(encode_properties(properties)) == properties
     message = StoredMessage("t", 0, 0, 0, b"", text)
+    assert packed_batch([message]) == build_batch([record_of(message)])
     back = decode_properties(message_of(record_of(message), "t", 0, 0, NO_HOST).properties)
     assert back.keys() <= properties.keys()
     return properties

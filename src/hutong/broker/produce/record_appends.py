@@ -56,7 +56,23 @@ def append_records(
     is_durable: bool = False,
     companion: Companion | None = None,
 ) -> None:
-    """Append the records as one batch; `then` is called once, also at once.
+    """Append the records as one batch. See `append_batch`."""
+    batch = build_batch(records)
+    append_batch(broker, partition, batch, owner, then, waits=waits, is_durable=is_durable, companion=companion)
+
+
+def append_batch(
+    broker: Broker,
+    partition: Partition,
+    batch: bytes,
+    owner: Owner,
+    then: Continuation[StoredRecords],
+    *,
+    waits: bool = True,
+    is_durable: bool = False,
+    companion: Companion | None = None,
+) -> None:
+    """Append a batch of the node's own making; `then` is called once, also at once.
 
     It gets the first offset, or the error: Refused, LimitExceeded, StorageError. While too much is unflushed the append
     waits, and ends with its `owner`. One that `is_durable` waits for the disk on every topic. With a `companion` both
@@ -66,15 +82,15 @@ def append_records(
     if not broker.cluster.is_alone and not partition.standing.is_led_here:
         from hutong.broker.produce.remote_appends import append_remotely  # late: a node alone never needs it
 
-        append_remotely(broker.cluster, partition, build_batch(records), partial(_stored_remotely, then))
+        append_remotely(broker.cluster, partition, batch, partial(_stored_remotely, then))
         return
     # Held rather than refused: clients would send a refused message to another broker, and there is none.
     if partition.group in broker.congestion.groups:
 
         def caught_up(error: HutongError | None) -> None:
             if error is None:
-                append_records(
-                    broker, partition, records, owner, then, waits=waits, is_durable=is_durable, companion=companion
+                append_batch(
+                    broker, partition, batch, owner, then, waits=waits, is_durable=is_durable, companion=companion
                 )
             # The client has gone meanwhile, and hears nothing of it; or the node stops.
             else:
@@ -91,17 +107,17 @@ def append_records(
     except HutongError as error:
         then(error)
         return
-    _append_here(partition, records, qos, companion, then)
+    _append_here(partition, batch, qos, companion, then)
 
 
 def _append_here(
     partition: Partition,
-    records: Sequence[Record],
+    batch: bytes,
     qos: Qos,
     companion: Companion | None,
     then: Continuation[StoredRecords],
 ) -> None:
-    appended = _append(partition, records, qos, companion)
+    appended = _append(partition, batch, qos, companion)
     # Returned by the log, not raised: see `LogAppends.append`.
     if isinstance(appended, HutongError):
         then(appended)
@@ -121,10 +137,7 @@ def _append_here(
     partition.log.when_safe(qos, safe, FLUSH_WAIT_MS if companion is None else NEVER)
 
 
-def _append(
-    partition: Partition, records: Sequence[Record], qos: Qos, companion: Companion | None
-) -> Appended | HutongError:
-    batch = build_batch(records)
+def _append(partition: Partition, batch: bytes, qos: Qos, companion: Companion | None) -> Appended | HutongError:
     if companion is None:
         return partition.log.append([(memoryview(batch), parse_batch_header(batch))], qos)
     other = build_batch([companion.record])

@@ -31,3 +31,8 @@ class RocketFigures:
         self.sent_bytes_total[request.code] += len(answer.body)
         if answer.code:
             self.refused_total[request.code, answer.code] += 1
+
+    def stored(self, code: int, answer: int) -> None:
+        """Note the answer to a message, which has no body."""
+        if answer:
+            self.refused_total[code, answer] += 1

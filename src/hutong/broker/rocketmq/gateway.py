@@ -10,6 +10,7 @@ from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere, handed_over
 from hutong.broker.rocketmq.context import RocketContext, RocketParts
 from hutong.broker.rocketmq.figures import RocketFigures
 from hutong.broker.rocketmq.metering import Metering
+from hutong.broker.rocketmq.plain_sends import PlainSends
 from hutong.broker.rocketmq.refusals import answer_of
 from hutong.broker.rocketmq.requests import (
     r011_pull,
@@ -84,6 +85,7 @@ class RocketGateway:
         self._server = server
         self.figures = RocketFigures(parts.signatures)
         self._metering = Metering(self.figures)
+        self._sends = PlainSends(parts, self.figures, partial(self._received, r310_send.handle), server.post)
         parts.notify_members = self.notify_members
         parts.channel_of = server.channel
 
@@ -92,12 +94,14 @@ class RocketGateway:
         self._parts.schedule.start()
         self._parts.halves.start()
         for code, handle in HANDLERS.items():
-            self._server.register(code, partial(self._received, handle))
+            short = handle is r310_send.handle
+            self._server.register(code, self._sends.process if short else partial(self._received, handle))
         self._server.add_listener(self._channel_event)
         self._parts.broker.cluster.take_over(DistantCommands(self._process_distant).handle)
 
     def close(self) -> None:
         """Deliver nothing more, and ask nobody."""
+        self._sends.close()
         self._parts.schedule.close()
         self._parts.halves.close()
         self._parts.broker.cluster.take_over(None)

@@ -214,14 +214,14 @@ class Channel:
             self._push_together([frame])
 
     def owe(self) -> None:
-        """For the endpoint: one more request is answered later."""
+        """For the endpoint, or a processor that answers by itself: one more request is answered later."""
         self.unanswered += 1
         if self.unanswered >= self._endpoint.limits.unanswered_max:
             self.is_slowed = True
 
-    def settle(self) -> None:
-        """For the endpoint: a request that was answered later has its answer, or will have none."""
-        self.unanswered -= 1
+    def settle(self, count: int = 1) -> None:
+        """For the endpoint, or a processor that answers by itself: so many requests have their answers, or none."""
+        self.unanswered -= count
         if self.is_slowed:
             self._resume_below_bounds()
 

@@ -73,6 +73,16 @@ def varlong(number: int) -> bytes:
     return uvarint((number << 1) ^ (number >> 63))
 
 
+SHORT_VARLONGS = [varlong(number) for number in range(512)]
+"""Of the lengths that keys, headers and short values have."""
+
+
+def sized(data: Buffer) -> bytes:
+    """The length of a field of a record, which precedes it."""
+    size = len(data)
+    return SHORT_VARLONGS[size] if size < 512 else varlong(size)
+
+
 def skip_tagged_fields(data: Buffer, position: int, count: int) -> int:
     """The position after `count` tagged fields. Raises ProtocolError for more than TAGGED_FIELDS_MAX."""
     if count > TAGGED_FIELDS_MAX:

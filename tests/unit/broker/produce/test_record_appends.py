@@ -9,6 +9,7 @@ from hutong.broker.produce.record_appends import append_records
 from hutong.foundation.errors import LimitExceeded, OwnerGone, Refused
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner, WaitTable
+from hutong.wire.kafka.batch.records import Record
 
 GROUP = "days"
 
@@ -34,7 +35,7 @@ class Waits:
     def append(self, owner: Owner) -> None:
         broker: Any = SimpleNamespace(congestion=self.congestion, cluster=AloneView(1))
         partition: Any = Partition()
-        append_records(broker, partition, [], owner, self.outcomes.append)
+        append_records(broker, partition, [Record()], owner, self.outcomes.append)
 
 
 def test_an_append_goes_on_when_the_group_has_caught_up() -> None:

@@ -42,14 +42,22 @@ def record_of(message: StoredMessage) -> Record:
     if keys == key:
         properties.pop(KEYS, None)
     headers: list[tuple[str, bytes | None]] = [(name, value.encode()) for name, value in properties.items()]
-    address, port = message.born_host
-    version = _COMMITTED_VERSION if message.prepared_offset else _ORIGIN_VERSION
-    origin = _ORIGIN.pack(version, message.flag, message.sys_flag, message.born_ms, message.reconsume_times, port)
-    origin += address
-    if message.prepared_offset:
-        origin += _PREPARED_OFFSET.pack(message.prepared_offset)
-    headers.append((ORIGIN_HEADER, origin))
+    headers.append((ORIGIN_HEADER, origin_of(message)))
     return Record(0, message.stored_ms, key.encode() if key else None, bytes(message.body), headers)
+
+
+def origin_of(message: StoredMessage) -> bytes:
+    """The header `rocketmq` of a message: what no other part of a record has room for."""
+    if not message.prepared_offset:
+        return origin(message.flag, message.sys_flag, message.born_ms, message.reconsume_times, message.born_host)
+    address, port = message.born_host
+    begin = _COMMITTED_VERSION, message.flag, message.sys_flag, message.born_ms, message.reconsume_times
+    return _ORIGIN.pack(*begin, port) + address + _PREPARED_OFFSET.pack(message.prepared_offset)
+
+
+def origin(flag: int, sys_flag: int, born_ms: int, reconsume_times: int, born_host: Host) -> bytes:
+    """The same of a message that no transaction has committed."""
+    return _ORIGIN.pack(_ORIGIN_VERSION, flag, sys_flag, born_ms, reconsume_times, born_host.port) + born_host.address
 
 
 def message_of(record: Record, topic: str, queue_id: int, physical: int, store_host: Host) -> StoredMessage:

@@ -11,15 +11,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.delays.steps import DeliveryPlace
-from hutong.broker.produce.record_appends import StoredRecords, append_records
+from hutong.broker.produce.record_appends import StoredRecords, append_batch
 from hutong.broker.rights.authorization import check, may
 from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere, check_led_here, hand_over
 from hutong.broker.rocketmq.delays.levels import SCHEDULE_TOPIC, RealPlace, level_of
 from hutong.broker.rocketmq.delays.times import due_of, recall_handle, waiting
 from hutong.broker.rocketmq.halves.half_messages import is_prepared
 from hutong.broker.rocketmq.records.names import dead_letter_topic, log_name
+from hutong.broker.rocketmq.records.packing import packed_batch
 from hutong.broker.rocketmq.records.positions import message_id, physical_offset
-from hutong.broker.rocketmq.records.translation import record_of
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
 from hutong.broker.rocketmq.requests.r037_end_transaction import claim_of
 from hutong.broker.rocketmq.requests.send_fields import MESSAGE_BYTES_MAX, SendFields
@@ -135,10 +135,10 @@ class SendRequest:
         if len(messages) == 1 and not self._is_dead and self._delay(messages[0], RealPlace(topic.name, queue_id)):
             return
         waits = not any(_NO_WAIT in message.properties for message in messages)
-        append_records(
+        append_batch(
             context.parts.broker,
             partition,
-            [record_of(message) for message in messages],
+            packed_batch(messages),
             context.channel.peer.owner,
             partial(self._stored, partition, len(messages)),
             waits=waits,

@@ -20,7 +20,7 @@ from hutong.foundation.errors import ProtocolError, Refused
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.batch.compression import DECOMPRESSED_BYTES_MAX, Compression, compress, decompress
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.kafka.varint import read_varlong, varlong
+from hutong.wire.kafka.varint import read_varlong, sized, varlong
 
 MAGIC = 2
 HEADER_BYTES = 61
@@ -37,8 +37,6 @@ TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-_LENGTHS_MAX = 512
-_LENGTHS = [varlong(length) for length in range(_LENGTHS_MAX)]  # of keys, headers and short values
 _new: Callable[[type], Any] = object.__new__
 
 
@@ -297,6 +295,25 @@ def build_batch(
     return bytes(batch)
 
 
+def build_packed_batch(records: Sequence[bytes], timestamp_ms: int) -> bytes:
+    """Build one batch of records that are packed already, with their offset deltas and all with this timestamp."""
+    batch = bytearray(HEADER_BYTES)
+    batch += b"".join(records)
+    seal_batch(
+        batch,
+        leader_epoch=-1,
+        attributes=0,
+        last_offset_delta=len(records) - 1,
+        base_timestamp_ms=timestamp_ms,
+        max_timestamp_ms=timestamp_ms,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        record_count=len(records),
+    )
+    return bytes(batch)
+
+
 def seal_batch(
     batch: bytearray | memoryview,
     *,
@@ -335,5 +352,4 @@ def _add_bytes(pieces: list[bytes], field: bytes | None) -> None:
     if field is None:
         pieces.append(b"\x01")
         return
-    size = len(field)
-    pieces += (_LENGTHS[size] if size < _LENGTHS_MAX else varlong(size), field)
+    pieces += (sized(field), field)
