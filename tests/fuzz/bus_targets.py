@@ -15,17 +15,17 @@ from hutong.bus.envelope.codecs import SYSTEM_CODECS
 from hutong.bus.envelope.java_objects import ClusterSerializable, JavaSerialized
 from hutong.bus.shared.names import key_name, key_of
 from hutong.bus.shared.values import VALUE_CODECS, decode_pair, decode_value, encode_pair, encode_value
-from hutong.bus.sockjs.limits import SockJSLimits
 from hutong.bus.sockjs.web.frames import decode_messages
-from hutong.bus.sockjs.web.http import HttpConnection, HttpFault, HttpRequest, websocket_key
-from hutong.bus.sockjs.web.websocket import WebSocket
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.foundation.trace_context import read_trace
 from hutong.reactor.frames.framing import LengthPrefixedFraming
 from hutong.rpc.descriptions.conversion import arguments_from
 from hutong.rpc.errors import BadArguments, Failure
 from hutong.rpc.remote import wire
-from hutong.server.monitoring.http import HeadFraming, parse_head
+from hutong.web.limits import HttpLimits
+from hutong.web.machine import HttpConnection, websocket_key
+from hutong.web.messages import HttpFault, HttpRequest
+from hutong.web.websocket import WebSocket
 from hutong.wire.rocketmq import command
 from hutong.wire.vertx import client_frames
 from hutong.wire.vertx.codes import Dialect
@@ -115,7 +115,7 @@ def client_frame_seeds() -> Iterator[bytes]:
 
 def serve_http(data: bytes) -> object:
     """A connection that answers each request at once; the data comes in two reads, cut where its first byte says."""
-    connection = HttpConnection(SockJSLimits(message_bytes_max=16 * KIBIBYTE))
+    connection = HttpConnection(HttpLimits(body_bytes_max=16 * KIBIBYTE))
     cut = data[0] if data else 0
     seen: list[object] = []
     for part in filter(None, (data[1 : 1 + cut], data[1 + cut :])):
@@ -136,7 +136,7 @@ def serve_http(data: bytes) -> object:
                 else:
                     connection.respond(200, [], b"ok")
             elif isinstance(event, HttpFault):
-                connection.refuse(event.status, event.text)
+                connection.refuse(event.status, event.text.encode())
             connection.data_to_send()
             if connection.is_finished:
                 return seen
@@ -170,14 +170,6 @@ def websocket_frames() -> Iterator[bytes]:
     yield frame(0x81, b'["hello"]') + frame(0x89, b"ping") + frame(0x88, b"\x03\xe8bye")
     yield frame(0x01, b"par") + frame(0x00, b"ts ") + frame(0x80, b"end")
     yield frame(0x82, b"\0\1")
-
-
-def read_heads(data: bytes) -> object:
-    framing = HeadFraming(4 * KIBIBYTE)
-    cut = len(data) // 2
-    heads = framing.receive_data(data[:cut]) + framing.receive_data(data[cut:])
-    assert framing.bytes_held <= len(data)
-    return [parse_head(bytes(head)) for head in heads]
 
 
 def cut_frames(data: bytes) -> object:
@@ -279,7 +271,6 @@ TARGETS = [
     Target("http", serve_http, http_requests, (), memory_base=4 * MEBIBYTE, memory_factor=2_000),
     Target("websocket", read_websocket, websocket_frames, (), memory_factor=2_000),
     Target("sockjs-messages", decode_messages, lambda: [b'["a","b"]', b'"a"', b'["\\ud800"]', b"[1]"], ()),
-    Target("metrics-head", read_heads, lambda: [request[1:] for request in http_requests()], ()),
     Target("frames", cut_frames, lambda: [b"\0\0\0\3abc\0\0\0\0\0\0\1\0" + bytes(256), b"\xff\xff\xff\xff"], ()),
     Target("bus-body", read_bus_body, bus_bodies, (ProtocolError,)),
     Target("shared-value", read_shared_value, shared_values, (ProtocolError,)),

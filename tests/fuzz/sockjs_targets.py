@@ -15,12 +15,12 @@ from hutong.bus.bridge.hooks import BridgePeer
 from hutong.bus.sockjs.driver import Sessions
 from hutong.bus.sockjs.handler import Site, SockJSHandler
 from hutong.bus.sockjs.limits import SockJSLimits
-from hutong.bus.sockjs.server import reactor_limits
-from hutong.bus.sockjs.web.http import HttpConnection
+from hutong.bus.sockjs.server import http_limits, reactor_limits
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.connections.connection import Connection, Peer
 from hutong.reactor.figures import ReactorFigures
+from hutong.web.machine import HttpConnection
 
 LIMITS: Final = SockJSLimits(message_bytes_max=16 * KIBIBYTE, buffered_bytes_max=16 * KIBIBYTE)
 TURNS_MAX: Final = 10_000
@@ -62,7 +62,7 @@ class Server:
     def serve(self, number: int, parts: list[bytes]) -> None:
         """A connection that sends these, one after the other, and is then lost."""
         limits = reactor_limits(LIMITS)
-        framing = HttpConnection(LIMITS)
+        framing = HttpConnection(http_limits(LIMITS))
         peer = Peer(number, "10.0.0.1", number, framing)
         engine = Connection(peer, framing, self.handler, limits, ReactorFigures(), 0, lambda: None)
         self.handler.connection_opened(peer)

@@ -19,6 +19,7 @@ from tests.fuzz import (
     settings_targets,
     sockjs_targets,
     storage_targets,
+    web_targets,
 )
 from tests.fuzz.target import Target
 
@@ -30,6 +31,7 @@ TARGETS: Final[dict[str, Target]] = {
         storage_targets,
         bus_targets,
         sockjs_targets,
+        web_targets,
         handler_targets,
         security_targets,
         selector_targets,

@@ -8,9 +8,9 @@ Decides nothing about sessions; knows no event bus.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 from hutong.bus.bridge.hooks import BridgePeer
 from hutong.bus.sockjs.driver import SessionDriver, Sessions
@@ -18,21 +18,14 @@ from hutong.bus.sockjs.visitors import Visitors
 from hutong.bus.sockjs.web import answers
 from hutong.bus.sockjs.web.answers import CLIENT_URL, NO_STORE, TEXT, HttpAnswer
 from hutong.bus.sockjs.web.frames import decode_messages
-from hutong.bus.sockjs.web.http import (
-    Fields,
-    HttpConnection,
-    HttpEvent,
-    HttpFault,
-    HttpRequest,
-    PipelinedBytes,
-    Ready,
-    websocket_key,
-)
 from hutong.bus.sockjs.web.routes import SockJsEndpoint, SockJsRoute, find_route
 from hutong.bus.sockjs.web.transports import TRANSPORTS, FallbackTransport, form_payload
 from hutong.foundation.errors import LimitExceeded
-from hutong.reactor.connections.channel import HELD, Response
+from hutong.reactor.connections.channel import Response
 from hutong.reactor.connections.handler import Peer
+from hutong.web.channel import HttpChannel
+from hutong.web.machine import websocket_key
+from hutong.web.messages import Fields, HttpFault, HttpRequest
 from hutong.wire.buffer import Buffer
 
 ENTROPY_MAX: Final = 2**32
@@ -61,18 +54,18 @@ class Site:
 class SockJsConnection:
     """One connection, a receiver of a session while it carries a transport's response or a WebSocket."""
 
-    __slots__ = ("_callback", "_is_raw", "_number", "_session", "_transport", "handler", "http", "is_working", "peer")
+    __slots__ = ("_callback", "_is_raw", "_number", "_session", "_transport", "channel", "handler", "http", "peer")
 
     def __init__(self, handler: "SockJSHandler", peer: Peer) -> None:
         self.handler = handler
         self.peer = peer
-        self.http = cast(HttpConnection, peer.framing)
+        self.channel = HttpChannel(peer, handler.sessions.soon, self)
+        self.http = self.channel.http
         self._session: SessionDriver | None = None
         self._number = 0  # as a receiver
         self._transport: FallbackTransport | None = None  # None for a WebSocket
         self._callback = ""
         self._is_raw = False
-        self.is_working = False
         peer.sending_changed = self._sending_changed
 
     @property
@@ -82,6 +75,27 @@ class SockJsConnection:
     @property
     def session(self) -> SessionDriver | None:
         return self._session
+
+    # Called by the channel.
+
+    @property
+    def is_holding(self) -> bool:
+        return self._session is not None and self._session.is_holding
+
+    def when_taken(self, then: Callable[[], None]) -> None:
+        assert self._session is not None
+        self._session.when_taken(then)
+
+    def request_received(self, request: HttpRequest) -> None:
+        self.handler.answer_request(self, request)
+
+    def fault_received(self, fault: HttpFault) -> None:
+        self.http.refuse(fault.status, f"{fault.text}\n".encode())
+
+    def message_received(self, text: str) -> None:
+        self.handler.receive_message(self, text)
+
+    # Called by the session and the handler.
 
     def attach(self, session: SessionDriver, transport: FallbackTransport, callback: str, room_bytes: int) -> None:
         """The head of the response has been sent."""
@@ -98,7 +112,7 @@ class SockJsConnection:
             self.http.send(self._transport.wrap(frame, self._callback).encode())
         elif self.http.websocket is not None:
             self.http.websocket.send_text(frame)
-        self.send()
+        self.channel.send()
 
     def end(self, code: int, reason: str) -> None:
         self._session = None
@@ -107,21 +121,15 @@ class SockJsConnection:
             self.http.websocket.close(*((code, reason) if self._is_raw else (1000, "")))
         else:
             self.http.end()
-        self.handler.continue_requests(self)
+        self.channel.resume()
 
-    def lost(self) -> None:
+    def closed(self) -> None:
+        """The connection is gone."""
+        self.channel.closed()
         # Forgotten first: the session may end this receiver in return.
         session, self._session = self._session, None
         if session is not None:
             session.lost(self._number)
-
-    def send(self) -> None:
-        """Send all that the engine has ready, and close after the last response."""
-        ready = self.http.data_to_send()
-        if ready:
-            self.peer.push(ready)
-        if self.http.is_finished:
-            self.peer.close()
 
     def _sending_changed(self, is_paused: bool) -> None:
         # Only frames of a session can pile up: a plain answer is written once, and the next request waits for it.
@@ -146,83 +154,14 @@ class SockJSHandler:
         self._connections[peer] = SockJsConnection(self, peer)
 
     def connection_closed(self, peer: Peer) -> None:
-        self._connections.pop(peer).lost()
+        self._connections.pop(peer).closed()
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
-        event, connection = cast(HttpEvent, frame), self._connections[peer]
-        # Back-pressure: the connection is not read until the session takes messages again.
-        if isinstance(event, str) and connection.session is not None and connection.session.is_holding:
-            return HELD
-        if isinstance(event, PipelinedBytes):
-            return self._process_rest_later(connection)
-        self._process_events(connection, (event,))
-        return []
+        return self._connections[peer].channel.received(frame)
 
-    def continue_requests(self, connection: SockJsConnection) -> None:
-        """Send a complete answer, and process requests that arrived meanwhile."""
-        self._process_events(connection, ())
+    # Called by connections, one event after the other.
 
-    # Bytes that arrive faster than they are processed.
-
-    def _process_rest_later(self, connection: SockJsConnection) -> Response:
-        """Hold the connection unread until the rest is processed."""
-        # The first slice may have been the last one, or have ended the connection.
-        if not connection.http.is_behind or connection.http.is_finished:
-            return []
-        self._schedule_catch_up(connection)
-        return HELD
-
-    def _schedule_catch_up(self, connection: SockJsConnection) -> None:
-        self.sessions.soon(lambda: self._catch_up(connection))
-
-    def _catch_up(self, connection: SockJsConnection) -> None:
-        """Process one slice in each loop iteration."""
-        session, http = connection.session, connection.http
-        # It was closed since this call was scheduled.
-        if connection.peer not in self._connections:
-            return
-        # Slices respect the same back-pressure as reads do.
-        if session is not None and session.is_holding:
-            session.when_taken(lambda: self._schedule_catch_up(connection))
-            return
-        self._process_events(connection, http.next_slice())
-        # The reactor closes a framing that fails while it reads, but this slice was parsed outside of a read.
-        if http.failure is not None:
-            connection.peer.close()
-        elif http.is_behind:
-            self._schedule_catch_up(connection)
-        else:
-            connection.peer.release()
-
-    # Processing, one event after the other.
-
-    def _process_events(self, connection: SockJsConnection, events: Sequence[HttpEvent]) -> None:
-        # Called again by an answer that was complete at once. The loop below continues; recursion would have no bound.
-        if connection.is_working:
-            return
-        connection.is_working = True
-        while True:
-            for event in events:
-                self._process_event(connection, event)
-            connection.send()
-            # A pipelined request: h11 gives it out only after the answer to the one before it is complete.
-            events = connection.http.next_events()
-            if not events:
-                break
-        connection.is_working = False
-
-    def _process_event(self, connection: SockJsConnection, event: HttpEvent) -> None:
-        match event:
-            case HttpRequest():
-                self._answer_request(connection, event)
-            case HttpFault(status, text):
-                connection.http.refuse(status, text)
-            case str():
-                self._receive_message(connection, event)
-            case Ready() | PipelinedBytes():
-                pass  # `connection.send` follows in any case, and `request_received` has taken the other one
-
-    def _answer_request(self, connection: SockJsConnection, request: HttpRequest) -> None:
+    def answer_request(self, connection: SockJsConnection, request: HttpRequest) -> None:
         route = find_route(request.target, self._prefix)
         # Before anything else: an unknown Host is the sign of DNS rebinding.
         if not self._visitors.knows_host(request.headers):
@@ -320,9 +259,9 @@ class SockJSHandler:
         session.messages_received(texts, lambda: self._taken(connection, done))
 
     def _taken(self, connection: SockJsConnection, done: HttpAnswer) -> None:
-        if connection.peer in self._connections:  # else it has gone meanwhile
+        if connection.channel.is_open:
             self._respond(connection, done)
-            self.continue_requests(connection)
+            connection.channel.resume()
 
     # WebSockets.
 
@@ -331,26 +270,26 @@ class SockJSHandler:
         headers, http = request.headers, connection.http
         wishes = [word.strip().lower() for word in headers.get("connection", "").split(",")]
         if headers.get("upgrade", "").strip().lower() != "websocket":
-            http.refuse(400, 'Can "Upgrade" only to "WebSocket".\n')
+            http.refuse(400, b'Can "Upgrade" only to "WebSocket".\n')
             return
         if "upgrade" not in wishes:
-            http.refuse(400, '"Connection" must be "Upgrade".\n')
+            http.refuse(400, b'"Connection" must be "Upgrade".\n')
             return
         # RFC 6455, section 4.4: 426 with the supported version.
         if headers.get("sec-websocket-version") != "13":
-            http.refuse(426, "Only version 13 of WebSocket is spoken here.\n", [("Sec-WebSocket-Version", "13")])
+            http.refuse(426, b"Only version 13 of WebSocket is spoken here.\n", [TEXT, ("Sec-WebSocket-Version", "13")])
             return
         key = websocket_key(headers)
         if key is None:
-            http.refuse(400, '"Sec-WebSocket-Key" must be 16 bytes in base64.\n')
+            http.refuse(400, b'"Sec-WebSocket-Key" must be 16 bytes in base64.\n')
             return
         texts = http.accept_websocket(key)
         connection.attach_websocket(self.sessions.make_single(_peer(connection, request), is_raw=is_raw), is_raw=is_raw)
         # Messages that came in one read with the handshake.
         for text in texts:
-            self._process_event(connection, text)
+            self.receive_message(connection, text)
 
-    def _receive_message(self, connection: SockJsConnection, text: str) -> None:
+    def receive_message(self, connection: SockJsConnection, text: str) -> None:
         """A message on a WebSocket: an array of messages, or one as it is where it is raw."""
         session = connection.session
         assert connection.http.websocket is not None

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from hutong.bus.sockjs.driver import Application, Sessions
 from hutong.bus.sockjs.handler import ENTROPY_MAX, Site, SockJSHandler
 from hutong.bus.sockjs.limits import MEBIBYTE, SockJSLimits
-from hutong.bus.sockjs.web.http import HttpConnection
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
 from hutong.reactor.accept.acceptor import Acceptor, OpenSocket
@@ -20,6 +19,8 @@ from hutong.reactor.figures import ReactorFigures
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.tls.protocol import TlsSource
 from hutong.runtime.contexts.contexts import Context
+from hutong.web.limits import HttpLimits
+from hutong.web.machine import HttpConnection
 
 REQUESTS_PER_TURN_MAX = 64
 RECEIVING_BYTES_MAX = 256 * MEBIBYTE
@@ -45,7 +46,7 @@ class SockJSServer:
         self._acceptor = Acceptor(
             context.loop,
             SockJSHandler(self.sessions, site or Site(), entropy),
-            lambda frame_bytes_max: HttpConnection(self.limits),
+            lambda frame_bytes_max: HttpConnection(http_limits(self.limits)),
             clock=clock,
             wheel=wheel,
             limits=reactor_limits(self.limits),
@@ -68,6 +69,10 @@ class SockJSServer:
         """Close every connection, then every session that was between two of them."""
         await self._acceptor.drain()
         self.sessions.close()
+
+
+def http_limits(limits: SockJSLimits) -> HttpLimits:
+    return HttpLimits(head_bytes_max=limits.head_bytes_max, body_bytes_max=limits.message_bytes_max)
 
 
 def reactor_limits(limits: SockJSLimits) -> ReactorLimits:

@@ -190,6 +190,9 @@ class Connection:
             self.peer.queued_ms = max(0, now_ms - queued_at_ms)
             self._begin(backlog)
             self.peer.queued_ms = 0
+            # A handler that held the connection to work off its bytes in parts (HTTP) has changed what is unfinished.
+            if self._framing.bytes_held != self.bytes_held and self._state is _OPEN:
+                self._hold(self._framing.bytes_held, True, now_ms)
             if not self._backlog:
                 self._count_queued(0, 0, now_ms)
             # While the handler holds it, a request waits for the handler's own reason, not for the processor.
@@ -251,6 +254,7 @@ class Connection:
         self._wake = self.peer.release = self.peer.close = do_nothing
         self.peer.push = self.peer.send = drop_buffers
         self.peer.sending_changed = ignore_change
+        self.peer.frame_overdue = do_nothing
         self.peer.unsent_bytes = nothing_unsent
         self._handler.connection_closed(self.peer)
 
@@ -340,6 +344,7 @@ class Connection:
         frame_at_ms = self._frame_due_at_ms()
         # A slow frame first: it ends a connection that sends single bytes for ever and so is never idle (slowloris).
         if frame_at_ms is not None and now_ms >= frame_at_ms:
+            self.peer.frame_overdue()
             self.close(CloseReason.SLOW_SENDER)
         elif self._channel.in_flight and not self._sending_is_paused:
             self.active_at_ms = now_ms  # it waits for us, so it is not idle

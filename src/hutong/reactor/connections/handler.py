@@ -30,7 +30,8 @@ class Peer:
     same at once, for a handler that sends nothing else in this loop iteration. `close` ends the connection once what is
     ready was sent. The handler may set `sending_changed`: called with True when more is
     unsent than `unsent_bytes_max`, with False when most of it is gone. `unsent_bytes` is how much that is;
-    `close_reason` why the connection ended, once it did.
+    `close_reason` why the connection ended, once it did. It may set `frame_overdue` as well: called before a connection
+    is closed whose frame took too long, so that the handler can push a last word.
 
     A peer that does not read is not listened to either. Where both sides ask and answer, two that wait for each other
     in this way would wait for ever: such a handler sets `is_duplex`, so that requests are begun all the same, and
@@ -45,6 +46,7 @@ class Peer:
         "close",
         "close_reason",
         "express",
+        "frame_overdue",
         "id",
         "is_duplex",
         "owner",
@@ -76,6 +78,7 @@ class Peer:
         self.push: Callable[[list[Buffer]], None] = drop_buffers
         self.send: Callable[[list[Buffer]], None] = drop_buffers
         self.sending_changed: Callable[[bool], None] = ignore_change
+        self.frame_overdue: Callable[[], None] = do_nothing
         self._framing = framing
 
     @property

@@ -4,32 +4,23 @@ Strategy: `/healthz` answers as long as the loop runs: a supervisor that restart
 restarts because a disk is full does not. `/readyz` answers 503 while the node recovers or stops, and while a partition
 group takes no records or could not read some a moment ago, with the reason of each, one a line.
 
-Knows nothing of HTTP but the status.
+Knows nothing of HTTP: `pages` has the routes.
 """
 
 from collections.abc import Mapping
 
 from hutong.journal.journal import Journal
-from hutong.server.monitoring.http import Page
 
 
 class Health:
-    """The two pages. The node sets `is_serving` while its listeners are open."""
+    """The state of a node for both pages. The node sets `is_serving` while its listeners are open."""
 
     def __init__(self, journals: Mapping[str, Journal]) -> None:
         self.is_serving = False
         self._journals = journals
 
-    def lives(self) -> Page:
-        return Page(200, b"ok\n")
-
-    def is_ready(self) -> Page:
-        reasons = self._reasons()
-        if not reasons:
-            return Page(200, b"ready\n")
-        return Page(503, "".join(f"{reason}\n" for reason in reasons).encode())
-
-    def _reasons(self) -> list[str]:
+    def reasons(self) -> list[str]:
+        """The reasons for which the node is not ready; none where it is."""
         reasons = [] if self.is_serving else ["the node is not accepting clients"]
         for group, journal in self._journals.items():
             if journal.offline is not None:

@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock
-from hutong.reactor.accept.acceptor import Acceptor
 from hutong.runtime.verticles import Verticle
 from hutong.server.configuration.sections.network import MetricsSettings
 from hutong.server.configuration.settings import Address
 from hutong.server.listeners.binding import bound
 from hutong.server.monitoring.exposition import CONTENT_TYPE
 from hutong.server.monitoring.health import Health
-from hutong.server.monitoring.http import LIMITS, HeadFraming, MetricsCredentials, Pages, PageSource
 from hutong.server.monitoring.metrics import exposition
 from hutong.server.monitoring.slices import SlicedPage
 from hutong.server.monitoring.sources import Sources
@@ -23,6 +21,7 @@ from hutong.server.monitoring.survey.result import SurveyLimits
 
 if TYPE_CHECKING:
     from hutong.server.listeners.certificates import Certificates
+    from hutong.web.server import WebServer
 
 
 class Monitor(Verticle):
@@ -47,7 +46,7 @@ class Monitor(Verticle):
         self._settings = settings
         self._limits = limits
         self._reload_interval_ms = reload_interval_ms
-        self._acceptor: Acceptor | None = None
+        self._server: WebServer | None = None
         self._certificates: Certificates | None = None
 
     async def start(self) -> None:
@@ -55,7 +54,10 @@ class Monitor(Verticle):
         address = settings.listen
         if address is None:
             return
-        credentials = MetricsCredentials(settings.user, settings.password) if settings.password else None
+        from hutong.server.monitoring import pages  # late, with all of HTTP: other starts are shorter
+        from hutong.web.server import WebServer
+
+        admission = pages.admission_of(settings)
         if settings.tls_certificate is not None:
             from hutong.server.listeners.certificates import certificates_of  # late: other starts are shorter
 
@@ -65,28 +67,24 @@ class Monitor(Verticle):
         if self._certificates is not None:
             tls = self._certificates.source()
             self._certificates.watch()
-        metrics = SlicedPage(self._metrics, CONTENT_TYPE, self.context.loop.call_soon)
-        pages: dict[str, PageSource] = {
-            "/metrics": metrics,
-            "/healthz": self.health.lives,
-            "/readyz": self.health.is_ready,
-        }
-        self._acceptor = Acceptor(
-            self.context.loop,
-            Pages(pages, self._clock, self.context.loop.call_soon, credentials),
-            HeadFraming,
+        loop = self.context.loop
+        metrics = SlicedPage(self._metrics, CONTENT_TYPE, loop.call_soon)
+        self._server = WebServer(
+            pages.routes(metrics, self.health, loop),
+            loop,
             clock=self._clock,
             wheel=self.context.home.wheel,
-            limits=LIMITS,
+            limits=pages.LIMITS,
+            admission=admission,
         )
-        binding = self._acceptor.listen(address.host, address.port, tls)
+        binding = self._server.listen(address.host, address.port, tls)
         self.listens_at = await bound(address, binding, "with --metrics")
 
     async def stop(self) -> None:
         if self._certificates is not None:
             self._certificates.close()
-        if self._acceptor is not None:
-            await self._acceptor.drain()
+        if self._server is not None:
+            await self._server.close()
 
     def _metrics(self) -> Iterator[bytes]:
         return exposition(self.sources, self._limits)

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from hutong.bus.sockjs.web.http import Fields
+from hutong.web.messages import Fields
 
 TEXT: Final = ("Content-Type", "text/plain; charset=UTF-8")
 _JSON: Final = ("Content-Type", "application/json; charset=UTF-8")

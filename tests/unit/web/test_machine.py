@@ -5,10 +5,11 @@ from typing import cast
 
 import pytest
 
-from hutong.bus.sockjs.limits import SockJSLimits
-from hutong.bus.sockjs.web.http import HttpConnection, HttpEvent, HttpFault, HttpRequest, PipelinedBytes
+from hutong.web.limits import HttpLimits
+from hutong.web.machine import SLICE_BYTES, HttpConnection
+from hutong.web.messages import HttpEvent, HttpFault, HttpRequest, PipelinedBytes
 
-LIMITS = SockJSLimits(message_bytes_max=100, head_bytes_max=1024)
+LIMITS = HttpLimits(body_bytes_max=100, head_bytes_max=1024)
 POST = b"POST /a?b=c HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nX-Y: 1\r\nX-y: 2\r\n\r\nabc"
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -75,6 +76,23 @@ def head(*lines: str, method: str = "POST", version: str = "HTTP/1.1") -> bytes:
         (head("Host: x", "X: " + "y" * 2000), 431),
         (b"GET /" + b"a" * 2000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431),
         (head("Host: x", "X: a\x00b"), 400),
+        (b"GET / HTTP/1.1\nHost: x\n\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: x\nX: y\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\n", 400),
+        (head("Host: x", "X: a", " b"), 400),
+        (head("Host: x", "X: a", "\tb"), 400),
+        (head("Host: x", "X: a\rY: b"), 400),
+        (head("Host: x", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"), 501),
+        (head("Host: x", "Transfer-Encoding: \x0bchunked"), 400),
+        (head("Host: x", "Transfer-Encoding: chunked") + b"3\r\nabcX\r\n0\r\n\r\n", 400),
+        (head("Host: x", "Transfer-Encoding: chunked") + b"3\nabc\r\n0\r\n\r\n", 400),
+        (head("Host: x", "Transfer-Encoding: chunked") + b"-1\r\nabc\r\n0\r\n\r\n", 400),
+        (head("Host: x", "Transfer-Encoding: chunked") + b"0x3\r\nabc\r\n0\r\n\r\n", 400),
+        (head("Host: x", "Transfer-Encoding: chunked") + b"f" * 30 + b"\r\n", 400),
+        (head("Host: x", "Transfer-Encoding: chunked") + b"fffffffffffffff\r\n" + b"x" * 101, 413),
+        (head("Host: x", "Transfer-Encoding: chunked") + b"0\r\nX: y\r\n\r\n", 400),
+        (head("Host: x", "Transfer-Encoding: chunked") + b"0\r\nX: y\n\n", 400),
+        (head("Host: x", "Content-Length: 3, 4"), 400),
     ],
 )
 def test_what_is_no_request_is_a_fault_and_nothing_is_read_after_it(data: bytes, status: int) -> None:
@@ -83,7 +101,7 @@ def test_what_is_no_request_is_a_fault_and_nothing_is_read_after_it(data: bytes,
     assert isinstance(fault, HttpFault)
     assert fault.status == status
     assert http.failure is not None
-    http.refuse(fault.status, fault.text)
+    http.refuse(fault.status, fault.text.encode())
     sent = b"".join(bytes(part) for part in http.data_to_send())
     assert sent.startswith(f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode())
     assert b"connection: close" in sent.lower()
@@ -91,12 +109,15 @@ def test_what_is_no_request_is_a_fault_and_nothing_is_read_after_it(data: bytes,
     assert http.receive(GET) == ()
 
 
-def test_too_much_before_the_answer_ends_the_connection() -> None:
+def test_what_comes_before_the_answer_waits_unparsed() -> None:
     http, _ = fed(POST)
-    http.receive(b"x" * 1024)
-    assert http.failure is None
-    http.receive(b"x")
-    assert http.failure is not None
+    assert cast(list[HttpEvent], http.receive_data(GET * 1000)) == [PipelinedBytes()]
+    assert (http.is_behind, http.bytes_held) == (True, 1000 * len(GET))
+    assert http.next_slice() == ()
+    http.respond(200)
+    (request,) = http.next_slice()
+    assert isinstance(request, HttpRequest)
+    assert http.bytes_held == 1000 * len(GET) - SLICE_BYTES
 
 
 def test_a_client_that_asks_whether_to_go_on_is_told() -> None:
