@@ -46,7 +46,7 @@ def test_a_name_loads_its_own_package_alone(name: str, not_loaded: tuple[str, ..
     assert [module for module in not_loaded if module in done.stdout.split()] == []
 
 
-@pytest.mark.parametrize("package", ["reactor", "remoting", "rpc", "runtime", "testing"])
+@pytest.mark.parametrize("package", ["handlers", "reactor", "remoting", "rpc", "runtime", "testing"])
 def test_a_package_loads_the_names_that_it_exports(package: str) -> None:
     module = import_module(f"hutong.{package}")
     assert [name for name in module.__all__ if getattr(module, name, None) is None] == []

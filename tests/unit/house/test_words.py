@@ -31,6 +31,7 @@ PACKAGES: Final = {
     "examples": Allowed(0, 0, 1.1),
     "foundation": Allowed(0, 0, 5.4),
     "groups": Allowed(0, 0, 5.8),
+    "handlers": Allowed(0, 0, 4.4),
     "journal": Allowed(0, 3, 5.8),
     "pipelines": Allowed(0, 7, 2.3),
     "reactor": Allowed(0, 2, 6.2),

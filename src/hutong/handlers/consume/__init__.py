@@ -1,0 +1,1 @@
+"""One consumer of topics: a pure machine, its driver on the loop, and the client library's thread."""

@@ -1,0 +1,1 @@
+"""Declarations of handlers: their signatures, the models of their messages, and their options."""
