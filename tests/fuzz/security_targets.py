@@ -8,6 +8,7 @@ from typing import Any, Final
 import trustme
 from tests.fuzz.corpus import kept as kept_inputs
 from tests.fuzz.target import MEBIBYTE, Target
+from tests.support.identity_provider import SigningKey, claims_of, key_set
 from tests.support.revocation import revocation_list
 from tests.unit.broker.authentication.test_authentication import World
 
@@ -16,13 +17,17 @@ from hutong.reactor.tls.session import HandshakeFailed, TlsSession
 from hutong.security.certificate_principals import CertificatePrincipals
 from hutong.security.certificate_times import expires_at_ms
 from hutong.security.distinguished_names import subject_of
+from hutong.security.oauth.key_sets import parse_key_set
+from hutong.security.oauth.outcomes import TokenOwner, TokenStatus
+from hutong.security.oauth.tokens import TokenRules, check_token
 from hutong.security.principal_mapping import PrincipalMapping
 from hutong.security.revocation_lists import next_update_ms, revocation_lists_in
 from hutong.security.sasl import scram_credentials as kept
 from hutong.security.sasl.machine import Login, Rules, SaslPhase
+from hutong.security.sasl.oauth import OauthExchange
 from hutong.security.sasl.plain import PlainExchange
 from hutong.security.sasl.scram import ScramExchange
-from hutong.security.sasl.steps import CheckPassword, CheckProof
+from hutong.security.sasl.steps import CheckPassword, CheckProof, CheckToken
 from hutong.wire.kafka.apis.k03_metadata import MetadataRequest
 from hutong.wire.kafka.apis.k17_sasl_handshake import SaslHandshakeRequest
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
@@ -56,6 +61,7 @@ _ALICE: Final = {
 RULES: Final = Rules(
     {
         "PLAIN": PlainExchange,
+        "OAUTHBEARER": OauthExchange,
         **{
             mechanism.name: lambda mechanism=mechanism: ScramExchange(mechanism, Users(), NONCE)  # type: ignore[misc]
             for mechanism in kept.MECHANISMS.values()
@@ -63,7 +69,7 @@ RULES: Final = Rules(
     },
     60_000,
 )
-MECHANISMS: Final = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", ""]
+MECHANISMS: Final = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "", "OAUTHBEARER"]
 
 
 def log_in(data: bytes) -> object:
@@ -76,6 +82,8 @@ def log_in(data: bytes) -> object:
             login.checked(step.user, is_right=False)
         elif isinstance(step, CheckProof):
             login.proved(step)
+        elif isinstance(step, CheckToken):
+            login.token_checked(step.outcomes.refused(TokenStatus.INVALID, "fuzz"))
         login.check_invariants()
     assert login.phase is not SaslPhase.AUTHENTICATED, "somebody got in without a password"
     return login.phase
@@ -84,6 +92,7 @@ def log_in(data: bytes) -> object:
 def exchanges() -> Iterator[bytes]:
     yield b"\0" + b"\0alice\0wonderland"
     yield b"\0" + b"alice\0alice\0wonderland"
+    yield b"\5" + b"n,a=alice,\1auth=Bearer a.b.c\1\1" + b"\xff\x00" + b"\1"
     for number in (1, 2):
         for user in ("alice", "bob=2C=3D", "*"):
             first = f"n,,n={user},r=client-nonce".encode()
@@ -111,16 +120,29 @@ def knocks() -> Iterator[bytes]:
     hello = framed(ApiVersionsRequest("fuzz", "1"), 3)
     messages = [exchange[1:].split(b"\xff\x00") for exchange in exchanges()]
     for version in (0, 1, 2):
-        for mechanism, parts in zip(["PLAIN", "PLAIN", *["SCRAM-SHA-256"] * 9], messages, strict=False):
+        for mechanism, parts in zip(["PLAIN", "PLAIN", "OAUTHBEARER", *["SCRAM-SHA-256"] * 9], messages, strict=False):
             yield (
                 hello
                 + framed(SaslHandshakeRequest(mechanism), 1)
                 + b"".join(framed(SaslAuthenticateRequest(part), version) for part in parts)
                 + framed(MetadataRequest([]), 9)
             )
-    for parts in messages[1:4]:
+    for parts in messages[1:5]:
         raw = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
         yield framed(SaslHandshakeRequest("SCRAM-SHA-256"), 0) + raw + framed(MetadataRequest([]), 9)
+
+
+_KEY: Final = SigningKey("first", "ES256")
+_NOW_S: Final = 1_700_000_000
+_GOOD: Final = _KEY.sign(claims_of("alice", _NOW_S)).encode()
+
+
+def read_token(data: bytes) -> object:
+    """A token whose bytes differ from those that the provider signed belongs to nobody."""
+    keys = parse_key_set(key_set(_KEY))
+    found = check_token(data.decode(errors="replace"), keys, TokenRules(), _NOW_S * 1000)
+    assert data == _GOOD or not isinstance(found, TokenOwner), "a forged token"
+    return found
 
 
 def read_certificate(data: bytes) -> object:
@@ -189,6 +211,8 @@ def revocation_lists() -> Iterator[bytes]:
 TARGETS = [
     Target("sasl", log_in, exchanges, ()),
     Target("sasl-listener", knock, knocks, ()),
+    Target("access-token", read_token, lambda: [_GOOD], (), slowness=4),
+    Target("key-set", parse_key_set, lambda: [key_set(_KEY), key_set(SigningKey("rsa"), _KEY)], (ProtocolError,)),
     Target("certificate", read_certificate, lambda: kept_inputs("certificate"), (ProtocolError,)),
     Target("revocation-lists", read_revocation_lists, revocation_lists, (ProtocolError,)),
     Target("principal-mapping", map_names, lambda: RULES_SEEDS, (UsageError,), memory_base=8 * MEBIBYTE),

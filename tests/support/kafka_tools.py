@@ -70,7 +70,8 @@ class ToolDidNotEnd(Exception):
 class Tools:
     """The Java process. `with Tools() as tools`; skips the test where Java or the jars cannot be had."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
+        """`options` are for the Java machine."""
         self._command = java_program(
             "kafka-tools",
             RUNNER,
@@ -78,7 +79,7 @@ class Tools:
             f"org.apache.kafka:kafka-tools:{VERSION}",
             "org.slf4j:slf4j-nop:1.7.36",
             held=peer_jars(),
-            options=QUICK_START,
+            options=(*QUICK_START, *options),
         )
         self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 

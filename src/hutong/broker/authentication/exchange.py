@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from hutong.broker.authentication import sasl_frames
 from hutong.broker.authentication.sasl_frames import AUTHENTICATE, HANDSHAKE
@@ -26,9 +26,10 @@ from hutong.foundation.errors import Expired, LimitExceeded, ProtocolError
 from hutong.foundation.waiting.pending import Continuation
 from hutong.reactor.connections.channel import HELD
 from hutong.reactor.connections.connection import PendingResponse
+from hutong.security.oauth.outcomes import TokenOwner, TokenRefusal
 from hutong.security.principals import USER, Principal
 from hutong.security.sasl.machine import Login, Rules, SaslPhase
-from hutong.security.sasl.steps import Accepted, Challenge, CheckPassword, CheckProof, Rejected, SaslFault
+from hutong.security.sasl.steps import Accepted, Challenge, CheckPassword, CheckProof, CheckToken, Rejected, SaslFault
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.headers import RequestHeader, decode_request_header
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from hutong.broker.handling.session import ClientSession
     from hutong.foundation.clock import Clock
     from hutong.foundation.errors import HutongError
-    from hutong.foundation.waiting.table import WaitTable
+    from hutong.foundation.waiting.table import Owner, WaitTable
     from hutong.reactor.connections.connection import Peer, Response
     from hutong.runtime.threads.offload import Offload
     from hutong.security.sasl.figures import SaslFigures
@@ -49,6 +50,7 @@ LINGER_MS: Final = 50  # between an error and the end: some clients drop what th
 _HANDSHAKE_BYTES: Final = HANDSHAKE.to_bytes(2, "big")
 _KEY_BYTES: Final = 2
 _BUSY: Final = "too many passwords are being checked"
+_TOKENS_BUSY: Final = "too many tokens wait for their keys"
 _log = logging.getLogger("hutong.kafka")
 
 Encode = Callable[[Accepted | Challenge | Rejected], "list[Buffer] | None"]
@@ -74,11 +76,22 @@ class AuthenticationWaits:
     turns: WaitTable[None]  # checks slowed by failures before
 
 
+class TokenChecks(Protocol):
+    """A provider's access tokens."""
+
+    def check(self, token: str, *, may_wait: bool) -> TokenOwner | TokenRefusal | None:
+        """Check a token, quickly. None means that the keys are being fetched: check again once they are."""
+        ...
+
+    def wait(self, then: Continuation[None], owner: Owner) -> None:
+        """Call `then` once the keys have been fetched, or that has failed. Raises LimitExceeded."""
+        ...
+
+
 @dataclass(slots=True)
 class Check:
-    """A password or a proof to be checked, with its connection and its time; `promised` once the answer is pending."""
+    """A password, a proof or a token is being checked: for which connection, since when, with which promised answer."""
 
-    asked: CheckPassword | CheckProof
     peer: Peer
     login: Login
     encode: Encode
@@ -104,6 +117,7 @@ class Authentication:
         clock: Clock,
         figures: SaslFigures,
         guesses: Guesses,
+        tokens: TokenChecks | None = None,
     ) -> None:
         self._dispatch = dispatch
         self._rules = rules
@@ -114,6 +128,7 @@ class Authentication:
         self._clock = clock
         self._figures = figures
         self._guesses = guesses
+        self._tokens = tokens
         self._log_limit = LogLimit()
         self._frame_bytes_max = 0  # of the authenticated: what the acceptor gives each connection
 
@@ -193,36 +208,70 @@ class Authentication:
             return self._refuse_misplaced(header, peer, login)
         request = sasl_frames.decode(header, frame, body_at)
         self._dispatch.requests_total[AUTHENTICATE] += 1
-        encode = partial(sasl_frames.authenticate, header, login.session_ms)
+
+        def encode(step: Accepted | Challenge | Rejected) -> list[Buffer]:
+            return sasl_frames.authenticate(header, login.session_ms, step)
+
         return self._step(bytes(request.auth_bytes), peer, login, encode)
 
     def _step(self, message: bytes, peer: Peer, login: Login, encode: Encode) -> Response:
         step = login.respond(message)
         # The machine decides nothing that takes time: a password's hash is a worker's job of milliseconds.
         if isinstance(step, CheckPassword | CheckProof):
-            return self._check(Check(step, peer, login, encode, self._clock.monotonic_ms()))
+            return self._check(Check(peer, login, encode, self._clock.monotonic_ms()), step)
+        if isinstance(step, CheckToken):
+            return self._check_token(Check(peer, login, encode, 0), step, may_wait=True)
         return self._settle(step, peer, login, encode, None)
+
+    # A token that is checked. Nobody can guess one, so failures slow nobody down.
+
+    def _check_token(self, check: Check, asked: CheckToken, *, may_wait: bool) -> Response:
+        """Check a token now (measured: 50 to 200 us), or once its key has been fetched."""
+        assert self._tokens is not None, "the mechanism is offered only where there are keys"
+        found = self._tokens.check(asked.token, may_wait=may_wait)
+        if found is None:
+            return self._check_token_later(check, asked)
+        step: Accepted | Challenge | Rejected
+        if isinstance(found, TokenOwner):
+            step = asked.outcomes.owned(found.name, found.life_ms)
+        else:
+            step = asked.outcomes.refused(found.status, found.detail)
+        return self._answer(check, check.login.token_checked(step))
+
+    def _check_token_later(self, check: Check, asked: CheckToken) -> Response:
+        def fetched(outcome: HutongError | None) -> None:
+            # Otherwise the connection or the node has ended.
+            if outcome is None:
+                self._check_token(check, asked, may_wait=False)
+
+        assert self._tokens is not None, "a token has been checked once"
+        try:
+            self._tokens.wait(fetched, check.peer.owner)
+        except LimitExceeded:
+            return self._answer(check, check.login.fail(SaslFault.BUSY, _TOKENS_BUSY))
+        check.promised = PendingResponse()
+        return check.promised
 
     # A password or a proof that is checked.
 
-    def _check(self, check: Check) -> Response:
+    def _check(self, check: Check, asked: CheckPassword | CheckProof) -> Response:
         """Check now, or once a guess for this user may be made; the connection is not read meanwhile."""
         now_ms = self._clock.monotonic_ms()
-        wait_ms = self._guesses.wait_ms(check.asked.user, check.peer.address, check.since_ms, now_ms)
+        wait_ms = self._guesses.wait_ms(asked.user, check.peer.address, check.since_ms, now_ms)
         if wait_ms:
-            return self._check_later(check, now_ms + wait_ms)
+            return self._check_later(check, asked, now_ms + wait_ms)
         # A proof is checked at once: the client has done the expensive hashing (SCRAM, RFC 5802).
-        if isinstance(check.asked, CheckProof):
-            step = check.login.proved(check.asked)
+        if isinstance(asked, CheckProof):
+            step = check.login.proved(asked)
             # A malformed proof says nothing about the password.
-            self._note_guess(check, None if _is_of_other_cause(step) else isinstance(step, Accepted))
+            self._note_guess(check, asked.user, None if _is_of_other_cause(step) else isinstance(step, Accepted))
             return self._answer(check, step)
-        return self._check_password(check, check.asked)
+        return self._check_password(check, asked)
 
-    def _check_later(self, check: Check, at_ms: int) -> Response:
+    def _check_later(self, check: Check, asked: CheckPassword | CheckProof, at_ms: int) -> Response:
         def check_now(outcome: HutongError | None) -> None:
             if isinstance(outcome, Expired):
-                self._check(check)
+                self._check(check, asked)
 
         try:
             self._waits.turns.park(check.peer, check_now, deadline_ms=at_ms, owner=check.peer.owner)
@@ -244,7 +293,7 @@ class Authentication:
                 self._answer(check, login.checked(asked.user, is_right=outcome))
 
         def worked(outcome: bool | BaseException) -> None:
-            self._note_guess(check, outcome if isinstance(outcome, bool) else None)
+            self._note_guess(check, asked.user, outcome if isinstance(outcome, bool) else None)
             self._waits.checks.resume(peer, outcome is True)
             if isinstance(outcome, BaseException):
                 raise outcome  # a fault of ours: the loop reports it
@@ -252,7 +301,7 @@ class Authentication:
         try:
             ticket = self._waits.checks.park(peer, settled, owner=peer.owner)
         except LimitExceeded:
-            self._note_guess(check, None)
+            self._note_guess(check, asked.user, None)
             return self._answer(check, login.fail(SaslFault.BUSY, _BUSY))
         promised = check.promised = check.promised or PendingResponse()
         try:
@@ -260,15 +309,15 @@ class Authentication:
         except LimitExceeded:
             # The worker never got it, so its answer will not come.
             ticket.abandon()
-            self._note_guess(check, None)
+            self._note_guess(check, asked.user, None)
             return self._answer(check, login.fail(SaslFault.BUSY, _BUSY))
         return promised
 
-    def _note_guess(self, check: Check, is_right: bool | None) -> None:
+    def _note_guess(self, check: Check, user: str, is_right: bool | None) -> None:
         now_ms = self._clock.monotonic_ms()
-        self._guesses.ended(check.asked.user, check.peer.address, now_ms, is_right=is_right)
+        self._guesses.ended(user, check.peer.address, now_ms, is_right=is_right)
 
-    def _answer(self, check: Check, step: Accepted | Rejected) -> Response:
+    def _answer(self, check: Check, step: Accepted | Challenge | Rejected) -> Response:
         response = self._settle(step, check.peer, check.login, check.encode, check.promised)
         # The connection was held until now; its next request may be read.
         if check.promised is not None:

@@ -27,6 +27,7 @@ _SIZE_BYTES: Final = 4
 _OTHERWISE: Final = "Authentication failed."
 _SENTENCES: Final = {
     SaslFault.CREDENTIALS: "Authentication failed: the user name or the password is wrong.",
+    SaslFault.TOKEN: "Authentication failed: the access token is not accepted.",
     SaslFault.MALFORMED: "Authentication failed: the message is none of this mechanism.",
     SaslFault.PRINCIPAL: "Authentication failed: the user may not be another one.",
     SaslFault.BUSY: "Authentication failed: too many are being authenticated, try again.",

@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
-from hutong.security.sasl.steps import Accepted, CheckPassword, CheckProof, Rejected, SaslFault, Step
+from hutong.security.sasl.steps import (
+    Accepted,
+    Challenge,
+    CheckPassword,
+    CheckProof,
+    CheckToken,
+    Rejected,
+    SaslFault,
+    Step,
+)
 
 BEGIN_AGAIN_INTERVAL_MS: Final = 1_000
 """Kafka's bound: a client that authenticates again sooner than this is refused."""
@@ -23,7 +32,7 @@ BEGIN_AGAIN_INTERVAL_MS: Final = 1_000
 class SaslPhase(Enum):
     HANDSHAKE = "handshake"  # no mechanism is chosen
     EXCHANGE = "exchange"  # the client's next message is awaited
-    CHECKING = "checking"  # a password or a proof is being checked, or waits for that
+    CHECKING = "checking"  # a password, a proof or a token is being checked, or waits for that
     AUTHENTICATED = "authenticated"
     FAILED = "failed"
 
@@ -116,7 +125,7 @@ class Login:
         match step:
             case Accepted():
                 return self._accept(step)
-            case CheckPassword() | CheckProof():
+            case CheckPassword() | CheckProof() | CheckToken():
                 self.phase = SaslPhase.CHECKING
             case Rejected():
                 return self._reject(step.fault, step.detail)
@@ -134,6 +143,18 @@ class Login:
         assert self.phase is SaslPhase.CHECKING, "a proof was checked that nobody had given"
         outcome = asked.outcome()
         return self._accept(outcome) if isinstance(outcome, Accepted) else self._reject(outcome.fault, outcome.detail)
+
+    def token_checked(self, step: Accepted | Challenge | Rejected) -> Accepted | Challenge | Rejected:
+        """Take the exchange's step after the check of a token."""
+        assert self.phase is SaslPhase.CHECKING, "a token was checked that nobody had given"
+        match step:
+            case Accepted():
+                return self._accept(step)
+            case Rejected():
+                return self._reject(step.fault, step.detail)
+        # RFC 7628, section 3.2.3: the error is a challenge, which the client answers.
+        self.phase = SaslPhase.EXCHANGE
+        return step
 
     def fail(self, fault: SaslFault, detail: str) -> Rejected:
         """Reject the client for a fault that the driver found."""
@@ -159,6 +180,9 @@ class Login:
         if self.user not in (None, accepted.user):
             return self._reject(SaslFault.PRINCIPAL, "another user than the first time")
         self.user = accepted.user
+        # KIP-368: a session ends with what its client has shown, or sooner where the listener says so.
+        if accepted.session_ms is not None:
+            self._session_ms = min(accepted.session_ms, self._session_ms or accepted.session_ms)
         self._exchange = None
         self._is_expired = False
         self.accepted_total += 1

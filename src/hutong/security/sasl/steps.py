@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
+
+from hutong.security.oauth.outcomes import TokenStatus
 
 
 class SaslFault(Enum):
     """Reasons of a failed authentication, for metrics and logs. The client's answer does not depend on it."""
 
     CREDENTIALS = "credentials"  # no such user, or not this user's password
+    TOKEN = "token"  # an access token that is not accepted
     MALFORMED = "malformed"  # a message that is none of this mechanism
     MECHANISM = "mechanism"  # not one that is offered
     STATE = "state"  # a request that does not belong here
@@ -31,10 +35,14 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The client is `user`; `data` is the last message to it."""
+    """The client is `user`; `data` is the last message to it.
+
+    `session_ms` is how long what it has shown is valid; None for as long as the node lets sessions last.
+    """
 
     user: str
     data: bytes = b""
+    session_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,4 +69,20 @@ class CheckProof:
     outcome: Callable[[], Accepted | Rejected] = field(repr=False)
 
 
-Step = Challenge | Accepted | CheckPassword | CheckProof | Rejected
+class TokenOutcomes(Protocol):
+    """The exchange that goes on once a token is checked."""
+
+    def owned(self, name: str, life_ms: int) -> Accepted | Rejected: ...
+
+    def refused(self, status: TokenStatus, detail: str) -> Challenge: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CheckToken:
+    """A request to check this access token; one of the `outcomes` is its end."""
+
+    token: str = field(repr=False)
+    outcomes: TokenOutcomes = field(repr=False)
+
+
+Step = Challenge | Accepted | CheckPassword | CheckProof | CheckToken | Rejected

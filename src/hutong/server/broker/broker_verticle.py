@@ -381,6 +381,8 @@ class BrokerVerticle(Verticle):
         loop, settings, wheel, sources = self.context.loop, self._settings, self._environment.wheel, self._sources
         self._authenticators = Authenticators(settings, self._admin.scram, loop, wheel, self._clock, self._ports)
         sources.sasl = self._authenticators.figures
+        tokens = self._authenticators.tokens
+        sources.token_keys = None if tokens is None else tokens.figures
         sources.waits |= self._authenticators.waits
         connections_max = self._journals.connections_max()
         self._listeners = KafkaListeners(

@@ -23,6 +23,7 @@ from hutong.server.configuration.sections.groups import NodeGroupSettings, NodeT
 from hutong.server.configuration.sections.log import LogSettings, NodeFetchSettings, TopicSettings
 from hutong.server.configuration.sections.network import KafkaSettings, MetricsSettings, NetworkSettings, QuotaSettings
 from hutong.server.configuration.sections.node import NodeSettings, RuntimeSettings
+from hutong.server.configuration.sections.oauth import OauthSettings
 from hutong.server.configuration.sections.rocketmq import RocketMqSettings
 from hutong.server.configuration.sections.security import SaslSettings, SecuritySettings, TlsSettings
 from hutong.server.configuration.sections.share_groups import ShareGroupSettings
@@ -40,6 +41,7 @@ class Settings:
     metrics: MetricsSettings = MetricsSettings()
     network: NetworkSettings = NetworkSettings()
     sasl: SaslSettings = SaslSettings()
+    oauth: OauthSettings = OauthSettings()
     security: SecuritySettings = SecuritySettings()
     tls: TlsSettings = TlsSettings()
     topic: TopicSettings = TopicSettings()

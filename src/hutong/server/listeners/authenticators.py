@@ -8,9 +8,10 @@ Decides nothing: `broker/authentication/exchange.py` carries out what `security/
 
 import asyncio
 import base64
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hutong.broker.authentication.exchange import Authentication, AuthenticationLimits, AuthenticationWaits
 from hutong.broker.authentication.scram import ScramUsers
@@ -22,21 +23,27 @@ from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.connections.handler import Handler
-from hutong.security.sasl import plain
+from hutong.security.sasl import oauth, plain
 from hutong.security.sasl.figures import SaslFigures
 from hutong.security.sasl.guesses import Guesses
 from hutong.security.sasl.machine import Exchange, Rules
+from hutong.security.sasl.oauth import OauthExchange
 from hutong.security.sasl.scram import ScramExchange
 from hutong.security.sasl.scram_credentials import MECHANISM_NAMES, Mechanism
 from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.configuration.sections.facts import INT64_MAX
+from hutong.server.configuration.sections.oauth import OauthSettings
 from hutong.server.configuration.settings import Settings
 from hutong.server.listeners.plans import planned
 from hutong.server.listeners.rules import mechanisms_of
 
+if TYPE_CHECKING:
+    from hutong.server.listeners.oauth.tokens import OauthTokens
+
 _CONNECTIONS_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
 _CHECKS_MAX: Final = 1_000  # passwords that wait to be checked, some milliseconds each
 _NONCE_BYTES: Final = 24
+_log = logging.getLogger("hutong.oauth")
 
 
 class Authenticators:
@@ -58,11 +65,14 @@ class Authenticators:
         self._users = users
         self._clock = clock
         self._session_ms = section.connections_max_reauth_ms
-        exchanges = _exchanges(users, ports.random_bytes)
+        exchanges = _exchanges(users, ports.random_bytes, " ".join(settings.oauth.scope))
         self._rules = {
             name: Rules({each: exchanges[each] for each in mechanisms}, self._session_ms)
             for name, mechanisms in mechanisms_of(section, planned(settings.kafka)).items()
         }
+        self.tokens: OauthTokens | None = None
+        if any(oauth.NAME in rules.exchanges for rules in self._rules.values()):
+            self.tokens = _tokens(settings.oauth, loop, wheel, clock, ports)
         self._limits = AuthenticationLimits(
             frame_bytes_max=min(section.server_max_receive_bytes, settings.network.max_frame_bytes),
             deadline_ms=section.authentication_timeout_ms,
@@ -83,6 +93,8 @@ class Authenticators:
         """By name, for the page of metrics."""
         waits = self._waits
         tables: tuple[WaitTable[Any], ...] = (waits.deadlines, waits.delays, waits.sessions, waits.checks, waits.turns)
+        if self.tokens is not None:
+            tables = (*tables, self.tokens.waits)
         return {table.name: table for table in tables}
 
     def before(self, dispatch: Dispatch) -> Handler:
@@ -107,6 +119,7 @@ class Authenticators:
             clock=self._clock,
             figures=self.figures,
             guesses=self._guesses,
+            tokens=self.tokens,
         )
 
     def watch(self, configs: NodeConfigs) -> None:
@@ -124,12 +137,57 @@ class Authenticators:
         changed()
 
     def close(self) -> None:
-        """End the thread."""
+        """End the threads."""
         self._workers.close()
+        if self.tokens is not None:
+            self.tokens.close()
 
 
-def _exchanges(users: ScramUsers, random_bytes: Callable[[int], bytes]) -> dict[str, Callable[[], Exchange]]:
-    known: dict[str, Callable[[], Exchange]] = {plain.NAME: plain.PlainExchange}
+def _tokens(
+    settings: OauthSettings, loop: asyncio.AbstractEventLoop, wheel: TimerWheel, clock: Clock, ports: SystemPorts
+) -> "OauthTokens":
+    """Check access tokens from now on. Raises UsageError."""
+    try:
+        # Late: few nodes need them, and what they need is an extra.
+        from hutong.security.oauth.tokens import TokenRules
+        from hutong.server.listeners.oauth.sources import source_of
+        from hutong.server.listeners.oauth.tokens import OauthTokens
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("hutong"):
+            raise
+        raise UsageError(
+            "OAUTHBEARER needs more packages; install them with: pip install 'hutong[oauth]'.", ExitCode.UNAVAILABLE
+        ) from None
+    if not settings.audience:
+        _log.warning("oauth.audience is not set: tokens that the provider issued for other services log in here, too.")
+    tokens = OauthTokens(
+        source_of(settings, clock.monotonic_ms),
+        TokenRules(
+            issuer=settings.issuer,
+            audience=settings.audience,
+            scope=settings.scope,
+            principal_claim=settings.principal_claim,
+            scope_claim=settings.scope_claim,
+            clock_skew_ms=settings.clock_skew_ms,
+        ),
+        refresh_interval_ms=settings.jwks_refresh_interval_ms,
+        unknown_key_interval_ms=settings.jwks_unknown_key_interval_ms,
+        loop=loop,
+        wheel=wheel,
+        clock=clock,
+        worker=ports.make_offload(loop, 1, "hutong-token-keys"),
+    )
+    tokens.start()
+    return tokens
+
+
+def _exchanges(
+    users: ScramUsers, random_bytes: Callable[[int], bytes], scope: str
+) -> dict[str, Callable[[], Exchange]]:
+    known: dict[str, Callable[[], Exchange]] = {
+        plain.NAME: plain.PlainExchange,
+        oauth.NAME: partial(OauthExchange, scope),
+    }
     for name, mechanism in MECHANISM_NAMES.items():
         known[name] = partial(_scram, mechanism, users, random_bytes)
     return known

@@ -22,6 +22,7 @@ from hutong.runtime.loops.collector import Collector
 from hutong.runtime.watch.blocked import BlockedThreads
 from hutong.runtime.watch.stalls import StallMonitor
 from hutong.scheduler.driver import FairExecutor
+from hutong.security.oauth.figures import KeyFigures
 from hutong.security.sasl.figures import SaslFigures
 from hutong.transactions.driver import TransactionCoordinator
 
@@ -98,6 +99,7 @@ class Sources:
     blocked: BlockedThreads | None = None
     broker: "Broker | None" = None
     sasl: SaslFigures | None = None
+    token_keys: KeyFigures | None = None  # where clients log in with access tokens
     certificates: "Certificates | None" = None
     deletion_clock: DeletionClock | None = None
     rocketmq: "RocketFigures | None" = None

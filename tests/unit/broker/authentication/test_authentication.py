@@ -7,7 +7,7 @@ import pytest
 from tests.support.scram_client import ScramClient
 from tests.support.sessions import session_of
 
-from hutong.broker.authentication.exchange import Authentication, AuthenticationLimits, AuthenticationWaits
+from hutong.broker.authentication.exchange import Authentication, AuthenticationLimits, AuthenticationWaits, TokenChecks
 from hutong.broker.dispatch.request_errors import RequestErrors
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
 from hutong.foundation.clock import ManualClock
@@ -20,9 +20,11 @@ from hutong.reactor.frames.framing import length_prefixed
 from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.threads.offload import InlineOffload
 from hutong.security.principals import ANONYMOUS
+from hutong.security.sasl import oauth
 from hutong.security.sasl.figures import SaslFigures
 from hutong.security.sasl.guesses import DELAY_MS_MIN, FREE_FAILURES, Guesses
 from hutong.security.sasl.machine import Rules
+from hutong.security.sasl.oauth import OauthExchange
 from hutong.security.sasl.plain import PlainExchange
 from hutong.security.sasl.scram import ScramExchange
 from hutong.security.sasl.scram_credentials import SHA_256, Credential, Mechanism, credential, decoy, salted_password
@@ -96,7 +98,13 @@ class Offload(InlineOffload):
 class World:
     """One connection to a listener with SASL, on the reactor's engine."""
 
-    def __init__(self, session_ms: int = 0, checks_max: int = 10, guesses: Guesses | None = None) -> None:
+    def __init__(
+        self,
+        session_ms: int = 0,
+        checks_max: int = 10,
+        guesses: Guesses | None = None,
+        tokens: TokenChecks | None = None,
+    ) -> None:
         self.clock = ManualClock()
         self.wheel = TimerWheel(self.clock.monotonic_ms())
         self.waits = AuthenticationWaits(
@@ -110,6 +118,8 @@ class World:
         self.rules = Rules(
             {"PLAIN": PlainExchange, "SCRAM-SHA-256": lambda: ScramExchange(SHA_256, Users(), "ours")}, session_ms
         )
+        if tokens is not None:
+            self.rules = Rules({oauth.NAME: OauthExchange}, session_ms)
         self.handler = Authentication(
             self.behind,  # type: ignore[arg-type]
             self.rules,
@@ -120,6 +130,7 @@ class World:
             clock=self.clock,
             figures=self.figures,
             guesses=Guesses(delay_ms_max=2_000) if guesses is None else guesses,
+            tokens=tokens,
         )
         limits = ReactorLimits()
         framing = length_prefixed()(limits.frame_bytes_max)

@@ -37,11 +37,11 @@ class SecuritySettings:
 
 @dataclass(frozen=True, slots=True)
 class SaslSettings:
-    """Clients that say who they are by a password. Users are kept by the node: `hutong user`."""
+    """Clients that log in. Users with passwords are kept by the node: `hutong user`."""
 
     enabled_mechanisms: tuple[str, ...] = setting(
         ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
-        "What clients may choose from; PLAIN sends the password itself, through TLS.",
+        "What clients may choose from. PLAIN sends the password itself, through TLS; OAUTHBEARER takes access tokens.",
         "sasl.enabled.mechanisms",
     )
     listener_enabled_mechanisms: tuple[str, ...] = setting(

@@ -67,6 +67,22 @@ def _guesses_delayed(sources: Sources) -> Labelled:
         yield (), sources.sasl.delayed_total
 
 
+def _token_keys(sources: Sources) -> Labelled:
+    if sources.token_keys is not None:
+        yield (), sources.token_keys.keys_count
+
+
+def _token_keys_fetched(sources: Sources) -> Labelled:
+    if sources.token_keys is not None:
+        yield ("ok",), sources.token_keys.fetched_total
+        yield ("failed",), sources.token_keys.failed_total
+
+
+def _token_keys_fetched_at(sources: Sources) -> Labelled:
+    if sources.token_keys is not None and sources.token_keys.fetched_at_ms is not None:
+        yield (), sources.token_keys.fetched_at_ms / 1000
+
+
 def _succeeded(sources: Sources) -> Labelled:
     if sources.reactor is not None and sources.sasl is not None:
         yield (), sources.reactor.handshakes_total + sum(sources.sasl.succeeded_total.values())
@@ -146,7 +162,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     metric(
         "hutong_sasl_authentication_failures_total",
         COUNTER,
-        "Clients who were not authenticated; `credentials` is a user or password that is wrong.",
+        "Clients who were not authenticated; `credentials` is a wrong user or password, `token` an access token.",
         _sasl_failed,
         "reason",
     ),
@@ -155,6 +171,20 @@ METRICS: Final[tuple[Metric, ...]] = (
         COUNTER,
         "Checks of passwords that had to wait, because the user had failed before.",
         _guesses_delayed,
+    ),
+    metric("hutong_oauth_keys", GAUGE, "Keys of the provider of access tokens that are in use.", _token_keys),
+    metric(
+        "hutong_oauth_key_fetches_total",
+        COUNTER,
+        "Fetches of that provider's keys: ok, or failed, after which the keys of before stay in use.",
+        _token_keys_fetched,
+        "result",
+    ),
+    metric(
+        "hutong_oauth_keys_fetched_timestamp_seconds",
+        GAUGE,
+        "When those keys were last fetched, in Unix time.",
+        _token_keys_fetched_at,
     ),
     metric(
         "hutong_sasl_expired_connections_total",
