@@ -39,6 +39,7 @@ from hutong.server.listeners.rules import mechanisms_of
 
 if TYPE_CHECKING:
     from hutong.server.listeners.oauth.tokens import OauthTokens
+    from hutong.server.listeners.web_users import WebUsers
 
 _CONNECTIONS_MAX: Final = 1_000_000  # one for each connection: the reactor bounds those
 _CHECKS_MAX: Final = 1_000  # passwords that wait to be checked, some milliseconds each
@@ -121,6 +122,14 @@ class Authenticators:
             guesses=self._guesses,
             tokens=self.tokens,
         )
+
+    def web_users(self, loop: asyncio.AbstractEventLoop, random_bytes: Callable[[int], bytes]) -> "WebUsers":
+        """Return the admission of HTTP's requests by these users."""
+        from hutong.server.listeners.web_users import PasswordChecks, WebUsers  # late: few nodes serve HTTP to users
+
+        waits = self._waits
+        checks = PasswordChecks(self._users, self._workers, waits.turns, self._guesses, self.figures, self._clock)
+        return WebUsers(checks, loop.create_future, random_bytes)
 
     def watch(self, configs: NodeConfigs) -> None:
         """Go by `connections.max.reauth.ms` as clients change it."""
