@@ -15,6 +15,7 @@ from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.rocketmq.cluster.distant_clients import DistantChannel
 from hutong.broker.rocketmq.cluster.elsewhere import check_led_here
+from hutong.broker.rocketmq.records.converted import ConvertedBatches
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.foundation.errors import LimitExceeded
 from hutong.wire.rocketmq.codes import ResponseCode
@@ -76,6 +77,7 @@ class RocketParts:
     notify_members: Callable[[str], None] = field(init=False)  # others have joined or left their group
     channel_of: Callable[[int], Channel | None] = field(init=False)  # by the number of the connection
     started_ms: int = 0  # monotonic
+    converted: ConvertedBatches = field(default_factory=ConvertedBatches)
     queries_running: list[Owner] = field(default_factory=list)  # for messages by their keys, by who asked
     session_numbers: Iterator[int] = field(default_factory=lambda: count(FIRST_SESSION))
     receipt_numbers: Iterator[int] = field(default_factory=count)  # of pops, in this life of the node

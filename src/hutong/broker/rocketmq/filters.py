@@ -7,24 +7,31 @@ chooses by properties (`selectors/`).
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.broker.rocketmq.selectors.parser import selector
 from hutong.broker.rocketmq.selectors.tokens import SelectorError
 from hutong.wire.rocketmq.codes import TAGS, ResponseCode
-from hutong.wire.rocketmq.messages import StoredMessage, decode_properties
+from hutong.wire.rocketmq.messages import decode_properties
 
 EXPRESSION_CHARACTERS_MAX: Final = 64 * 1024
 TAG: Final = "TAG"
 SQL92: Final = "SQL92"
 
 
+class HasProperties(Protocol):
+    """A message, in whatever form."""
+
+    @property
+    def properties(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """`takes` is True for the messages that the subscription wants."""
 
-    takes: Callable[[StoredMessage], bool]
+    takes: Callable[[HasProperties], bool]
 
 
 ALL: Final = Filter(lambda _message: True)

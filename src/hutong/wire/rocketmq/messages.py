@@ -30,6 +30,9 @@ _HEAD: Final = struct.Struct(">iiiiiqqiq")  # up to and with the time of birth
 _HOST: Final = struct.Struct(">4siq")  # the host of birth, the time of storage
 _HOST_V6: Final = struct.Struct(">16siq")
 _MIDDLE: Final = struct.Struct(">4siiqi")  # the host of storage, times consumed, transaction offset, body length
+_STORED: Final = struct.Struct(">iiiiiqqiq4siq4siiqi")  # all of them
+_STORED_V6: Final = struct.Struct(">iiiiiqqiq16siq4siiqi")
+_ADDRESS_BYTES: Final = 4
 _TOPIC: Final = struct.Struct(">B")
 _SHORT: Final = struct.Struct(">h")
 _INT: Final = struct.Struct(">i")
@@ -79,40 +82,64 @@ class BatchedMessage(NamedTuple):
 
 def encode_message(message: StoredMessage) -> bytes:
     """The stored form. Raises ValueError where topic or properties are too long for it."""
-    topic, properties, body = message.topic.encode(), message.properties.encode(), message.body
+    topic, properties = message.topic.encode(), message.properties.encode()
     # Their lengths have 8 and 16 bits.
     if len(topic) > TOPIC_BYTES_MAX or len(properties) > PROPERTIES_BYTES_MAX:
         raise ValueError(f"a topic of {len(topic)} and properties of {len(properties)} bytes do not fit a message")
-    address, port = message.born_host
-    sys_flag = message.sys_flag & ~(_BORN_HOST_V6 | _STORE_HOST_V6)
-    host = _HOST
-    if len(address) != 4:
-        host, sys_flag = _HOST_V6, sys_flag | _BORN_HOST_V6
-    size = _FIXED_BYTES - _HOST.size + host.size + len(body) + len(topic) + len(properties)
-    head = _HEAD.pack(
-        size,
+    places = message.queue_id, message.queue_offset, message.physical_offset
+    origin = message.flag, message.sys_flag, message.born_ms, message.born_host, message.reconsume_times
+    return encode_stored(
+        topic,
+        message.body,
+        properties,
+        places,
+        origin,
+        message.stored_ms,
+        message.store_host,
+        message.prepared_offset,
+    )
+
+
+def encode_stored(
+    topic: bytes,
+    body: Buffer,
+    properties: bytes,
+    places: tuple[int, int, int],
+    origin: tuple[int, int, int, tuple[bytes, int], int],
+    stored_ms: int,
+    store_host: tuple[bytes, int],
+    prepared_offset: int = 0,
+) -> bytes:
+    """The stored form of what is bytes already, and within the bounds of its lengths.
+
+    `places` are the queue, the offset in it and the physical offset; `origin` is flag, sysFlag, time and host of birth,
+    and how often it was consumed.
+    """
+    queue_id, queue_offset, physical_offset = places
+    flag, sys_flag, born_ms, (address, port), reconsume_times = origin
+    sys_flag &= ~(_BORN_HOST_V6 | _STORE_HOST_V6)
+    layout = _STORED
+    if len(address) != _ADDRESS_BYTES:
+        layout, sys_flag = _STORED_V6, sys_flag | _BORN_HOST_V6
+    head = layout.pack(
+        layout.size + len(body) + _TOPIC.size + len(topic) + _SHORT.size + len(properties),
         MAGIC,
         crc32(body) & _CRC_MASK,
-        message.queue_id,
-        message.flag,
-        message.queue_offset,
-        message.physical_offset,
+        queue_id,
+        flag,
+        queue_offset,
+        physical_offset,
         sys_flag,
-        message.born_ms,
+        born_ms,
+        address,
+        port,
+        stored_ms,
+        *store_host,
+        reconsume_times,
+        prepared_offset,
+        len(body),
     )
-    middle = _MIDDLE.pack(*message.store_host, message.reconsume_times, message.prepared_offset, len(body))
-    return b"".join(
-        (
-            head,
-            host.pack(address, port, message.stored_ms),
-            middle,
-            body,
-            _TOPIC.pack(len(topic)),
-            topic,
-            _SHORT.pack(len(properties)),
-            properties,
-        )
-    )
+    return b"".join((head, body, _TOPIC.pack(len(topic)), topic, _SHORT.pack(len(properties)), properties))
 
 
 def decode_messages(data: Buffer) -> Iterator[StoredMessage]:

@@ -13,6 +13,19 @@ def visible(
 
     A batch that `is_wanted` declines shows none.
     """
+    for header, batch in visible_batches(data):
+        if batch is not None and (is_wanted is None or is_wanted(header, batch)):
+            for record in iterate_records(batch):
+                # A fetch begins with the batch that has the offset.
+                if record.offset >= from_offset:
+                    yield record, record.offset + 1
+        # Compaction may have removed the batch's last records.
+        if header.last_offset >= from_offset:
+            yield None, header.last_offset + 1
+
+
+def visible_batches(data: PartitionData) -> Iterator[tuple[BatchHeader, memoryview | None]]:
+    """The batches that a fetch has found; None in place of a marker, and of one that was aborted."""
     aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
     open_aborted: set[int] = set()
     for piece in data.records or ():
@@ -25,11 +38,4 @@ def visible(
             is_aborted = header.is_transactional and header.producer_id in open_aborted
             if header.is_control:
                 open_aborted.discard(header.producer_id)
-            if not header.is_control and not is_aborted and (is_wanted is None or is_wanted(header, batch)):
-                for record in iterate_records(batch):
-                    # A fetch begins with the batch that has the offset.
-                    if record.offset >= from_offset:
-                        yield record, record.offset + 1
-            # Compaction may have removed the batch's last records.
-            if header.last_offset >= from_offset:
-                yield None, header.last_offset + 1
+            yield header, None if header.is_control or is_aborted else batch

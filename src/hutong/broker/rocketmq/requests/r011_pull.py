@@ -15,9 +15,8 @@ from hutong.broker.rocketmq.cluster.routes import own_broker_id
 from hutong.broker.rocketmq.filters import ALL, Filter, filter_of
 from hutong.broker.rocketmq.offsets import commit_offset
 from hutong.broker.rocketmq.records.names import log_name
-from hutong.broker.rocketmq.records.positions import physical_offset
-from hutong.broker.rocketmq.records.translation import message_of
-from hutong.broker.rocketmq.records.visible import visible
+from hutong.broker.rocketmq.records.stored_forms import QueueOfForms
+from hutong.broker.rocketmq.records.visible import visible_batches
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of, code_of
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
@@ -28,7 +27,6 @@ from hutong.wire.kafka.apis.k01_fetch import FetchPartition, FetchRequest, Fetch
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.rocketmq.codes import PULL_COMMITS, PULL_HAS_EXPRESSION, PULL_WAITS, ResponseCode
 from hutong.wire.rocketmq.command import Command
-from hutong.wire.rocketmq.messages import encode_message
 
 if TYPE_CHECKING:
     from hutong.broker.rocketmq.context import RocketContext
@@ -165,23 +163,31 @@ class PullRequest:
         """The messages, and the offset behind the last record that was looked at."""
         messages: list[bytes] = []
         next_offset, size = self._offset, 0
-        log_id, host = self._partition.log.partition_id, self._context.parts.identity.store_host
-        for record, end_offset in visible(data, self._offset):
-            if len(messages) >= self._messages_max or size >= ANSWER_BYTES:
-                break
-            next_offset = end_offset
-            # A marker, or what an aborted transaction or the cleaner has left.
-            if record is None:
-                continue
-            physical = physical_offset(log_id, record.offset)
-            message = message_of(record, self._topic, self.queue_id, physical, host)
-            if self._filter.takes(message):
-                messages.append(encode_message(message))
-                size += len(messages[-1])
+        takes, queue = self._filter.takes, self._forms()
+        converted = self._context.parts.converted
+        for header, batch in visible_batches(data):
+            for form in converted.of(header, batch, queue).begin_at(self._offset) if batch is not None else ():
+                if len(messages) >= self._messages_max or size >= ANSWER_BYTES:
+                    self._note_average(messages, size)
+                    return messages, next_offset
+                next_offset = form.offset + 1
+                if takes(form):
+                    messages.append(form.stored)
+                    size += len(form.stored)
+            # A marker, what an aborted transaction has left, or the cleaner at the end of a batch.
+            next_offset = max(next_offset, header.last_offset + 1)
+        self._note_average(messages, size)
+        return messages, next_offset
+
+    def _forms(self) -> QueueOfForms:
+        """The facts that the messages of the queue share."""
+        host = self._context.parts.identity.store_host
+        return QueueOfForms(self._topic, self.queue_id, self._partition.log.partition_id, host)
+
+    def _note_average(self, messages: list[bytes], size: int) -> None:
         # Behind the headers that few messages share: some more than they are, and never none.
         if messages:
             self._averages()[self.name, self.queue_id] = size // len(messages) + BATCH_BYTES
-        return messages, next_offset
 
     def _moved(self, data: PartitionData) -> Command:
         """The offset is not in the log: the client goes on at its start, or at its end."""

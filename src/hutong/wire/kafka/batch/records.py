@@ -200,16 +200,11 @@ def iterate_records(batch: Buffer, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> I
     the codec is not installed. The CRC is not checked.
     """
     header = parse_batch_header(batch)
-    if header.magic != MAGIC or header.compression > Compression.ZSTD:
-        raise ProtocolError(f"record batch: magic {header.magic}, compression {header.compression}")
-    if not header.record_count:  # compaction leaves batches without records, and no codec unpacks nothing
-        return
-    data = decompress(Compression(header.compression), memoryview(batch)[HEADER_BYTES : header.size], bytes_max)
-    data = bytes(data)  # slicing bytes once is faster than slicing a view and copying the slice
+    data = unpacked_records(header, batch, bytes_max)
     position = 0
     try:
         for _ in range(header.record_count):
-            record, position = _read_record(data, position, header)
+            record, position = read_record(data, position, header)
             yield record
     except (IndexError, UnicodeDecodeError) as error:
         raise ProtocolError(f"record: {error}") from error
@@ -217,26 +212,40 @@ def iterate_records(batch: Buffer, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> I
         raise ProtocolError("a record batch has bytes after its last record")
 
 
-def _read_record(data: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
+def unpacked_records(header: BatchHeader, batch: Buffer, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """The records of one batch without their compression. Raises as `iterate_records`."""
+    if header.magic != MAGIC or header.compression > Compression.ZSTD:
+        raise ProtocolError(f"record batch: magic {header.magic}, compression {header.compression}")
+    if not header.record_count:  # compaction leaves batches without records, and no codec unpacks nothing
+        return b""
+    # Slicing bytes once is faster than slicing a view and copying the slice.
+    return bytes(decompress(Compression(header.compression), memoryview(batch)[HEADER_BYTES : header.size], bytes_max))
+
+
+def read_record(data: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
+    """The record at a position of unpacked records, and the position behind it.
+
+    Raises ProtocolError, IndexError and UnicodeDecodeError.
+    """
     length, position = read_varlong(data, position)
     end = position + length
     if length < 0 or end > len(data):
         raise ProtocolError("a record points past the end of its batch")
     timestamp_delta, position = read_varlong(data, position + 1)  # the byte of attributes is unused
     offset_delta, position = read_varlong(data, position)
-    key, position = _read_bytes(data, position)
-    value, position = _read_bytes(data, position)
+    key, position = read_bytes(data, position)
+    value, position = read_bytes(data, position)
     count, position = read_varlong(data, position)
     # A header takes a byte at least, so a count above the bytes that are left is forged.
     if not 0 <= count <= end - position:
         raise ProtocolError("the headers of a record do not fit")
     headers = []
     for _ in range(count):
-        name, position = _read_bytes(data, position)
+        name, position = read_bytes(data, position)
         # Kafka's header keys are never null, header values may be.
         if name is None:
             raise ProtocolError("a record header has no key")
-        held, position = _read_bytes(data, position)
+        held, position = read_bytes(data, position)
         headers.append((name.decode(), held))
     if position != end:
         raise ProtocolError("the fields of a record do not fill its length")
@@ -244,7 +253,8 @@ def _read_record(data: bytes, position: int, header: BatchHeader) -> tuple[Recor
     return Record(header.base_offset + offset_delta, timestamp_ms, key, value, headers), end
 
 
-def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
+def read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
+    """The key, value or header at a position, None for null, and the position behind it. Raises IndexError."""
     length = data[position]
     # One byte, as of nearly every key, header and short value: a call for each costs a third of reading a record.
     if length < 128:
