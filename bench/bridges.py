@@ -57,7 +57,7 @@ def _measure(
 
 def _long_looks(node: ReadyProcess) -> float:
     """Count the looks that found the loop at work for longer than LONG_S."""
-    with urllib.request.urlopen(f"http://{node.fields['metrics']}/metrics") as page:
+    with urllib.request.urlopen(f"http://{node.fields['metrics']}/metrics?detail=full") as page:
         work = parse(page.read().decode())["hutong_loop_work_seconds"]
     total = work.samples["hutong_loop_work_seconds_count", ()]
     return total - work.samples["hutong_loop_work_seconds_bucket", (("le", str(LONG_S)),)]

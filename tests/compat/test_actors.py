@@ -46,7 +46,7 @@ def group() -> str:
 
 def read_bytes(node: Node, group: str) -> float:
     """Bytes that the group's share of the disk has given."""
-    with urllib.request.urlopen(f"http://{node.process.fields['metrics']}/metrics", timeout=30) as page:
+    with urllib.request.urlopen(f"http://{node.process.fields['metrics']}/metrics?detail=full", timeout=30) as page:
         samples = parse(page.read().decode())["hutong_actor_read_bytes_total"].samples.items()
     return sum(value for (_, labels), value in samples if ("consumergroup", group) in labels)
 

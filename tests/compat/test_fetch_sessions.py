@@ -31,7 +31,7 @@ class Watched:
         self._metrics = metrics
 
     def figure(self, name: str) -> int:
-        with urllib.request.urlopen(f"http://{self._metrics}/metrics", timeout=10) as page:
+        with urllib.request.urlopen(f"http://{self._metrics}/metrics?detail=full", timeout=10) as page:
             lines = page.read().decode().splitlines()
         return int(float(next(line for line in lines if line.startswith(name + " ")).split()[1]))
 

@@ -5,9 +5,11 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from tests.compat.report import cells
+from tests.support.node import Node
 
 KCAT = shutil.which("kcat") or shutil.which("kafkacat")
 pytestmark = pytest.mark.skipif(KCAT is None, reason="kcat is not installed")
@@ -41,6 +43,20 @@ def test_lists_produces_and_consumes(bootstrap: str, brokers: dict[int, str], to
     kcat(bootstrap, "-P", "-t", topic, "-K", ":", "-H", "from=kcat", "-z", "lz4", standard_input=lines)
     read = kcat(bootstrap, "-C", "-t", topic, "-o", "beginning", "-e", "-q", "-f", "%o %k %s %h\n").splitlines()
     assert read == [b"%d %d value %d from=kcat" % (number, number, number) for number in range(100)]
+
+
+def test_a_new_node_lists_no_topic_and_the_internal_ones_with_their_use(tmp_path: Path) -> None:
+    """As Apache Kafka does, which makes `__consumer_offsets` for the first group."""
+    with Node(tmp_path) as node:
+        head = f"Metadata for all topics (from broker 1: {node.address}/1):\n 1 brokers:\n  broker 1 at {node.address} "
+        told = kcat(node.address, "-L").decode()
+        assert told == f"{head}(controller)\n 0 topics:\n"
+        kcat(node.address, "-P", "-t", "orders", standard_input=b"1\n")
+        kcat(node.address, "-G", "billing", "orders", "-c", "1", "-X", "auto.offset.reset=earliest")
+        told = kcat(node.address, "-L").decode()
+        assert re.findall(r'topic "(\S+)" with 1 partitions', told) == ["__consumer_offsets", "orders"]
+        assert told.count("    partition 0, leader 1, replicas: 1, isrs: 1\n") == 2
+        assert b"1 topics" in kcat(node.address, "-L", "-t", "__hutong_metadata"), "by name it is there"
 
 
 @FILLS("group-commit")

@@ -49,7 +49,7 @@ class RackedCluster(Cluster):
 
     def served_bytes(self, number: int) -> float:
         """The bytes of the topic that consumers have got from this node."""
-        with urllib.request.urlopen(f"http://{self._metrics[number]}/metrics") as page:
+        with urllib.request.urlopen(f"http://{self._metrics[number]}/metrics?detail=full") as page:
             family = parse(page.read().decode())[FETCHED]
         return family.value(topic=TOPIC)
 

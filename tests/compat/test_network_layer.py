@@ -91,7 +91,7 @@ def clients() -> Iterator[ExitStack]:
 
 
 def metrics(node: Node) -> dict[str, ParsedFamily]:
-    with urlopen(f"http://{node.process.fields['metrics']}/metrics") as page:
+    with urlopen(f"http://{node.process.fields['metrics']}/metrics?detail=full") as page:
         return parse(page.read().decode())
 
 

@@ -21,7 +21,7 @@ OLD = ("log.retention_ms=1", "log.retention_check_interval_ms=1000", "metrics.li
 
 
 def clock_ahead(node: Node) -> float:
-    with urllib.request.urlopen(f"http://{node.process.fields['metrics']}/metrics", timeout=10) as page:
+    with urllib.request.urlopen(f"http://{node.process.fields['metrics']}/metrics?detail=full", timeout=10) as page:
         lines = page.read().decode().splitlines()
     return float(next(line.split()[-1] for line in lines if line.startswith("hutong_clock_ahead_seconds")))
 

@@ -91,7 +91,7 @@ def check_what_is_told_over_http(node: Node) -> None:
     with pytest.raises(HTTPError) as refused:
         urllib.request.urlopen(f"{page}/readyz", timeout=10)
     assert b"partition group days is offline: " in refused.value.read()
-    with urllib.request.urlopen(f"{page}/metrics", timeout=10) as metrics:
+    with urllib.request.urlopen(f"{page}/metrics?detail=full", timeout=10) as metrics:
         lines = metrics.read().decode().splitlines()
     assert 'hutong_group_failed{group="days"} 1' in lines
     assert 'hutong_group_failed{group="hours"} 0' in lines

@@ -78,7 +78,7 @@ def neighbour(node: Node) -> Iterator[Neighbour]:
 
 
 def scrape(node: Node) -> dict[str, ParsedFamily]:
-    with urllib.request.urlopen(f"http://{node.process.fields['metrics']}/metrics", timeout=30) as page:
+    with urllib.request.urlopen(f"http://{node.process.fields['metrics']}/metrics?detail=full", timeout=30) as page:
         return parse(page.read().decode())
 
 

@@ -19,6 +19,7 @@ from hutong.server.configuration.settings import Address, Settings
 from hutong.server.serving import node_of
 
 ANY_PORT = Address("127.0.0.1", 0)
+FULL = "/metrics?detail=full"
 
 
 def settings(tmp_path: Path, metrics: Address = ANY_PORT, bounds: MetricsSettings | None = None) -> Settings:
@@ -53,7 +54,7 @@ async def get(address: Address | None, path: str) -> tuple[int, str]:
     return int(head.split(" ")[1]), body
 
 
-async def scrape(info: NodeAddresses) -> dict[str, ParsedFamily]:
-    status, body = await get(info.metrics, "/metrics")
+async def scrape(info: NodeAddresses, path: str = FULL) -> dict[str, ParsedFamily]:
+    status, body = await get(info.metrics, path)
     assert status == 200
     return parse(body)

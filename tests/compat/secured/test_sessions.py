@@ -62,7 +62,7 @@ def _stay(secured: Secured, drivers: dict[str, Driver], mechanism: str, name: st
 
 def _renewed(secured: Secured, mechanism: str) -> float:
     """The number of renewed logins on open connections, by the node's metrics."""
-    with urllib.request.urlopen(f"http://{secured.addresses['metrics-short']}/metrics") as page:
+    with urllib.request.urlopen(f"http://{secured.addresses['metrics-short']}/metrics?detail=full") as page:
         families = parse(page.read().decode())
     samples = families["hutong_sasl_reauthentications_total"].samples
     return sum(value for (_, labels), value in samples.items() if ("mechanism", mechanism) in labels)

@@ -14,7 +14,7 @@ from hutong.cli import main
 @pytest.fixture
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node for each test: a test that is run again finds nothing of its first run."""
-    with Node(tmp_path_factory.mktemp("node")) as running:
+    with Node(tmp_path_factory.mktemp("node"), "metrics.listen=127.0.0.1:0") as running:
         yield running
 
 
@@ -58,7 +58,10 @@ def test_a_topic_from_creation_to_deletion(hutong: Hutong, lines: Path) -> None:
     assert "--if-absent" in hutong.err
     hutong("topic", "create", "life", "--if-absent")
     hutong("produce", "life", str(lines))
-    assert {"topic": "life", "partitions": 2, "records": 12} in hutong.rows("topic", "list")
+    (listed,) = hutong.rows("topic", "list")
+    assert listed.pop("bytes") > 12 * len("kN:vN")
+    assert listed == {"topic": "life", "partitions": 2, "records": 12}
+    assert hutong.rows("topic", "list", "--rates", "0.01")[0]["records_per_second"] == 0
     (described,) = hutong.rows("topic", "describe", "life")
     assert [row["partition"] for row in described["partitions"]] == [0, 1]
     assert sum(row["end_offset"] for row in described["partitions"]) == 12
@@ -143,7 +146,43 @@ def test_a_group_continues_where_it_stopped(hutong: Hutong, lines: Path) -> None
     assert "lag 7" in hutong("group", "describe", "readers")
     rest = hutong("consume", "grouped", "--group", "readers").splitlines()
     assert first + rest == lines.read_text().splitlines()
-    assert {"group": "readers", "type": "classic", "state": "empty"} in hutong.rows("group", "list")
+    assert hutong.rows("group", "list") == [{"group": "readers", "type": "classic", "state": "empty", "lag": 0}]
+    hutong("produce", "grouped", str(lines))
+    assert [row["lag"] for row in hutong.rows("group", "list")] == [12]
+    hutong("topic", "delete", "grouped", "--yes")
+    hutong("group", "list")  # what was committed for a topic that is gone has no end
+
+
+def test_misspelt_names_are_told_with_the_nearest(hutong: Hutong, lines: Path) -> None:
+    hutong("produce", "orders", str(lines))
+    hutong("consume", "orders", "--group", "billing")
+    for command in (["topic", "describe", "ordrs"], ["consume", "ordrs"], ["topic", "delete", "orders", "ordrs", "-y"]):
+        hutong(*command, code=66)
+        assert "There is no topic ordrs; did you mean orders?" in hutong.err
+    assert [row["topic"] for row in hutong.rows("topic", "list")] == ["orders"], "none was deleted"
+    hutong("group", "describe", "biling", code=66)
+    assert "There is no group biling; did you mean billing?" in hutong.err
+    for command in (["create", "new"], ["alter", "orders"]):
+        hutong("topic", *command, "-c", "retenton.ms=1", code=76)
+        assert "Unknown topic config name: retenton.ms; did you mean retention.ms?" in hutong.err
+    hutong("topic", "alter", "orders", "-c", "completely.other=1", code=76)
+    assert "did you mean" not in hutong.err
+    hutong("produce", "oders", str(lines))
+    assert "There is no topic oders yet; did you mean orders?" in hutong.err
+
+
+def test_internal_topics_are_listed_and_described_where_they_are_asked_for(hutong: Hutong) -> None:
+    assert hutong.rows("topic", "list") == []
+    internal = {row["topic"] for row in hutong.rows("topic", "list", "--internal")}
+    assert {"__hutong_metadata", "__consumer_offsets", "__transaction_state", "__share_group_state"} <= internal
+    assert hutong.rows("topic", "describe", "__hutong_metadata")[0]["partitions"][0]["in_sync"] == [1]
+
+
+def test_the_page_of_metrics_is_no_broker(node: Node, hutong: Hutong, lines: Path) -> None:
+    hutong.bootstrap = metrics = node.process.fields["metrics"]
+    for command in (["topic", "list"], ["produce", "t", str(lines)]):
+        hutong(*command, code=69)
+        assert f"{metrics} is an HTTP server, such as a node's page of metrics, and no broker" in hutong.err
 
 
 def test_an_actor_is_set_suspended_and_resumed(hutong: Hutong) -> None:

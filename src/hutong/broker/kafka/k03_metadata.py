@@ -1,9 +1,9 @@
 """Metadata (key 3, versions 0-13): the nodes, and the topics with their partitions and leaders.
 
-A null list of topics asks for all (in version 0 an empty one does); from 12 topics may be named by id (KIP-516; the
-field is there from 10, and refused); from 4 the client says whether a missing topic may be created. A topic that is
-created here is answered whole once it is durable: clients need not come back for it. One that another node creates is
-answered LEADER_NOT_AVAILABLE until this one knows it. A client that asks gets the
+A null list of topics asks for all (in version 0 an empty one does), of the internal ones for those in use; from 12
+topics may be named by id (KIP-516; the field is there from 10, and refused); from 4 the client says whether a missing
+topic may be created. A topic that is created here is answered whole once it is durable: clients need not come back for
+it. One that another node creates is answered LEADER_NOT_AVAILABLE until this one knows it. A client that asks gets the
 operations that it may do with topics and the cluster (KIP-430). Topics that it may not DESCRIBE are left out where it
 asks for all, and refused where it names them, there or not; to create one it needs CREATE, of the topic or of the
 cluster.
@@ -48,7 +48,7 @@ def handle(
     if request.topics is None or (context.api_version == 0 and not request.topics):
         response.topics = [
             describe(topic, context, with_operations=with_operations)
-            for topic in broker.topics.all()
+            for topic in broker.topics.listed()
             if may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name, quietly=True)
         ]
         return response

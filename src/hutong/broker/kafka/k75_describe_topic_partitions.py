@@ -41,7 +41,9 @@ def handle(
     names = {topic.name for topic in request.topics}
     if cursor.partition_index < 0 or (request.cursor is not None and names and cursor.topic_name not in names):
         return _refused(request)
-    for name in sorted(name for name in names or {topic.name for topic in topics.all()} if name >= cursor.topic_name):
+    for name in sorted(
+        name for name in names or {topic.name for topic in topics.listed()} if name >= cursor.topic_name
+    ):
         topic = topics.get(name)
         if not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, quietly=not names):
             if names:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from hutong.broker.topics.group_standing import NO_LEADER
+from hutong.broker.topics.internal_topics import METADATA_TOPIC
 from hutong.foundation.errors import Refused
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -163,6 +164,17 @@ class Topic:
     def partition(self, index: int) -> Partition | None:
         """The partition with that index, or None."""
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
+
+
+def is_listed(topic: Topic) -> bool:
+    """True if a client that asks for all topics is shown this one.
+
+    Kafka makes its internal topics when they are first used and lists no metadata log, so an internal one is left out
+    until it has a record.
+    """
+    if not topic.is_internal:
+        return True
+    return topic.name != METADATA_TOPIC and any(partition.log.end_offset for partition in topic.partitions)
 
 
 class TopicRecord(TypedDict):

@@ -1,7 +1,8 @@
 """`hutong bus`: talk on an event bus, through the TCP bridge of a running node or as a node of a cluster.
 
 Strategy: a body is JSON where it reads as JSON and text where it does not, so that both `hutong bus send a 5` and
-`hutong bus send a hello` do what is meant; `--text` says that it is text in any case.
+`hutong bus send a hello` do what is meant; `--text` says that it is text in any case. What begins as an object, a list
+or a text of JSON and is none is refused: it would arrive as a text, and the mistake be found at the other end.
 
 Knows nothing of frames and clusters: `bridge_client` and `cluster_client` do.
 """
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from hutong.bus.clustered import ClusterTls
     from hutong.bus.envelope.message import Message
 
+JSON_BEGINNINGS = ("{", "[", '"')
 DEFAULT_BRIDGE = "127.0.0.1:7000"
 
 app = typer.Typer(
@@ -191,7 +193,12 @@ def _body(text: str | None, *, is_text: bool) -> Any:
         return text
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError) as error:
+        if text.lstrip().startswith(JSON_BEGINNINGS):
+            raise UsageError(
+                f"The body begins as JSON and is none: {error}; mend it, or send it as text with --text.",
+                ExitCode.DATAERR,
+            ) from None
         return text
 
 

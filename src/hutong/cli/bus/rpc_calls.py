@@ -16,6 +16,7 @@ import typer
 
 from hutong.cli.bus.bridge_client import tls_of
 from hutong.cli.bus.bus import Headers, Tls, TlsCa, TlsCertificate, headers_of
+from hutong.cli.nearest import did_you_mean
 from hutong.cli.options import AsDocument, AsJson
 from hutong.cli.output import print_json, print_rows, printable, remark
 from hutong.foundation.errors import ExitCode, LimitExceeded, UsageError
@@ -164,13 +165,17 @@ def _discovered(node: str, tls: Any, action: str, **arguments: object) -> Any:
 
 def _asked(node: str, tls: Any, ask: Callable[[Any], Awaitable[A]], of: str = "") -> A:
     """Connect to the node and return the result of `ask`. Raises UsageError for every failure."""
-    from hutong.rpc.errors import CallFailed
+    from hutong.rpc.errors import CallFailed, DispatchFailed, NoService
 
     async def run() -> A:
         from hutong.rpc.remote.client import connect
 
         async with connect(node, tls=tls) as client:
-            return await ask(client)
+            try:
+                return await ask(client)
+            except (DispatchFailed, NoService) as error:
+                near = await _nearest(client, of, error)
+                raise (_sentence(error, node, of, near) if near else error) from None
 
     try:
         return asyncio.run(run())
@@ -180,7 +185,23 @@ def _asked(node: str, tls: Any, ask: Callable[[Any], Awaitable[A]], of: str = ""
         raise UsageError(f"The call is too large: {error}.", ExitCode.DATAERR) from None
 
 
-def _sentence(error: Any, node: str, of: str) -> UsageError:
+async def _nearest(client: Any, of: str, error: Any) -> str:
+    """`; did you mean ...?` for a call of what the node does not have; nothing where it is no misspelt name."""
+    from hutong.rpc.errors import CallFailed
+
+    address, _, action = of.rpartition(".")
+    try:
+        services = {one["address"]: one["actions"] for one in await client.call(DISCOVERY, "services", {})}
+    except CallFailed:  # a node may keep its services to itself
+        return ""
+    if address not in services:
+        near = did_you_mean(address, services)
+        return near.replace("?", f".{action}?") if near and action else near
+    return "" if action in services[address] else did_you_mean(action, services[address])
+
+
+def _sentence(error: Any, node: str, of: str, near: str = "") -> UsageError:
+    """The failure as a sentence; `near` is its end where the name was misspelt."""
     from hutong.rpc import errors
 
     reason = str(error).rstrip(".")
@@ -194,12 +215,14 @@ def _sentence(error: Any, node: str, of: str) -> UsageError:
             )
         case errors.NoService():
             return UsageError(
-                f"{what} found no service: {reason}; `hutong rpc list` shows those there are.", ExitCode.NOINPUT
+                f"{what} found no service: {reason}{near or ';'} `hutong rpc list` shows those there are.",
+                ExitCode.NOINPUT,
             )
         case errors.NotAuthenticated() | errors.NotAuthorized():
             return UsageError(f"{what} is not permitted ({error.code}): {reason}.", ExitCode.NOPERM)
         case errors.DispatchFailed():
-            return UsageError(f"{what} was not understood: {reason}.", ExitCode.DATAERR)
+            end = near or f"; `hutong rpc describe {of.rpartition('.')[0]}` shows the methods."
+            return UsageError(f"{what} was not understood: {reason}{end if of else '.'}", ExitCode.DATAERR)
         case errors.ServiceError() if error.code == NO_SUCH_SERVICE and not of:
             return UsageError(
                 f"{reason[:1].upper()}{reason[1:]}; `hutong rpc list` shows those that are.", ExitCode.NOINPUT

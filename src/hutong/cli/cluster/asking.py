@@ -63,6 +63,19 @@ class ClusterAccess:
         except (Refused, ProtocolError) as error:
             raise UsageError(f"{str(error).rstrip('.')}.", ExitCode.TEMPFAIL) from None
 
+    def request_of_each(self, request: Any) -> list[Any]:
+        """The response of every broker to a request of Kafka's. Raises UsageError where one gives none."""
+        cluster = self._cluster
+        try:
+            return [
+                cluster.retrying(lambda at=address: cluster.connection_to(at).request(request), CONTROLLER_MS_MAX)  # type: ignore[misc]
+                for address in cluster.brokers()
+            ]
+        except AccessDenied:
+            raise _not_let_in() from None
+        except (Unavailable, Refused, ProtocolError) as error:
+            raise UsageError(f"A broker did not answer: {str(error).rstrip('.')}.", ExitCode.UNAVAILABLE) from None
+
     def close(self) -> None:
         self._cluster.close()
 

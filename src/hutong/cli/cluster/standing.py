@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
-from hutong.cli.kafka.client import REQUEST_TIMEOUT_SECONDS
+from hutong.cli.kafka.client import REQUEST_TIMEOUT_SECONDS, with_internal
 
 Row = dict[str, Any]
 
@@ -44,8 +44,9 @@ def cluster_standing(admin: AdminClient) -> ClusterStanding:
     follows: Counter[int] = Counter()
     in_sync: Counter[int] = Counter()
     lacking, count = [], 0
-    for name in sorted(metadata.topics):
-        for index, partition in sorted(metadata.topics[name].partitions.items()):
+    topics = with_internal(admin, metadata.topics)  # the cluster's own partitions have replicas, too
+    for name in sorted(topics):
+        for index, partition in sorted(topics[name].partitions.items()):
             count += 1
             leads[partition.leader] += 1  # -1 where there is none, which no node has as its number
             follows.update(node for node in partition.replicas if node != partition.leader)

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from hutong.cli.cluster.asking import ClusterAccess
 from hutong.cli.cluster.replica_digests import Difference, first_difference
-from hutong.cli.kafka.client import REQUEST_TIMEOUT_SECONDS
+from hutong.cli.kafka.client import REQUEST_TIMEOUT_SECONDS, with_internal
 from hutong.cli.output import remark
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import ExitCode, UsageError
@@ -210,7 +210,7 @@ class _Failed(Exception):
 
 def replicas_in(admin: AdminClient) -> Iterator[Replicas]:
     """The partitions with a leader and others in sync to compare it with. Raises KafkaException."""
-    topics = admin.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics
+    topics = with_internal(admin, admin.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics)
     for name in sorted(topics):
         for index, partition in sorted(topics[name].partitions.items()):
             others = tuple(sorted(node for node in partition.isrs if node != partition.leader))

@@ -3,22 +3,37 @@
 Strategy: confluent-kafka does all talking. Before its first use the address is tried by a plain TCP connection, because
 librdkafka retries an absent broker for as long as it is let, and a person who typed a wrong port should know at once.
 
+Behind an address that accepts connections and gives no answer, an HTTP server is looked for: the page of metrics has a
+port next to the broker's.
+
 Knows nothing of how results are shown.
 """
 
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from hutong.cli.kafka import client_config
+from hutong.cli.nearest import did_you_mean
+from hutong.foundation.addresses import scheme_advice
 from hutong.foundation.errors import ExitCode, UsageError
 
 CONNECT_TIMEOUT_SECONDS = 3.0
 REQUEST_TIMEOUT_SECONDS = 15.0
+HTTP_TIMEOUT_SECONDS = 1.0  # for an answer to the question for an HTTP server
 CHECK_SECONDS = 1.0  # between two checks for a refusal, while an answer is awaited
 
 T = TypeVar("T")
@@ -46,10 +61,14 @@ def configuration(bootstrap: str, **settings: Any) -> dict[str, Any]:
 
 
 class _Refusals:
-    """The newest refusal of our login. librdkafka reports it by a callback; its calls only find no broker."""
+    """The newest refusal of our login. librdkafka reports it by a callback; its calls only find no broker.
+
+    `doubtful` are the addresses that accepted a connection, until they were asked for HTTP or a broker answered.
+    """
 
     def __init__(self) -> None:
         self.newest: KafkaError | None = None
+        self.doubtful: list[tuple[str, int]] = []
 
     def heard(self, error: KafkaError) -> None:
         if error.code() in REFUSED_ACCESS:
@@ -87,14 +106,18 @@ def reach(bootstrap: str) -> None:
     """Raises UsageError unless one of the comma-separated addresses accepts a connection."""
     reasons = []
     for address in bootstrap.split(","):
+        if "://" in address:
+            raise UsageError(f"{address!r} is no broker address; write it{scheme_advice(address)}.")
         host, _, port = address.strip().rpartition(":")
         if not host or not port.isdigit() or int(port) > 65_535:
             raise UsageError(f"{address!r} is no broker address; write HOST:PORT.")
+        place = (host.strip("[]"), int(port))
         try:
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_SECONDS).close()
+            socket.create_connection(place, CONNECT_TIMEOUT_SECONDS).close()
         except OSError as error:
             reasons.append(error.strerror or str(error))
         else:
+            _refusals.doubtful = [place]
             return
     raise UsageError(
         f"No broker answers at {bootstrap} ({reasons[-1]}); "
@@ -116,9 +139,28 @@ def result(future: "Future[T]", subject: str) -> T:
 
 
 def check_access() -> None:
-    """Raises UsageError if brokers refuse to let us in: librdkafka itself would go on trying."""
+    """Raises UsageError if brokers refuse to let us in, or are none: librdkafka itself would go on trying."""
     if _refusals.newest is not None:
         raise failure(_refusals.newest, "connection")
+    # Asked once, and only where no answer came: a broker would log the question as a broken request.
+    while _refusals.doubtful:
+        host, port = _refusals.doubtful.pop()
+        if _speaks_http(host, port):
+            raise UsageError(
+                f"{host}:{port} is an HTTP server, such as a node's page of metrics, and no broker; name the address "
+                "after kafka= in the node's ready line.",
+                ExitCode.UNAVAILABLE,
+            )
+
+
+def _speaks_http(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), HTTP_TIMEOUT_SECONDS) as connection:
+            connection.settimeout(HTTP_TIMEOUT_SECONDS)
+            connection.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
+            return connection.recv(5) == b"HTTP/"
+    except OSError:
+        return False
 
 
 def failure(error: KafkaException | KafkaError, subject: str) -> UsageError:
@@ -149,8 +191,11 @@ def failure(error: KafkaException | KafkaError, subject: str) -> UsageError:
     return UsageError(f"The broker refused the {subject}: {cause.str().rstrip('.')}.", ExitCode.PROTOCOL)
 
 
-def topics(client: AdminClient) -> dict[str, Any]:
-    """Name → metadata of every topic. Asking for all creates none, as asking by name may do."""
+def topics(client: AdminClient | Producer) -> dict[str, Any]:
+    """Name → metadata of every topic; nodes of Hutong list no internal one that is not in use.
+
+    Asking for all creates none, as asking by name may do.
+    """
     last: KafkaException | None = None
     for _ in range(int(REQUEST_TIMEOUT_SECONDS / CHECK_SECONDS)):
         try:
@@ -167,14 +212,51 @@ def topics(client: AdminClient) -> dict[str, Any]:
     raise failure(last, "list of topics") from None
 
 
+def with_internal(client: AdminClient, listed: Mapping[str, Any]) -> dict[str, Any]:
+    """The listed topics, and those internal ones of Hutong that are listed for nobody. DescribeTopics creates none."""
+    from hutong.broker.topics.internal_topics import INTERNAL_TOPICS
+
+    hidden = sorted(INTERNAL_TOPICS - listed.keys())
+    found = dict(listed)
+    if hidden:
+        for name, future in client.describe_topics(TopicCollection(hidden)).items():
+            try:
+                described = future.result(REQUEST_TIMEOUT_SECONDS)
+            except KafkaException:  # a broker that has no such topic, or does not show it to us
+                continue
+            found[name] = SimpleNamespace(partitions={at.id: _partition(at) for at in described.partitions})
+    return found
+
+
+def _partition(described: Any) -> SimpleNamespace:
+    """A partition of DescribeTopics as Metadata shows it."""
+    leader = -1 if described.leader is None else described.leader.id
+    replicas, in_sync = ([node.id for node in nodes] for nodes in (described.replicas, described.isr))
+    return SimpleNamespace(id=described.id, leader=leader, replicas=replicas, isrs=in_sync)
+
+
 def partitions_of(client: AdminClient, topic: str, only: int | None = None) -> list[int]:
     """The topic's partition numbers, or `only` this one. Creates nothing. Raises UsageError for what is not there."""
-    found = topics(client).get(topic)
-    if found is None:
-        raise failure(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), f"topic {topic}")
+    found = topic_metadata(client, topic)
     if only is not None and only not in found.partitions:
         raise UsageError(f"The topic {topic} has no partition {only}.", ExitCode.NOINPUT)
     return sorted(found.partitions) if only is None else [only]
+
+
+def topic_metadata(client: AdminClient, topic: str) -> Any:
+    """The metadata of one topic. Creates nothing. Raises UsageError where there is no such topic."""
+    known = topics(client)
+    if topic not in known and topic.startswith("__"):
+        known = with_internal(client, known)
+    if topic not in known:
+        raise missing_topic(topic, known)
+    return known[topic]
+
+
+def missing_topic(topic: str, known: Iterable[str]) -> UsageError:
+    """The error of a topic that is not among the `known` ones."""
+    near = did_you_mean(topic, known) or ";"
+    return UsageError(f"There is no topic {topic}{near} `hutong topic list` shows what there is.", ExitCode.NOINPUT)
 
 
 def offsets(client: AdminClient, partitions: Iterable[tuple[str, int]], spec: OffsetSpec) -> dict[tuple[str, int], int]:

@@ -6,10 +6,12 @@ for everyone in the group.
 Knows nothing of how groups assign partitions.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
+from hutong.cli.nearest import did_you_mean
 from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, AsJson, Bootstrap, GroupName, Yes, group_name, topic_name
 from hutong.cli.output import print_json, print_rows, remark
 from hutong.foundation.errors import ExitCode, UsageError
@@ -21,16 +23,25 @@ OFFSET_COLUMNS = ("topic", "partition", "committed", "end", "lag", "member")
 
 @app.command("list")
 def list_groups(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
-    """List consumer groups with their protocol and state. Share groups: kafka-share-groups.sh, or an admin client."""
+    """List consumer groups with their protocol, state and lag: the records that they have not committed.
+
+    Share groups: kafka-share-groups.sh, or an admin client.
+    """
     from hutong.cli.kafka import client
 
     admin = client.admin(bootstrap)
-    found = client.result(admin.list_consumer_groups(), "list of groups")
+    found = sorted(_listed(admin), key=lambda group: group.group_id)
+    lags = group_lags(admin, [group.group_id for group in found])
     rows = [
-        {"group": group.group_id, "type": group.type.name.lower(), "state": group.state.name.lower()}
-        for group in found.valid
+        {
+            "group": group.group_id,
+            "type": group.type.name.lower(),
+            "state": group.state.name.lower(),
+            "lag": lags[group.group_id],
+        }
+        for group in found
     ]
-    print_rows(sorted(rows, key=lambda row: row["group"]), ("group", "type", "state"), as_json=as_json)
+    print_rows(rows, ("group", "type", "state", "lag"), as_json=as_json)
 
 
 @app.command()
@@ -42,7 +53,8 @@ def describe(group: GroupName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json
     description = client.result(admin.describe_consumer_groups([group])[group], f"group {group}")
     committed = _committed(admin, group)
     if description.state.name == "DEAD" and not committed:
-        raise UsageError(f"There is no group {group}; `hutong group list` shows what there is.", ExitCode.NOINPUT)
+        near = did_you_mean(group, (one.group_id for one in _listed(admin))) or ";"
+        raise UsageError(f"There is no group {group}{near} `hutong group list` shows what there is.", ExitCode.NOINPUT)
     members = [_member_row(member) for member in description.members]
     offsets = _offset_rows(admin, committed, description.members)
     state = description.state.name.lower()
@@ -99,6 +111,30 @@ def delete(
     admin = client.admin(bootstrap)  # kept by name: its destruction ends the calls that are under way
     for group, future in admin.delete_consumer_groups(groups).items():
         client.result(future, f"group {group}")
+
+
+def group_lags(admin: Any, groups: Sequence[str]) -> dict[str, int | None]:
+    """Group → records between what it has committed and the ends; None where it has committed nothing."""
+    from confluent_kafka.admin import OffsetSpec
+
+    from hutong.cli.kafka import client
+
+    committed = {group: _committed(admin, group) for group in groups}
+    wanted = sorted({at for offsets in committed.values() for at in offsets})
+    known = client.topics(admin) if wanted else {}
+    # What was committed for a topic that was deleted since has no end.
+    ends = client.offsets(admin, [at for at in wanted if at[0] in known], OffsetSpec.latest())
+    return {
+        group: sum(max(0, ends[at] - offset) for at, offset in offsets.items() if at in ends) if offsets else None
+        for group, offsets in committed.items()
+    }
+
+
+def _listed(admin: Any) -> Sequence[Any]:
+    from hutong.cli.kafka import client
+
+    found: Sequence[Any] = client.result(admin.list_consumer_groups(), "list of groups").valid
+    return found
 
 
 def _committed(admin: Any, group: str) -> dict[tuple[str, int], int]:

@@ -14,10 +14,11 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal, cast
+from typing import IO, Annotated, Any, Literal, NoReturn, cast
 
 import typer
 
+from hutong.cli.nearest import did_you_mean
 from hutong.cli.options import DEFAULT_BOOTSTRAP, AsDocument, Bootstrap, TopicName, assigned
 from hutong.cli.output import print_json, progress, remark
 from hutong.foundation.errors import ExitCode, UsageError
@@ -60,6 +61,10 @@ def produce(
     shared = {"headers": sent_headers, **({} if partition is None else {"partition": partition})}
     settings = {"acks": acks, "compression_type": compression, "linger_ms": linger_ms}
     sending = Sending(client.producer(bootstrap, enable_idempotence=acks == "all", **settings), topic, shared)
+    known = client.topics(sending.producer)
+    # A misspelt topic is made by most brokers, and its records are missed elsewhere.
+    if topic not in known:
+        remark(f"There is no topic {topic} yet{did_you_mean(topic, known) or '.'} A broker may make it now.")
     started = time.perf_counter()
     with progress(f"to {topic}") as advance:
         for number, (key, value) in enumerate(_pairs(files, separator), 1):
@@ -85,6 +90,8 @@ class Sending:
 
     def send(self, key: bytes | None, value: bytes) -> None:
         """Hand one record to the client, waiting for room in its queue. Raises UsageError at the first refusal."""
+        from confluent_kafka import KafkaException
+
         while True:
             try:
                 self.producer.produce(self.topic, value=value, key=key, on_delivery=self._delivered, **self.shared)
@@ -92,6 +99,10 @@ class Sending:
             except BufferError:
                 self._wait_for_room()
                 continue
+            # The client knows the topic's partitions, and this one is not among them.
+            except KafkaException as error:
+                self.first_error = error.args[0]
+                self._fail()
             break
         self.sent += 1
         self.bytes_sent += len(value) + len(key or b"")
@@ -129,7 +140,7 @@ class Sending:
         elif self.first_error is None:
             self.first_error = error
 
-    def _fail(self) -> None:
+    def _fail(self) -> NoReturn:
         from hutong.cli.kafka import client
 
         cause = client.failure(self.first_error, f"topic {self.topic}")

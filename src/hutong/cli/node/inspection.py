@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hutong.cli.nearest import did_you_mean
 from hutong.cli.options import AsJson, Yes, topic_name
 from hutong.cli.output import print_rows, progress, remark, text_or_base64, utc
 from hutong.foundation.errors import ExitCode, HutongError, LimitExceeded, ProtocolError, UsageError
@@ -40,12 +41,17 @@ KINDS = {0: "batches", 1: "start moved", 2: "deleted", 3: "lost"}
 ROWS_MAX = 1000
 ROUNDS_MAX = 8
 
-DataFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The data folder of a node.", show_default=False)]
+DataFolder = Annotated[
+    Path | None, typer.Argument(metavar="DIR", help="The data folder of a node.", show_default=False)
+]
+DataDirOption = Annotated[
+    Path | None, typer.Option("--data-dir", metavar="DIR", help="The same, spelled as for `hutong serve`.")
+]
 Names = dict[tuple[str, int], str]
 
 
 def dump(
-    folder: DataFolder,
+    folder: DataFolder = None,
     topic: Annotated[
         str | None,
         typer.Option("--topic", "-t", metavar="TOPIC", parser=topic_name, help="Only what belongs to this topic."),
@@ -54,13 +60,14 @@ def dump(
     runs: Annotated[bool, typer.Option("--runs", help="Print the runs of batches in the journals.")] = False,
     records: Annotated[bool, typer.Option("--records", "-r", help="Print records as JSON, one a line.")] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so many rows; 0: all.")] = ROWS_MAX,
+    data_dir: DataDirOption = None,
     as_json: AsJson = False,
 ) -> int:
     """Print what is in which file of a stopped node: the files themselves, runs of batches, or records.
 
     Ends with 65 when something in the journals that were read is damaged.
     """
-    with _locked(folder) as groups:
+    with _locked(_one_folder(folder, data_dir)) as groups:
         wanted = {name: inspector for name, inspector in groups.items() if group in (None, name)}
         # A misspelt group would look like an empty one.
         if not wanted:
@@ -69,7 +76,13 @@ def dump(
         rows: Iterator[dict[str, Any]]
         # A topic alone means its runs: files hold the records of many topics.
         if records or runs or topic is not None:
-            found = _runs(wanted, _names(groups), topic, damage)
+            names = _names(groups)
+            # A misspelt topic would look like an empty one. Without any name the catalogue may be what is damaged.
+            known = {name.rpartition("/")[0] for name in names.values()}
+            if topic is not None and known and topic not in known:
+                near = did_you_mean(topic, sorted(known)) or "."
+                raise UsageError(f"There is no topic {topic} in this folder{near}", ExitCode.NOINPUT)
+            found = _runs(wanted, names, topic, damage)
             rows = (row for run in found for row in _record_rows(run, damage)) if records else map(_run_row, found)
         else:
             rows = _file_rows(wanted)
@@ -85,9 +98,10 @@ def dump(
 
 
 def doctor(
-    folder: DataFolder,
+    folder: DataFolder = None,
     repair: Annotated[bool, typer.Option("--repair", help="Apply the remedies that are named.")] = False,
     yes: Yes = False,
+    data_dir: DataDirOption = None,
     as_json: AsJson = False,
 ) -> int:
     """Check every byte of a stopped node's journals; ends with 65 when something is (still) wrong.
@@ -96,6 +110,7 @@ def doctor(
     """
     from hutong.cli.kafka.topic import confirm
 
+    folder = _one_folder(folder, data_dir)
     with _locked(folder) as groups:
         problems, rows = _examine(groups)
         print_rows(rows, ("group", "segments", "bytes", "problems"), as_json=as_json)
@@ -112,6 +127,16 @@ def doctor(
             return ExitCode.DATAERR
         confirm(f"Apply {len(problems)} remedies?", yes=yes)
         return _repair(groups, problems)
+
+
+def _one_folder(folder: Path | None, data_dir: Path | None) -> Path:
+    """The folder that was named in either way. Raises UsageError for none, and for two."""
+    if folder is not None and data_dir is not None:
+        raise UsageError("The data folder is named twice; leave out --data-dir or DIR.")
+    named = folder or data_dir
+    if named is None:
+        raise UsageError("Which data folder? Write DIR, as in `hutong doctor ./data`.")
+    return named
 
 
 def _examine(groups: "dict[str, Inspector]") -> "tuple[list[tuple[str, JournalProblem]], list[dict[str, Any]]]":

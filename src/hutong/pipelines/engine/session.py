@@ -32,6 +32,7 @@ LOOPBACK = "127.0.0.1"
 MISSING_CONNECT = "--master sc://... needs the client of Spark Connect: install pyspark[connect]"
 CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 PYTHON_SETTING = "spark.pyspark.python"
+JAVA_ENDED = "JAVA_GATEWAY_EXITED"  # PySpark's name for a Java process that ended without a word
 SECRETS = r"(?i)secret|password|token|access[.]?key|jaas|keystore[.]key"
 """Names and values of settings that Spark's pages and event logs hide: its own rule, and what Kafka's clients add."""
 
@@ -68,6 +69,8 @@ def spark_session(
         except ImportError as error:  # PySparkImportError, of what Connect needs, is one too
             raise UsageError(f"{MISSING_CONNECT} ({first_cause(error)})", ExitCode.UNAVAILABLE) from error
         except (PySparkException, import_module("py4j.protocol").Py4JError) as error:
+            if isinstance(error, PySparkException) and error.getCondition() == JAVA_ENDED:
+                raise _java_ended() from error
             raise UsageError(
                 f"Spark did not start with --master {master}: {first_cause(error)}", ExitCode.UNAVAILABLE
             ) from error
@@ -75,6 +78,15 @@ def spark_session(
             yield session
         finally:
             session.stop()
+
+
+def _java_ended() -> UsageError:
+    """The error of a Java that tells its version and does not start Spark: another try would end the same."""
+    java = find_java(os.environ)
+    return UsageError(
+        f"Spark's Java, {java}, ended before it served: try `{java} -version`, or set JAVA_HOME to another",
+        ExitCode.CONFIG,
+    )
 
 
 def _settings(master: str, log_level: str, quick: bool) -> dict[str, str]:

@@ -18,6 +18,10 @@ def split_address(address: str, *, is_listening: bool = False) -> tuple[str, int
     # A port alone, or a pair as sockets take it.
     if not isinstance(address, str):
         raise TypeError(f"an address is text, HOST:PORT, such as '127.0.0.1:7000', not {address!r}")
+    if "://" in address:
+        from hutong.foundation.addresses import scheme_advice  # late: only to say what went wrong
+
+        raise ValueError(f"{address!r} is no address: write it{scheme_advice(address)}")
     # From the right: an IPv6 address has colons of its own.
     host, colon, port = address.strip().rpartition(":")
     # str.isdigit alone is true for digits of other scripts.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hutong.foundation.addresses import scheme_advice
 from hutong.foundation.errors import ExitCode, UsageError
 from hutong.reactor.accept.exposure import ALL, check_exposure
 from hutong.rpc.grpc.limits import GrpcLimits
@@ -76,7 +77,7 @@ def host_and_port(text: str) -> tuple[str, int]:
     """HOST:PORT, an IPv6 host in brackets. Raises UsageError."""
     host, colon, port = text.rpartition(":")
     if not (colon and host and port.isascii() and port.isdigit()) or int(port) > PORT_MAX:
-        raise UsageError(f"{text!r} is no address for gRPC; write HOST:PORT.")
+        raise UsageError(f"{text!r} is no address for gRPC; write HOST:PORT{scheme_advice(text)}.")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

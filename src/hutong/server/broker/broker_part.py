@@ -53,7 +53,9 @@ class BrokerPart(NodePart):
         clock = node.runtime.clock
         self._preload = Preload(HANDLERS, clock, node.runtime.wheel)
         await self.monitor.open(node)
-        broker = self._verticle()(self.settings, self._ports, clock, self.monitor.sources, self._gate, self._users)
+        self._broker = broker = self._verticle()(
+            self.settings, self._ports, clock, self.monitor.sources, self._gate, self._users
+        )
         if self.settings.kafka.tracing:
             broker.tracer = node.tracing().requests
         await node.deploy("broker", broker)
@@ -70,6 +72,7 @@ class BrokerPart(NodePart):
         return ClusterBrokerVerticle
 
     def all_opened(self) -> None:
+        self._broker.has_served = True
         self.monitor.all_opened()
         if not self._is_embedded:
             self._preload.start()

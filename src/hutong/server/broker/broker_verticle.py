@@ -122,6 +122,7 @@ class BrokerVerticle(Verticle):
         self._gate = gate
         self._users = dict(users or {})
         self._admin = AdminState(settings.node.id, translate.topic_defaults(settings), ports.random_bytes)
+        self.has_served = False  # set once every part of the node is open
         self.tracer: RequestTracer | None = None  # set before the start, where requests are traced
         # Each is None until the start has come so far; a start that fails ends with what there is.
         self._data_dir: DataFolder | None = None
@@ -240,6 +241,8 @@ class BrokerVerticle(Verticle):
         await self._close_journals()
         self._queues.close()
         if self._data_dir is not None:
+            if not self.has_served:
+                self._data_dir.discard()
             self._data_dir.close()
 
     async def _close_journals(self) -> None:

@@ -105,6 +105,11 @@ def convert(setting: Setting, raw: object, source: str) -> object:
 
 def parse_address(text: str) -> Address:
     """`HOST:PORT`, `[IPV6]:PORT` or `:PORT` (every interface). Raises ValueError saying what was expected."""
+    # A URL has colons, too, and the advice about brackets would mislead.
+    if "://" in text:
+        from hutong.foundation.addresses import scheme_advice  # late: only to say what went wrong
+
+        raise ValueError(f"is {text!r}; write the address{scheme_advice(text)}")
     host, colon, port = text.strip().rpartition(":")  # the last colon: an IPv6 address has others
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]

@@ -63,19 +63,24 @@ Samples = Iterable[tuple[Sequence[str], Value]]
 LINES_PER_PIECE: Final = 150  # well under a millisecond of the event loop
 
 
-def render(families: Iterable[tuple[Family, Samples]]) -> Iterator[bytes]:
+def render(
+    families: Iterable[tuple[Family, Samples]], *, histogram_step: int = 1, with_empty: bool = True
+) -> Iterator[bytes]:
     """The page of all families, in their order and in pieces of some length; a piece may end within a family.
 
-    A family without samples has its HELP and TYPE all the same.
+    A family without samples has its HELP and TYPE all the same, if it is `with_empty`. Of the bounds of a histogram
+    every `histogram_step`th is shown.
     """
     lines: list[str] = []
     for family, samples in families:
-        lines += _heading(family)
         # As they are now: between two pieces a partition group may come or go.
-        for values, value in list(samples):
+        present = list(samples)
+        if present or with_empty:
+            lines += _heading(family)
+        for values, value in present:
             labels = [f'{name}="{_label(text)}"' for name, text in zip(family.labels, values, strict=True)]
             if isinstance(value, Spread):
-                lines += _histogram(family.name, labels, value)
+                lines += _histogram(family.name, labels, value, histogram_step)
             else:
                 lines.append(f"{family.name}{_braced(labels)} {_number(value)}")
             if len(lines) >= LINES_PER_PIECE:
@@ -84,15 +89,21 @@ def render(families: Iterable[tuple[Family, Samples]]) -> Iterator[bytes]:
     yield _piece(lines)
 
 
-def render_written(family: Family, samples: Iterable[tuple[str, int | float]]) -> Iterator[bytes]:
+def render_written(
+    family: Family, samples: Iterable[tuple[str, int | float]], *, with_empty: bool = True
+) -> Iterator[bytes]:
     """One family in pieces, of samples whose labels are written out by `braced`."""
-    lines, name = _heading(family), family.name
+    name, heading = family.name, _heading(family)
+    lines, heading = (heading, []) if with_empty else ([], heading)
     for labels, value in samples:
+        if heading:
+            lines, heading = heading, []
         lines.append(f"{name}{labels} {value}")
         if len(lines) >= LINES_PER_PIECE * 3:  # these are written faster
             yield _piece(lines)
             lines = []
-    yield _piece(lines)
+    if lines:
+        yield _piece(lines)
 
 
 def _piece(lines: list[str]) -> bytes:
@@ -108,11 +119,12 @@ def _heading(family: Family) -> list[str]:
     return [f"# HELP {family.name} {_help(family.meaning)}", f"# TYPE {family.name} {family.kind}"]
 
 
-def _histogram(name: str, labels: list[str], spread: Spread) -> list[str]:
+def _histogram(name: str, labels: list[str], spread: Spread, step: int) -> list[str]:
     scale, histogram = spread.scale, spread.histogram
     counts = histogram.through_powers_of_two(scale.first_bits, scale.last_bits)
     prefix = f"{name}_bucket{{{''.join(label + ',' for label in labels)}le="
-    lines = [f'{prefix}"{bound}"}} {count}' for bound, count in zip(scale.bounds(), counts, strict=True)]
+    bounds = list(zip(scale.bounds(), counts, strict=True))[::step]
+    lines = [f'{prefix}"{bound}"}} {count}' for bound, count in bounds]
     count = histogram.count
     lines.append(f'{prefix}"+Inf"}} {count}')
     lines.append(f"{name}_sum{_braced(labels)} {_number(histogram.sum * scale.unit)}")

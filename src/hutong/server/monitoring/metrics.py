@@ -70,19 +70,32 @@ OF_MESSAGING: Final[tuple[MessagingMetric, ...]] = (
 METRICS: Final[tuple[Metric | MessagingMetric | Surveyed, ...]] = (*AT_ONCE, *OF_MESSAGING, *SURVEYED)
 
 
-def exposition(sources: Sources, limits: SurveyLimits) -> Iterator[bytes]:
-    """All metrics as Prometheus reads them, a step at a time; between two steps others may have the loop."""
-    yield from render((metric.family, metric.samples(sources)) for metric in AT_ONCE)
+def exposition(sources: Sources, limits: SurveyLimits, *, is_brief: bool = False) -> Iterator[bytes]:
+    """All metrics as Prometheus reads them, a step at a time; between two steps others may have the loop.
+
+    A brief page leaves out what `brief` names, and the headings of families without a sample.
+    """
+    from hutong.server.monitoring.brief import Detail  # late: a start is shorter without
+
+    detail = Detail(is_brief, sources.broker is None or sources.broker.cluster.is_alone)
+    step, with_empty = detail.histogram_step, not is_brief
+    at_once = (
+        (metric.family, detail.kept(metric.family, metric.samples(sources)))
+        for metric in AT_ONCE
+        if detail.shows(metric.family)
+    )
+    yield from render(at_once, histogram_step=step, with_empty=with_empty)
     figures = sources.messaging()
-    yield from render((metric.family, metric.read(figures)) for metric in OF_MESSAGING)
+    messaging_rows = ((metric.family, metric.read(figures)) for metric in OF_MESSAGING)
+    yield from render(messaging_rows, histogram_step=step, with_empty=with_empty)
     if sources.broker is None:
-        yield from render((metric.family, ()) for metric in SURVEYED)
+        yield from render(((metric.family, ()) for metric in SURVEYED), with_empty=with_empty)
         return
     survey = _empty_survey(sources, sources.broker)
     for _ in _fill_survey(survey, sources.broker, limits):
         yield b""
-    for surveyed in SURVEYED:
-        yield from render_written(surveyed.family, surveyed.read(survey))
+    for surveyed in filter(lambda row: detail.shows(row.family), SURVEYED):
+        yield from render_written(surveyed.family, surveyed.read(survey), with_empty=with_empty)
 
 
 def _empty_survey(sources: Sources, broker: Broker) -> Survey:

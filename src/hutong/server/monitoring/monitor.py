@@ -5,6 +5,7 @@ each figure is read between two steps of the loop.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import Clock
@@ -68,9 +69,12 @@ class Monitor(Verticle):
             tls = self._certificates.source()
             self._certificates.watch()
         loop = self.context.loop
-        metrics = SlicedPage(self._metrics, CONTENT_TYPE, loop.call_soon)
+        brief, full = (
+            SlicedPage(partial(self._metrics, is_brief), CONTENT_TYPE, loop.call_soon) for is_brief in (True, False)
+        )
+        by_detail = {"": brief if settings.detail == "brief" else full, "brief": brief, "full": full}
         self._server = WebServer(
-            pages.routes(metrics, self.health, loop),
+            pages.routes(by_detail, self.health, loop),
             loop,
             clock=self._clock,
             wheel=self.context.home.wheel,
@@ -86,5 +90,5 @@ class Monitor(Verticle):
         if self._server is not None:
             await self._server.close()
 
-    def _metrics(self) -> Iterator[bytes]:
-        return exposition(self.sources, self._limits)
+    def _metrics(self, is_brief: bool) -> Iterator[bytes]:
+        return exposition(self.sources, self._limits, is_brief=is_brief)

@@ -4,6 +4,7 @@ Knows no page's content.
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 from hutong.foundation.errors import ExitCode, UsageError
@@ -36,10 +37,15 @@ def admission_of(settings: MetricsSettings) -> WebAdmission:
     return OneUser(settings.user, settings.password)
 
 
-def routes(metrics: SlicedPage, health: Health, loop: asyncio.AbstractEventLoop) -> list[WebRoute]:
-    """Health pages need no credentials: orchestrators probe without any, and the pages show no data."""
+def routes(by_detail: Mapping[str, SlicedPage], health: Health, loop: asyncio.AbstractEventLoop) -> list[WebRoute]:
+    """Health pages need no credentials: orchestrators probe without any, and the pages show no data.
+
+    `by_detail` has the pages of metrics by the query `detail`, and under the empty text the one without it.
+    """
 
     async def show_metrics(request: WebRequest) -> WebAnswer:
+        # A scraper may add queries of its own, so what is unknown is no error.
+        metrics = by_detail.get(request.query.get("detail", ""), by_detail[""])
         made: asyncio.Future[list[bytes] | None] = loop.create_future()
         # A client that went away has cancelled the future, and others may wait for the same page.
         metrics.ask(lambda pieces: None if made.done() else made.set_result(pieces))

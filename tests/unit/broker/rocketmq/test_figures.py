@@ -22,7 +22,7 @@ async def test_requests_refusals_and_bytes_are_counted_by_code(tmp_path: Path) -
             await client.send(b"12345")
             await client.pull(1)
             await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="absent")
-        _, body = await get(addresses.metrics, "/metrics")
+        _, body = await get(addresses.metrics, "/metrics?detail=full")
     found = set(re.findall(r"^hutong_rocketmq_(\S+) (\S+)$", body, flags=re.MULTILINE))
     assert {
         ('requests_total{request="SEND_MESSAGE"}', "1"),

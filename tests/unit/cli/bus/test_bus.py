@@ -48,7 +48,7 @@ def hutong(bus: BridgedBus, capsys: pytest.CaptureFixture[str]) -> Hutong:
 
 @pytest.mark.parametrize(
     ("text", "body"),
-    [("5", 5), ('{"a": [1, null]}', {"a": [1, None]}), ("hello", "hello"), ("{not json", "{not json"), ("ä😀", "ä😀")],
+    [("5", 5), ('{"a": [1, null]}', {"a": [1, None]}), ("hello", "hello"), ("not {json", "not {json"), ("ä😀", "ä😀")],
 )
 def test_a_request_prints_the_reply(hutong: Hutong, text: str, body: object) -> None:
     assert json.loads(hutong("request", "echo", text)) == body

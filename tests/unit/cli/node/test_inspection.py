@@ -219,6 +219,12 @@ def test_what_cannot_be_looked_at(command: str, folder: Path, tmp_path: Path, hu
     assert (code, err) == (75, f"hutong: A node is running on {folder}; stop it first.\n")
 
 
+def test_a_misspelt_topic_is_no_empty_one(folder: Path, hutong: Hutong) -> None:
+    code, _, err = hutong("dump", "--data-dir", folder, "--topic", "pakced")
+    assert code == 66
+    assert "There is no topic pakced in this folder; did you mean packed?" in err
+
+
 def test_an_unknown_group(folder: Path, hutong: Hutong) -> None:
     code, _, err = hutong("dump", folder, "--group", "weeks")
     assert code == 66

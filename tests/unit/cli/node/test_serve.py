@@ -159,6 +159,27 @@ def test_a_port_in_use(serve: Serve) -> None:
     assert "Traceback" not in errors
 
 
+@pytest.mark.parametrize("taken_by", ["--kafka", "--tcp-bridge"])
+def test_a_start_that_fails_leaves_no_folder_that_was_not_there(serve: Serve, tmp_path: Path, taken_by: str) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        words = ("--kafka", "127.0.0.1:0", taken_by, f"127.0.0.1:{taken.getsockname()[1]}")
+        for folder in (tmp_path / "new" / "deep", kept):
+            assert ending(serve(*words, data_dir=folder))[0] == 69
+    assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_a_folder_that_a_node_has_served_stays(serve: Serve, tmp_path: Path) -> None:
+    node = serve("--kafka", "127.0.0.1:0")
+    first_line(node)
+    node.send_signal(signal.SIGTERM)
+    node.wait()
+    assert (tmp_path / "data" / "hutong.json").exists()
+
+
 def test_a_data_folder_that_cannot_be_made(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     code, errors = ending(serve("--kafka", "127.0.0.1:0", data_dir=tmp_path / "file" / "data"))

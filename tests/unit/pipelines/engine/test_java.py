@@ -1,6 +1,7 @@
 import os
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -52,7 +53,16 @@ def test_no_java_at_all_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(java, "import_module", missing)
     with pytest.raises(UsageError, match=r"Java 17 or later .* install hutong\[spark\]") as told:
         find_java({"PATH": str(tmp_path)})
-    assert told.value.exit_code == 69
+    assert told.value.exit_code == 78, "no failure that may pass: a pipeline is not started again"
+
+
+def test_what_was_passed_over_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "import_module", lambda name: SimpleNamespace(JAVA=tmp_path / "absent"))
+    old = pretend_java(tmp_path / "path" / "java", saying("11.0.1"))
+    broken = pretend_java(tmp_path / "home" / "bin" / "java", "exit 1")
+    with pytest.raises(UsageError) as told:
+        find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": f"{old.parent}{os.pathsep}{os.defpath}"})
+    assert f"({broken} cannot be run, {old} is Java 11, {tmp_path}/absent cannot be run)" in str(told.value)
 
 
 @pytest.mark.parametrize(("version", "opened"), [("17.0.1", True), ("25.0.1", False)])

@@ -28,7 +28,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevelopmentZ
 async def scraped(node: hutong.Node) -> dict[str, ParsedFamily]:
     assert node.metrics is not None
     host, _, port = node.metrics.rpartition(":")
-    status, body = await get(Address(host, int(port)), "/metrics")
+    status, body = await get(Address(host, int(port)), "/metrics?detail=full")
     assert status == 200
     return parse(body)
 

@@ -20,6 +20,7 @@ from hutong.foundation.errors import UsageError
 from hutong.journal.files.disk import RealDisk
 from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.configuration.sections.network import MetricsSettings
+from hutong.server.monitoring.brief import OF_REPLICAS, OF_STAGES
 from hutong.server.monitoring.metrics import AT_ONCE, METRICS
 from hutong.server.serving import node_of
 from hutong.testing.disks.faults import FaultPlan
@@ -32,10 +33,36 @@ def batch() -> bytes:
     return batch_of(b"a", b"b", timestamp_ms=int(time.time() * 1000))
 
 
-async def test_every_metric_is_on_the_page_and_no_other(tmp_path: Path) -> None:
+async def test_every_metric_is_on_the_full_page_and_no_other(tmp_path: Path) -> None:
     async with monitored_node(tmp_path) as info:
         families = await scrape(info)
     assert list(families) == [metric.family.name for metric in METRICS]
+
+
+async def test_the_brief_page_leaves_out_what_says_nothing_new(tmp_path: Path) -> None:
+    async with monitored_node(tmp_path) as info, client_of(info.kafka) as client:
+        await client.create("t")
+        assert (await client.produce(batch())).error_code == 0
+        brief, full = await scrape(info, "/metrics"), await scrape(info)
+        assert list(await scrape(info, "/metrics?detail=brief&other=1")) == list(brief), "an unknown query is ignored"
+    assert all(family.samples for family in brief.values())
+    unlisted = set(full) - set(brief)
+    assert {"kafka_topic_partition_leader", "kafka_network_requestmetrics_localtimems"} <= unlisted
+    assert {name for name in unlisted if full[name].samples} == {
+        name for name in OF_STAGES | OF_REPLICAS if full[name].samples
+    }
+    spread = "hutong_request_seconds"
+    assert brief[spread].value(request="Produce") == full[spread].value(request="Produce") == 1
+    assert 0.5 < len(brief[spread].samples) / len(full[spread].samples) < 0.6
+    requests = "kafka_network_requestmetrics_requests_total"
+    assert brief[requests].value(request="Produce") == 1
+    assert 0 not in brief[requests].samples.values()
+    assert 0 in brief["hutong_damaged_reads_total"].samples.values(), "an alert must see its first increase"
+
+
+async def test_the_settings_may_ask_for_the_full_page(tmp_path: Path) -> None:
+    async with monitored_node(tmp_path, bounds=MetricsSettings(detail="full")) as info:
+        assert list(await scrape(info, "/metrics")) == [metric.family.name for metric in METRICS]
 
 
 async def test_requests_that_fail_are_counted_by_their_errors(tmp_path: Path) -> None:

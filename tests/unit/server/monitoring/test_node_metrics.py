@@ -5,7 +5,7 @@ from typing import Protocol
 
 import pytest
 from tests.support.exposition import ParsedFamily, parse
-from tests.support.monitored import get
+from tests.support.monitored import FULL, get
 
 import hutong
 from hutong.bus.envelope.message import Message
@@ -32,7 +32,7 @@ class OneTeaHouse:
 async def scraped(node: hutong.Node) -> dict[str, ParsedFamily]:
     assert node.metrics is not None
     host, _, port = node.metrics.rpartition(":")
-    status, body = await get(Address(host, int(port)), "/metrics")
+    status, body = await get(Address(host, int(port)), FULL)
     assert status == 200
     return parse(body)
 

@@ -209,7 +209,6 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
     if len(chosen) != 1:
         reported = f"has {' and '.join(chosen)}: take one of them" if chosen else 'names no topic: add topic = "..."'
         problems.add(where, reported)
-        return
     for key, value in (("key_format", source.key_format), ("value_format", source.value_format)):
         _is_one_of(f"{where}.{key}", value, SOURCE_FORMATS, problems)
         schema_key = key.replace("format", "schema")
@@ -218,6 +217,9 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
             problems.add(f"{where}.{schema_key}", f'is missing: {key} = "{value}" needs to know the fields')
     # Spark passes unknown options on without a word, so a misspelt one would have no effect.
     _check_names(where, source.options, READING_OPTIONS, problems)
+    # The readers would say the same once more.
+    if len(chosen) != 1:
+        return
     try:
         options = reader_options(pipeline, source)
         # The readers' own checks, so that both give the same sentences.

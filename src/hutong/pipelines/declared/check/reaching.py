@@ -30,15 +30,21 @@ class ClusterTopics:
 
 
 def check_topics(pipeline: Pipeline, problems: Problems) -> None:
-    """Note brokers that do not answer and topics that do not exist. To be called when `checking` found nothing."""
+    """Note brokers that do not answer and topics that do not exist, of the sources and sinks that are sound so far."""
     reached = ClusterTopics()
+    # Options of an unsound one may not be readable, and their problem would be told twice.
+    unsound = [f"{problem.where}." for problem in problems.grave]
     for name, source in pipeline.sources.items():
-        if source.kind == TOPIC:
+        if source.kind == TOPIC and not _is_in(f"sources.{name}.", unsound):
             _check(f"sources.{name}", reached, reader_options(pipeline, source), topics_of(source), problems)
     for name, sink in pipeline.sinks.items():
-        if sink.kind == TOPIC:
+        if sink.kind == TOPIC and not _is_in(f"sinks.{name}.", unsound):
             wanted = [] if sink.topic is None else [sink.topic]
             _check(f"sinks.{name}", reached, writer_options(pipeline, sink), wanted, problems, made=True)
+
+
+def _is_in(place: str, places: list[str]) -> bool:
+    return any(one.startswith(place) for one in places)
 
 
 def _check(
@@ -64,7 +70,10 @@ def _check(
             problems.add(f"{where}.topic", f"there is no topic {topic} yet: the broker may make it", mild=True)
             continue
         known = [name for name, one in topics.items() if not one.is_internal]
-        advice = suggestion(topic, known[:NAMES_SHOWN_MAX]) or "; create it first"
+        advice = suggestion(topic, known)
+        # Without a near name all would be listed.
+        if not advice.startswith("; did you mean"):
+            advice = suggestion(topic, known[:NAMES_SHOWN_MAX]) or "; create it first"
         problems.add(f"{where}.topic", f"there is no topic {topic} at {options['kafka.bootstrap.servers']}{advice}")
 
 

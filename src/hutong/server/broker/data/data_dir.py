@@ -65,6 +65,10 @@ class DataFolder(Protocol):
         """The folder of a partition group's journal."""
         ...
 
+    def discard(self) -> None:
+        """Remove it, if this object made it and nothing is in it. To be called before `close`."""
+        ...
+
     def close(self) -> None:
         """Let another node use it."""
         ...
@@ -78,7 +82,7 @@ class DataDir:
         self.path = path
         self._locks: list[int] = []
         try:
-            _make_folder(path)
+            self._made = _make_folder(path)
             # Refuse a symbolic link: it could make a command of root create a file elsewhere.
             self._lock(os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _FILE_MODE))
             self._lock(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
@@ -116,6 +120,12 @@ class DataDir:
             self.cluster_id = self._write_mark(cluster_id)
         except OSError as error:
             raise self._unusable(error) from None
+
+    def discard(self) -> None:
+        if self._made and self._locks:
+            from hutong.server.broker.data.unused_folder import remove_unused  # late: after a failed start alone
+
+            remove_unused(self.path, (_MARK, _LOCK), self._made)
 
     def close(self) -> None:
         while self._locks:
@@ -210,22 +220,27 @@ def _is_sound(content: dict[str, Any]) -> bool:
     return content.keys() == {"format", "cluster_id"}
 
 
-def _make_folder(path: Path) -> None:
-    """Make it durable with its parents, which have the mode that the process gives."""
+def _make_folder(path: Path) -> list[Path]:
+    """Make it durable with its parents, which have the mode that the process gives. The folders made, it first."""
+    made: list[Path] = []
     if not path.is_dir():
-        _make_parents(path.parent)
+        made = _make_parents(path.parent)
         path.mkdir(_FOLDER_MODE, exist_ok=True)
+        made.insert(0, path)
     # Also of one that is there: the process that made it may have been killed before this. Where a parent cannot be
     # opened, it was not made by us.
     with contextlib.suppress(PermissionError):
         _sync(path.parent)
+    return made
 
 
-def _make_parents(path: Path) -> None:
-    if not path.is_dir():
-        _make_parents(path.parent)
-        path.mkdir(exist_ok=True)
-        _sync(path.parent)
+def _make_parents(path: Path) -> list[Path]:
+    if path.is_dir():
+        return []
+    made = _make_parents(path.parent)
+    path.mkdir(exist_ok=True)
+    _sync(path.parent)
+    return [path, *made]
 
 
 def _sync(path: Path) -> None:

@@ -57,6 +57,9 @@ class MetricsSettings:
     tls_crl: Path | None = setting(None, "Revocation lists for scrapers' certificates, as in `tls.crl`.")
     user: str = setting("prometheus", "Who may read `/metrics`, where `metrics.password` is set.")
     password: str = setting("", "Password of HTTP's Basic scheme; empty: everybody may read `/metrics`.", secret=True)
+    detail: str = setting(
+        "brief", "What `/metrics` shows; `/metrics?detail=full` shows all in any case.", choices=("brief", "full")
+    )
     max_topics: int = setting(
         1000,
         "Topics shown singly on `/metrics`, those known longest; the others are summed as the topic `(other)`.",

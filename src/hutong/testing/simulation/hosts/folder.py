@@ -44,5 +44,8 @@ class SimFolder:
         self._has_groups = True
         return self.path / "groups" / group
 
+    def discard(self) -> None:
+        """A host keeps its folder."""
+
     def close(self) -> None:
         self._is_open = False
