@@ -1,4 +1,4 @@
-"""What is left of an address where somebody wrote a URL.
+"""The address in a URL that somebody wrote in the place of one.
 
 Knows nothing of what listens there.
 """

@@ -16,7 +16,7 @@ from hutong.broker.handling.holders import holder_of
 from hutong.broker.handling.responses import PendingInParts, error_code_of
 from hutong.broker.rights.authorization import cluster_operations, may, may_in_cluster, operations, permitted
 from hutong.broker.topics.catalogue import why_missing
-from hutong.broker.topics.partition import Partition, Topic
+from hutong.broker.topics.partition import Partition, Topic, is_listed
 from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Pending
@@ -48,8 +48,8 @@ def handle(
     if request.topics is None or (context.api_version == 0 and not request.topics):
         response.topics = [
             describe(topic, context, with_operations=with_operations)
-            for topic in broker.topics.listed()
-            if may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name, quietly=True)
+            for topic in broker.topics.all()
+            if is_listed(topic) and may(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name, quietly=True)
         ]
         return response
     missing = _answer_known(request.topics, context, response, with_operations=with_operations)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may, operations
 from hutong.broker.topics.catalogue import why_missing
+from hutong.broker.topics.partition import is_listed
 from hutong.broker.topics.parts import TopicParts
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.kafka.apis.k75_describe_topic_partitions import (
@@ -41,9 +42,8 @@ def handle(
     names = {topic.name for topic in request.topics}
     if cursor.partition_index < 0 or (request.cursor is not None and names and cursor.topic_name not in names):
         return _refused(request)
-    for name in sorted(
-        name for name in names or {topic.name for topic in topics.listed()} if name >= cursor.topic_name
-    ):
+    listed = names or {topic.name for topic in topics.all() if is_listed(topic)}
+    for name in sorted(name for name in listed if name >= cursor.topic_name):
         topic = topics.get(name)
         if not may(context, Operation.DESCRIBE, ResourceType.TOPIC, name, quietly=not names):
             if names:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
 from hutong.broker.topics.lifetimes import dealt_slots, group_of_slot, partition_group_for, slot_at
-from hutong.broker.topics.partition import ChangesUnderWay, Partition, Topic, TopicRecord, is_listed, record_of
+from hutong.broker.topics.partition import ChangesUnderWay, Partition, Topic, TopicRecord, record_of
 from hutong.broker.topics.partition_budget import PartitionBudget
 from hutong.broker.topics.topic_config import check_overrides, effective
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
@@ -128,10 +128,6 @@ class Topics:
     def all(self) -> list[Topic]:
         """Every topic, by name."""
         return [self._by_name[name] for name in sorted(self._by_name)]
-
-    def listed(self) -> list[Topic]:
-        """The topics for a client that asks for all, by name: `partition.is_listed` says which."""
-        return [topic for topic in self.all() if is_listed(topic)]
 
     def newest_last(self) -> list[Topic]:
         """Every topic in the order in which this process came to know them: new ones change no other's place."""

@@ -1,4 +1,4 @@
-"""What a brief page leaves out: figures that say nothing new, or nothing yet.
+"""Figures that a brief page leaves out: those that say nothing new, or nothing yet.
 
 Strategy: whatever an alert may wait for stays, at zero, too: the first increase of a counter that was absent is not
 seen by `increase` and `rate`. Histograms keep every second bound, so that quantiles can still be estimated of them.
