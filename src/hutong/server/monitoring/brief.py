@@ -35,7 +35,7 @@ WITHOUT_ZEROS: Final = frozenset({"kafka_network_requestmetrics_requests_total"}
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much a page shows."""
+    """The amount of detail on a page."""
 
     is_brief: bool
     is_alone: bool = False  # the node is no node of a cluster

@@ -16,7 +16,7 @@ from hutong.server.monitoring.slices import SlicedPage
 def visit(settings: MetricsSettings | None = None, steps: Callable[[], Iterator[bytes]] | None = None) -> WebClient:
     loop = asyncio.get_running_loop()
     page = SlicedPage(steps or (lambda: iter([b"one ", b"two"])), "text/x", loop.call_soon)
-    return WebClient(routes(page, Health({}), loop), admission_of(settings or MetricsSettings()), LIMITS)
+    return WebClient(routes({"": page}, Health({}), loop), admission_of(settings or MetricsSettings()), LIMITS)
 
 
 async def test_a_page_that_takes_several_turns_is_answered_before_what_follows_it() -> None:
