@@ -46,6 +46,7 @@ class NodeAddresses:
     rpc: "Address | None" = None
     grpc: str | None = None
     rocketmq: "Address | None" = None
+    http: "Address | None" = None
     cluster: "Address | None" = None  # for the other nodes of the bus
     cluster_node: str | None = None  # the id of this one among them
 

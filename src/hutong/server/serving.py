@@ -43,6 +43,10 @@ def node_of(broker: BrokerPart) -> ComposedNode:
         from hutong.server.rocketmq.rocketmq_part import RocketMqPart
 
         parts.append(RocketMqPart(broker))
+    if settings.http.listen is not None:
+        from hutong.server.http.rest_part import RestPart
+
+        parts.append(RestPart(settings, broker.monitor))
     if settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None:
         from hutong.server.bus.bus_part import bus_parts
 

@@ -7,11 +7,15 @@ from hutong.foundation.errors import HutongError
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The place of a published message in the log. It is as durable now as its topic promises (acks=all)."""
+    """The place of a published message in the log. It is as durable now as its topic promises (acks=all).
+
+    `timestamp_ms` is the record's time since 1970; -1 where it has none.
+    """
 
     topic: str
     partition: int
     offset: int
+    timestamp_ms: int = -1
 
 
 class PublishFailed(HutongError):

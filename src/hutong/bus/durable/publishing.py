@@ -20,6 +20,7 @@ from hutong.bus.durable.records import OutgoingRecord
 from hutong.foundation.errors import LimitExceeded
 
 POLL_S: Final = 0.1
+PARTITION_BY_KEY: Final = -1
 BUFFERED_KIBIBYTES_MAX: Final = 64 << 10
 Settle = Callable[[Stored | PublishFailed], object]
 
@@ -102,9 +103,17 @@ class _ProducerInstance:
             else:
                 if self._logged:
                     self._logged.clear()
-                settle(Stored(topic, message.partition(), message.offset()))
+                settle(Stored(topic, message.partition(), message.offset(), message.timestamp()[1]))
 
-        self._producer.produce(topic, record.value, record.key, headers=[*record.headers], on_delivery=reported)
+        self._producer.produce(
+            topic,
+            record.value,
+            record.key,
+            PARTITION_BY_KEY if record.partition is None else record.partition,
+            headers=[*record.headers],
+            timestamp=record.timestamp_ms or 0,  # 0 is the producer's clock
+            on_delivery=reported,
+        )
         if not self._work.is_set():
             self._work.set()
 

@@ -34,12 +34,14 @@ class UnreadableBody(HutongError):
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRecord:
-    """A record on its way to the log."""
+    """A record on its way to the log. Without a partition its key decides; without a time the producer's clock does."""
 
     topic: str
     key: bytes | None
     value: bytes | None
     headers: list[tuple[str, bytes | None]]
+    partition: int | None = None
+    timestamp_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -34,6 +34,7 @@ DIRECT_FLAGS = {  # option of the command -> the setting it is short for
     "kafka_protocol": "kafka.protocol",
     "advertised": "kafka.advertised",
     "rocketmq": "rocketmq.listen",
+    "http": "http.listen",
     "metrics": "metrics.listen",
     "tcp_bridge": "tcp_bridge.listen",
     "sockjs": "sockjs.listen",
@@ -135,10 +136,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KIND",
         action="append",
         default=[],
-        help="open this to the network without TLS: kafka, rocketmq, metrics, tcp-bridge, sockjs or all",
+        help="open this to the network without TLS: kafka, rocketmq, http, metrics, tcp-bridge, sockjs or all",
     )
     parser.add_argument("--advertised", metavar="HOST:PORT", help="the address that clients use, where it differs")
     parser.add_argument("--rocketmq", metavar="HOST:PORT", help="where RocketMQ's clients find name server and broker")
+    parser.add_argument("--http", metavar="HOST:PORT", help="where records, topics and groups are served by HTTP; off")
     parser.add_argument("--metrics", metavar="HOST:PORT", help="where /metrics, /healthz and /readyz are served; off")
     parser.add_argument("--tcp-bridge", metavar="HOST:PORT", help="where Vert.x's TCP event-bus clients connect; off")
     parser.add_argument("--sockjs", metavar="HOST:PORT", help="where browsers connect to the event bus; off")
@@ -183,6 +185,7 @@ def _run(settings: Settings, *, as_json: bool, ports: "SystemPorts | None") -> N
             "kafka": info.kafka,
             "listeners": None if is_plain else ",".join(map(str, opened)),
             "rocketmq": info.rocketmq,
+            "http": info.http,
             "metrics": info.metrics,
             "tcp-bridge": info.tcp_bridge,
             "sockjs": info.sockjs,

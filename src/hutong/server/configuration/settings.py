@@ -20,6 +20,7 @@ from hutong.server.configuration.sections.bus import BridgeSettings, BusSettings
 from hutong.server.configuration.sections.cluster import NodeClusterSettings
 from hutong.server.configuration.sections.facts import Address, Facts
 from hutong.server.configuration.sections.groups import NodeGroupSettings, NodeTransactionSettings, OffsetSettings
+from hutong.server.configuration.sections.http import HttpSettings
 from hutong.server.configuration.sections.log import LogSettings, NodeFetchSettings, TopicSettings
 from hutong.server.configuration.sections.network import KafkaSettings, MetricsSettings, NetworkSettings, QuotaSettings
 from hutong.server.configuration.sections.node import NodeSettings, RuntimeSettings
@@ -53,6 +54,7 @@ class Settings:
     transaction: NodeTransactionSettings = NodeTransactionSettings()
     quota: QuotaSettings = QuotaSettings()
     rocketmq: RocketMqSettings = RocketMqSettings()
+    http: HttpSettings = HttpSettings()
     bus: BusSettings = BusSettings()
     tcp_bridge: TcpBridgeSettings = TcpBridgeSettings()
     sockjs: SockjsSettings = SockjsSettings()

@@ -21,6 +21,7 @@ from hutong.foundation.timers import Timer, TimerWheel
 from hutong.reactor.tls.server_contexts import ClientAuth, CrlCheck, TlsVersion, server_context
 from hutong.security.certificate_times import expires_at_ms
 from hutong.server.configuration.sections.bus import BridgeSettings
+from hutong.server.configuration.sections.http import HttpSettings
 from hutong.server.configuration.sections.network import MetricsSettings
 from hutong.server.configuration.sections.rocketmq import RocketMqSettings
 from hutong.server.configuration.sections.security import TlsSettings
@@ -150,7 +151,7 @@ class Certificates:
 
 
 def certificates_of(
-    section: BridgeSettings | MetricsSettings | RocketMqSettings,
+    section: BridgeSettings | HttpSettings | MetricsSettings | RocketMqSettings,
     clock: Clock,
     wheel: TimerWheel,
     reload_interval_ms: int,

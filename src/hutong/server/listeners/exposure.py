@@ -45,6 +45,15 @@ def check_rocketmq(settings: Settings) -> None:
         check_exposure("rocketmq", f"RocketMQ at {listen}", listen.host, has_tls=has_tls, allowed=allowed)
 
 
+def check_http(settings: Settings) -> None:
+    """Refuse plain HTTP on a network, unless allowed. Raises UsageError."""
+    allowed, listen = settings.security.allow_plain, settings.http.listen
+    check_kinds(allowed)
+    if listen is not None:
+        has_tls = settings.http.tls_certificate is not None
+        check_exposure("http", f"HTTP at {listen}", listen.host, has_tls=has_tls, allowed=allowed)
+
+
 def check_bridges(settings: Settings) -> None:
     """Refuse plain bridges on a network, unless allowed. Raises UsageError."""
     allowed, has_tls = settings.security.allow_plain, settings.bridge.tls_certificate is not None

@@ -124,6 +124,11 @@ class EmbeddedNode(Helpers):
         """`HOST:PORT` for RocketMQ's clients, where the settings open it (`rocketmq.listen`)."""
         return None if self._life is None else self._life.rocketmq
 
+    @property
+    def http(self) -> str | None:
+        """`HOST:PORT` of records, topics and groups over HTTP, where the settings open it (`http.listen`)."""
+        return None if self._life is None else self._life.http
+
     def start(self) -> "EmbeddedNode":
         """Return once clients are accepted; does nothing where they are. Raises UsageError, StorageError."""
         # A node that was stopped or killed has kept its thread, port and data.

@@ -37,6 +37,7 @@ class Life:
     tcp_bridge: str | None = None
     sockjs: str | None = None
     rocketmq: str | None = None
+    http: str | None = None
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class Life:
         self.tcp_bridge = None if ready.tcp_bridge is None else str(ready.tcp_bridge)
         self.sockjs = None if ready.sockjs is None else str(ready.sockjs)
         self.rocketmq = None if ready.rocketmq is None else str(ready.rocketmq)
+        self.http = None if ready.http is None else str(ready.http)
         self._loopback = Loopback(self._network.handler)
         self.observer = Observer(self._loopback, SystemClock())
 

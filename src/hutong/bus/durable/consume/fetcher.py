@@ -205,7 +205,7 @@ class Fetcher:
             if error is not None:
                 self._erred(error)
             else:
-                record = _stored(message)
+                record = record_of_message(message)
                 records.setdefault(record.partition, []).append(record)
         if records:
             with self._news:
@@ -308,7 +308,8 @@ def _places(topic: str, positions: Positions) -> list[TopicPartition]:
     return [TopicPartition(topic, number, offset, metadata=text) for number, (offset, text) in positions.items()]
 
 
-def _stored(message: Any) -> StoredRecord:
+def record_of_message(message: Any) -> StoredRecord:
+    """The record in a message of the client library."""
     key, value, headers = message.key(), message.value(), message.headers() or ()
     size_bytes = len(key or b"") + len(value or b"") + sum(len(name) + len(text or b"") for name, text in headers)
     return StoredRecord(

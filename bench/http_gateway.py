@@ -1,0 +1,144 @@
+"""Records over HTTP next to Kafka's own protocol: `python -m bench http [--seconds 5] [--connections 16]`.
+
+Strategy: one node, one topic. Clients of HTTP keep connections open and send the next request with the last answer;
+those of Kafka are as many producers, each of which waits for its record. Turns alternate, and medians of their rates
+are shown, with the processor time of the node for each record. The client of HTTP only looks for the end of an answer,
+so that it costs little.
+"""
+
+import argparse
+import asyncio
+import json
+import pathlib
+import statistics
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+
+from confluent_kafka import Producer
+from rich.console import Console
+from rich.table import Table
+
+from bench.figures import cpu_seconds, memory
+from bench.processes import ReadyProcess
+from bench.raw_client import create_topic
+from bench.targets import hutong_command, scratch_folder
+
+TOPIC = "records"
+VALUE = "x" * 100
+TURNS = 3
+BATCH = 100
+
+
+def arguments(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m bench http", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of one turn")
+    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--dir", help="where the data goes (default: the temporary folder)")
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str]) -> int:
+    options = arguments(words)
+    with ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(scratch_folder(options.dir)))
+        command = [*hutong_command(folder / "data"), "--http", "127.0.0.1:0"]
+        node = stack.enter_context(ReadyProcess(command, log_path=str(folder / "node.log")))
+        kafka, http = node.fields["kafka"], node.fields["http"]
+        create_topic(kafka, TOPIC, records=0)
+        topic = f"/v3/clusters/{_cluster(http)}/topics/{TOPIC}"
+        record = json.dumps({"value": {"type": "STRING", "data": VALUE}}).encode()
+        jobs: dict[str, tuple[int, Callable[[], int]]] = {
+            "HTTP, one record": (1, partial(_ask, http, _post(f"{topic}/records", record), options)),
+            "Kafka, one record": (1, partial(_produce, kafka, 1, options)),
+            f"HTTP, {BATCH} records": (BATCH, partial(_ask, http, _post(f"{topic}/records", record * BATCH), options)),
+            f"Kafka, {BATCH} records": (BATCH, partial(_produce, kafka, BATCH, options)),
+            "HTTP, list of topics": (1, partial(_ask, http, _get(topic.removesuffix(f"/{TOPIC}")), options)),
+        }
+        figures: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
+        for _ in range(TURNS):
+            for name, (records, work) in jobs.items():
+                figures[name].append(_turn(node.process.pid, records, work))
+        _show(figures, memory(node.process.pid).rss_mb)
+    return 0
+
+
+def _turn(pid: int, records: int, work: Callable[[], int]) -> tuple[float, float]:
+    """Records a second, and microseconds of the node's processor time for each."""
+    used_s, begin_s = cpu_seconds(pid), time.monotonic()
+    done = work() * records
+    return done / (time.monotonic() - begin_s), (cpu_seconds(pid) - used_s) / done * 1e6
+
+
+def _cluster(http: str) -> str:
+    with urllib.request.urlopen(f"http://{http}/v3/clusters") as answer:
+        return str(json.load(answer)["data"][0]["cluster_id"])
+
+
+def _post(path: str, body: bytes) -> bytes:
+    fields = f"Host: bench\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    return f"POST {path} HTTP/1.1\r\n{fields}\r\n\r\n".encode() + body
+
+
+def _get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
+
+
+def _ask(address: str, request: bytes, options: argparse.Namespace) -> int:
+    """Requests that were answered."""
+    host, _, port = address.rpartition(":")
+
+    async def connection(until_s: float) -> int:
+        reader, writer = await asyncio.open_connection(host, int(port), limit=1 << 22)
+        done = 0
+        while time.monotonic() < until_s:
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200"), head
+            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+            await reader.readexactly(length)
+            done += 1
+        writer.close()
+        return done
+
+    async def all_connections() -> int:
+        until_s = time.monotonic() + options.seconds
+        return sum(await asyncio.gather(*[connection(until_s) for _ in range(options.connections)]))
+
+    return asyncio.run(all_connections())
+
+
+def _produce(address: str, records: int, options: argparse.Namespace) -> int:
+    """Rounds of so many records that were acknowledged."""
+    until_s = time.monotonic() + options.seconds
+    rounds: list[int] = []
+
+    def producer() -> None:
+        client = Producer({"bootstrap.servers": address, "enable.idempotence": True, "linger.ms": 0})
+        done = 0
+        while time.monotonic() < until_s:
+            for _ in range(records):
+                client.produce(TOPIC, VALUE)
+            assert client.flush(30) == 0
+            done += 1
+        rounds.append(done)
+
+    threads = [threading.Thread(target=producer) for _ in range(options.connections)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(rounds)
+
+
+def _show(figures: dict[str, list[tuple[float, float]]], resident_mb: float) -> None:
+    table = Table("", "a second", "node's processor time each, us", title=f"medians of {TURNS} turns")
+    for name, turns in figures.items():
+        rate = statistics.median([turn[0] for turn in turns])
+        table.add_row(name, f"{rate:,.0f}", f"{statistics.median([turn[1] for turn in turns]):,.0f}")
+    console = Console()
+    console.print(table)
+    console.print(f"memory of the node: {resident_mb:,.0f} MB")

@@ -1,0 +1,128 @@
+"""GET the records of a topic as they come: server-sent events (HTML, 9.2), by which a browser's EventSource follows it.
+
+Each event's id has the next position of every partition. A client that comes again sends the last one, and misses
+nothing.
+
+Decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
+
+from hutong.rest.limits import CALL_S_MAX, LIVE_BATCH_MAX, LIVE_PARTITIONS_MAX
+from hutong.rest.reading.reader import RecordReader
+from hutong.rest.reading.shown import checked_format, record_shown
+from hutong.web.answers import StreamedAnswer, WebRefusal
+from hutong.web.routes import WebRoute
+
+if TYPE_CHECKING:
+    from hutong.rest.accounts import Account
+    from hutong.rest.gateway import Gateway
+    from hutong.web.requests import WebRequest
+
+EVENTS: Final = "text/event-stream"
+_WAIT_S: Final = 1.0
+"""Of a thread for the next record. A client that has gone holds its consumer for so long."""
+_QUIET_ROUNDS: Final = 15
+_COMMENT: Final = b": nothing came\n\n"  # so that proxies keep the connection, and the gateway notices its end
+_OFFSET_DIGITS_MAX: Final = 18
+Positions = dict[int, int]
+
+
+class LiveRecords:
+    """The route that streams."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def routes(self) -> list[WebRoute]:
+        return [WebRoute("GET", "/v3/clusters/{cluster}/topics/{topic}/records", self.follow)]
+
+    async def follow(self, request: WebRequest) -> StreamedAnswer:
+        """Stream from `from` on, latest or earliest, or from behind the last event that the client has."""
+        account = await self._gateway.checked(request)
+        form = checked_format(request.query.get("format", "auto"))
+        begin = {"latest": OFFSET_END, "earliest": OFFSET_BEGINNING}.get(request.query.get("from", "latest"))
+        if begin is None:
+            raise WebRefusal(400, "from is latest or earliest")
+        seen = decode_positions(request.headers.get("last-event-id", ""))
+        self._gateway.take_reader(account)
+        try:
+            opened = partial(_open, account, request.text("topic"), begin, seen)
+            reader, positions = await self._gateway.blocking(opened)
+        except BaseException:  # the client may have gone meanwhile, which cancels
+            self._gateway.give_reader_back(account)
+            raise
+        return StreamedAnswer(self._events(account, reader, positions, form), EVENTS)
+
+    async def _events(
+        self, account: Account, reader: RecordReader, positions: Positions, form: str
+    ) -> AsyncIterator[bytes]:
+        try:
+            yield b"retry: 1000\n\n"
+            quiet = 0
+            while True:
+                found = await self._gateway.blocking(partial(reader.read, LIVE_BATCH_MAX, _WAIT_S))
+                if not found:
+                    quiet += 1
+                    if quiet % _QUIET_ROUNDS == 0:
+                        yield _COMMENT
+                    continue
+                quiet = 0
+                events = []
+                for record in found:
+                    positions[record.partition] = record.offset + 1
+                    data = msgspec.json.encode(record_shown(record, form))
+                    events.append(b"id: %b\nevent: record\ndata: %b\n\n" % (encode_positions(positions), data))
+                yield b"".join(events)
+        finally:
+            self._gateway.close_soon(account, reader)
+
+
+def encode_positions(positions: Positions) -> bytes:
+    """Positions by partition as text: `0:17,1:4`. Those that are not known yet are left out."""
+    return ",".join([f"{partition}:{offset}" for partition, offset in positions.items() if offset >= 0]).encode()
+
+
+def decode_positions(text: str) -> Positions:
+    """Raises WebRefusal(400) for a text that no event had."""
+    found: Positions = {}
+    for part in text.split(",", LIVE_PARTITIONS_MAX + 1) if text else ():
+        partition, colon, offset = part.partition(":")
+        if not colon or not _is_number(partition) or not _is_number(offset):
+            raise WebRefusal(400, "Last-Event-ID is none of this stream's")
+        found[int(partition)] = int(offset)
+    return found
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _OFFSET_DIGITS_MAX
+
+
+def _open(account: Account, topic: str, begin: int, seen: Positions) -> tuple[RecordReader, Positions]:
+    # Records that retention deletes while the client is away are passed over, as a consumer group does.
+    reader = RecordReader(account.properties, **{"auto.offset.reset": "earliest"})
+    try:
+        partitions = reader.partitions(topic)
+        if len(partitions) > LIVE_PARTITIONS_MAX:
+            raise WebRefusal(422, f"a topic with more than {LIVE_PARTITIONS_MAX} partitions is not streamed", 42202)
+        positions = {partition: _position(reader, topic, partition, begin, seen) for partition in partitions}
+        reader.assign([TopicPartition(topic, partition, offset) for partition, offset in positions.items()])
+        return reader, positions
+    except BaseException:
+        reader.close()
+        raise
+
+
+def _position(reader: RecordReader, topic: str, partition: int, begin: int, seen: Positions) -> int:
+    if partition in seen:
+        return seen[partition]
+    low, high = reader.consumer.get_watermark_offsets(TopicPartition(topic, partition), CALL_S_MAX)
+    # A partition that is new since the client's last event has nothing that it has seen.
+    return int(high) if begin == OFFSET_END and not seen else int(low)

@@ -1,0 +1,109 @@
+"""One consumer of the client library, read by one caller at a time.
+
+Every method blocks, so it belongs on another thread than the loop's. A lock keeps a close from an unfinished read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from hutong.bus.durable.consume.fetcher import record_of_message
+from hutong.bus.durable.records import StoredRecord
+from hutong.rest.limits import CALL_S_MAX, READ_BYTES_MAX
+
+_MORE_S: Final = 0.005
+"""For what has arrived with the first record: the library hands it over one by one."""
+_GROUP_OF_NONE: Final = "hutong-http"  # the library asks for one; nothing is committed
+
+
+class RecordReader:
+    """`read` returns records in order, and keeps what does not fit for the next time."""
+
+    def __init__(self, properties: Mapping[str, Any], group: str | None = None, **settings: Any) -> None:
+        """Without a group it is for `assign` alone."""
+        self._consumer = Consumer(
+            {
+                **properties,
+                "group.id": group or _GROUP_OF_NONE,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "fetch.message.max.bytes": 1 << 20,
+                "queued.max.messages.kbytes": 2 * READ_BYTES_MAX >> 10,
+                **settings,
+            }
+        )
+        self._lock = threading.Lock()
+        self._kept: list[Message] = []
+        self._is_closed = False
+
+    @property
+    def consumer(self) -> Consumer:
+        """The client library's own, for what needs no lock."""
+        return self._consumer
+
+    def assign(self, places: Sequence[TopicPartition]) -> None:
+        """Read from these positions on. What was kept is forgotten."""
+        with self._lock:
+            self._kept.clear()
+            self._consumer.assign([*places])
+
+    def seek(self, place: TopicPartition) -> None:
+        """Go on from another position of an assigned partition. Raises KafkaException."""
+        with self._lock:
+            self._kept = [
+                each for each in self._kept if (each.topic(), each.partition()) != (place.topic, place.partition)
+            ]
+            self._consumer.seek(place)
+
+    def partitions(self, topic: str) -> list[int]:
+        """The partitions of a topic. Raises KafkaException where it is not there, or may not be seen."""
+        found = self._consumer.list_topics(topic, CALL_S_MAX).topics[topic]
+        if found.error is not None:
+            raise KafkaException(found.error)
+        return sorted(found.partitions)
+
+    def read(self, records_max: int, wait_s: float, bytes_max: int = READ_BYTES_MAX) -> list[StoredRecord]:
+        """Return what is there, or what comes first within the time. Raises KafkaException."""
+        with self._lock:
+            if self._is_closed:
+                return []
+            found = [*self._kept]
+            self._kept.clear()
+            if not found:
+                first = self._consumer.poll(wait_s)
+                if first is None:
+                    return []
+                found.append(first)
+            if len(found) < records_max:
+                found += self._consumer.consume(records_max - len(found), _MORE_S)
+            return self._fitting(found, records_max, bytes_max)
+
+    def _fitting(self, found: list[Message], records_max: int, bytes_max: int) -> list[StoredRecord]:
+        fitting: list[StoredRecord] = []
+        size = 0
+        for message in found:
+            error = message.error()
+            if error is not None:
+                # First what came before it; it comes again with the next read.
+                if fitting:
+                    break
+                self._kept = found[1:]
+                raise KafkaException(error)
+            record = record_of_message(message)
+            size += record.size_bytes
+            if len(fitting) >= records_max or (fitting and size > bytes_max):
+                break
+            fitting.append(record)
+        self._kept = found[len(fitting) :]
+        return fitting
+
+    def close(self) -> None:
+        """Leave the group. A second call does nothing."""
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                self._consumer.close()

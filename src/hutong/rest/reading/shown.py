@@ -1,0 +1,67 @@
+"""Records as JSON: bytes as text where they are text, else as base64.
+
+Knows nothing of clients.
+"""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from hutong.rest.records.v3_bodies import BINARY, JSON_TYPE, STRING
+from hutong.web.answers import WebRefusal
+
+if TYPE_CHECKING:
+    from hutong.bus.durable.records import StoredRecord
+
+FORMATS: Final = ("auto", "binary", "string", "json")
+
+
+def checked_format(name: str) -> str:
+    """Raises WebRefusal(400)."""
+    if name not in FORMATS:
+        raise WebRefusal(400, f"format is one of {', '.join(FORMATS)}")
+    return name
+
+
+def record_shown(record: StoredRecord, form: str) -> dict[str, Any]:
+    """A record as an object. Keys and values have the shape in which v3 takes them."""
+    headers = record.headers
+    return {
+        "topic_name": record.topic,
+        "partition_id": record.partition,
+        "offset": record.offset,
+        "timestamp": time_shown(record.timestamp_ms),
+        "headers": [{"name": name, "value": None if value is None else _base64(value)} for name, value in headers],
+        "key": payload_shown(record.key, form),
+        "value": payload_shown(record.value, form),
+    }
+
+
+def payload_shown(data: bytes | None, form: str) -> dict[str, Any] | None:
+    """A key or a value. What is not of the wanted form is shown as base64, and says so by its type."""
+    if data is None:
+        return None
+    try:
+        if form == "json":
+            return {"type": JSON_TYPE, "data": msgspec.json.decode(data)}
+        if form != "binary":
+            return {"type": STRING, "data": data.decode()}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    return {"type": BINARY, "data": _base64(data)}
+
+
+def time_shown(timestamp_ms: int) -> datetime | None:
+    """The time for JSON; None for one that is not there, or that no calendar has: producers send any 64 bits."""
+    try:
+        return None if timestamp_ms < 0 else datetime.fromtimestamp(timestamp_ms / 1_000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,1 @@
+"""Parts of a node that speak HTTP to people's programs."""

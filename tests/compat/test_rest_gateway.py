@@ -1,0 +1,153 @@
+"""HTTP by clients that we did not write: curl by documented examples, a client of the v2 API, and a browser's page."""
+
+import base64
+import contextlib
+import functools
+import http.client
+import http.server
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+from tests.support.waiting import until
+
+from hutong.testing import EmbeddedNode
+
+pytestmark = [pytest.mark.compat, pytest.mark.long, pytest.mark.timeout(180)]
+STOCK = pathlib.Path(__file__).with_name("stock_rest_client.py")
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[EmbeddedNode]:
+    with EmbeddedNode(settings={"http.listen": "127.0.0.1:0"}) as node:
+        yield node
+
+
+def curl(node: EmbeddedNode, path: str, *words: str) -> str:
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    command = ["curl", "--silent", "--show-error", "--fail-with-body", "--max-time", "60", *words]
+    done = subprocess.run([*command, f"http://{node.http}{path}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def cluster_of(node: EmbeddedNode) -> str:
+    return str(json.loads(curl(node, "/v3/clusters"))["data"][0]["cluster_id"])
+
+
+def test_curl_makes_a_topic_and_streams_records_into_it(node: EmbeddedNode, tmp_path: pathlib.Path) -> None:
+    topics = f"/v3/clusters/{cluster_of(node)}/topics"
+    as_json = ("-H", "Content-Type: application/json")
+    curl(node, topics, "-X", "POST", *as_json, "-d", '{"topic_name": "jsontest", "partitions_count": 1}')
+    body = tmp_path / "records"
+    lines = [json.dumps({"value": {"type": "JSON", "data": {"n": number}}}) for number in range(1_000)]
+    body.write_text("\n".join(lines))
+    # Chunked, as the documentation has it for streams.
+    chunked = ("-H", "Transfer-Encoding: chunked")
+    told = curl(node, f"{topics}/jsontest/records", "-X", "POST", *as_json, *chunked, "--data-binary", f"@{body}")
+    answers = [json.loads(line) for line in told.splitlines()]
+    assert {answer["error_code"] for answer in answers} == {200}
+    assert [answer["offset"] for answer in answers] == list(range(1_000))
+    path = f"{topics}/jsontest/partitions/0/records?offset=990&format=json"
+    found = json.loads(curl(node, path))["data"]
+    assert [record["value"]["data"]["n"] for record in found] == list(range(990, 1_000))
+
+
+def test_curl_consumes_by_a_group(node: EmbeddedNode) -> None:
+    v2, of_binary = "application/vnd.kafka.v2+json", "application/vnd.kafka.binary.v2+json"
+    data = base64.b64encode(b"Kafka").decode()
+    node.create_topic("binarytest", partitions=1)
+    body = json.dumps({"records": [{"value": data}]})
+    curl(node, "/topics/binarytest", "-X", "POST", "-H", f"Content-Type: {of_binary}", "--data", body)
+    make = '{"name": "my_consumer_instance", "format": "binary", "auto.offset.reset": "earliest"}'
+    curl(node, "/consumers/my_group", "-X", "POST", "-H", f"Content-Type: {v2}", "--data", make)
+    one = "/consumers/my_group/instances/my_consumer_instance"
+    topics = '{"topics": ["binarytest"]}'
+    curl(node, f"{one}/subscription", "-X", "POST", "-H", f"Content-Type: {v2}", "--data", topics)
+    found = json.loads(curl(node, f"{one}/records?timeout=20000", "-X", "GET", "-H", f"Accept: {of_binary}"))
+    assert found == [{"topic": "binarytest", "key": None, "value": data, "partition": 0, "offset": 0}]
+    curl(node, one, "-X", "DELETE", "-H", f"Content-Type: {v2}")
+
+
+def test_a_stock_client_of_the_v2_api_produces_and_consumes(node: EmbeddedNode) -> None:
+    node.create_topic("stock", partitions=1)
+    command = [sys.executable, str(STOCK), f"http://{node.http}/", "stock"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    told = json.loads(done.stdout)
+    assert [record["value"]["number"] for record in told["found"]] == [0, 1, 2]
+    assert [record["offset"] for record in told["again"]] == [0, 1, 2]
+
+
+PAGE = """<!doctype html><title>waiting</title><script>
+const seen = [];
+const source = new EventSource(ADDRESS);
+source.addEventListener("record", (event) => {
+  seen.push(JSON.parse(event.data).value.data);
+  if (seen.length === 3) { document.title = seen.join(); source.close(); fetch("/seen?" + document.title); }
+});
+</script>"""
+
+
+class Pages(http.server.BaseHTTPRequestHandler):
+    """Serves the page at the path of the gateway, which it asks on behalf of the browser: both have one origin."""
+
+    def __init__(self, gateway: str, path: str, seen: list[str], *arguments: object) -> None:
+        self.gateway, self.events, self.seen = gateway, path, seen
+        super().__init__(*arguments)  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/seen?"):
+            self.seen.append(self.path.partition("?")[2])
+        self.send_response(200)
+        if self.path.startswith("/v3/"):
+            self._follow()
+            return
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(PAGE.replace("ADDRESS", json.dumps(self.events)).encode())
+
+    def _follow(self) -> None:
+        # The page has gone, and its connection with it.
+        with contextlib.closing(http.client.HTTPConnection(self.gateway)) as connection, contextlib.suppress(OSError):
+            connection.request("GET", self.path)
+            with connection.getresponse() as answer:
+                self.send_header("Content-Type", answer.headers["content-type"])
+                self.end_headers()
+                for line in answer:
+                    self.wfile.write(line)
+
+    def log_message(self, *arguments: object) -> None:
+        """Print nothing."""
+
+
+def test_a_browser_follows_a_topic(node: EmbeddedNode, tmp_path: pathlib.Path) -> None:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+    node.create_topic("watched", partitions=1)
+    topic = f"/v3/clusters/{cluster_of(node)}/topics/watched"
+    for name in "abc":
+        body = json.dumps({"value": {"type": "STRING", "data": name}})
+        curl(node, f"{topic}/records", "-X", "POST", "-H", "Content-Type: application/json", "-d", body)
+    seen: list[str] = []
+    handler = functools.partial(Pages, node.http or "", f"{topic}/records?from=earliest", seen)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = f"http://127.0.0.1:{server.server_port}/"
+        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", page]
+        browser = subprocess.Popen([chromium, *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            until(lambda: bool(seen), what="three records in the page", deadline_s=90)
+        finally:
+            browser.kill()
+            browser.wait()
+            server.shutdown()
+    assert seen[0] == "a,b,c"
