@@ -24,6 +24,7 @@ from bench import (
     e2e,
     failover,
     fairness,
+    handlers,
     http_gateway,
     java_tools,
     latency,
@@ -70,6 +71,7 @@ PROGRAMS = {
     "delays": delays.main,
     "failover": failover.main,
     "fairness": fairness.main,
+    "handlers": handlers.main,
     "http": http_gateway.main,
     "meet": meet.main,
     "pagerank": pagerank.main,
@@ -92,7 +94,8 @@ PROGRAMS = {
 }
 """Programs with words of their own.
 
-`bus`, `bus-cluster`, `failover`, `meet`, `rocketmq`, `rpc`, `spark` and `tls` compare with others, the rest do not.
+`bus`, `bus-cluster`, `failover`, `handlers`, `meet`, `rocketmq`, `rpc`, `spark` and `tls` compare with others, the
+rest do not.
 """
 
 

@@ -13,6 +13,7 @@ import typer
 from hutong.cli import pipeline
 from hutong.cli.bus import bus, rpc
 from hutong.cli.cluster import commands as cluster
+from hutong.cli.handlers import run
 from hutong.cli.kafka import actor, client_config, consume, group, produce, topic, user
 from hutong.cli.node import cert, configuration, demo, inspection, serve, simulate
 from hutong.foundation.errors import ExitCode, UsageError
@@ -52,6 +53,7 @@ app.add_typer(actor.app, name="actor")
 app.add_typer(user.app, name="user")
 app.add_typer(bus.app, name="bus")
 app.add_typer(rpc.app, name="rpc")
+app.command("run")(run.run)
 app.add_typer(pipeline.app, name="pipeline")
 app.command("demo")(demo.demo)
 app.add_typer(cert.app, name="cert")

@@ -18,7 +18,7 @@ def load(text: str, what: str) -> Any:
     module_name, colon, name = text.partition(":")
     if not (module_name and colon and name):
         raise UsageError(f"{text!r} names no {what}; write MODULE:{what.upper()}, as in shop.orders:{_example(what)}.")
-    module = _imported(module_name)
+    module = imported(module_name)
     found = module
     for part in name.split("."):
         if not hasattr(found, part):
@@ -27,7 +27,8 @@ def load(text: str, what: str) -> Any:
     return found
 
 
-def _imported(name: str) -> Any:
+def imported(name: str) -> Any:
+    """The module of that name. Raises UsageError where there is none."""
     if "" not in sys.path and "." not in sys.path:
         sys.path.insert(0, "")
     try:

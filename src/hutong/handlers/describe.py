@@ -52,18 +52,16 @@ class _Description:
             name = handler.name if len(handler.topics) == 1 else f"{handler.name}.{topic}"
             operation = self._operation("receive", "kafka", topic, handler.signature.model, handler)
             operation["bindings"] = {"kafka": {"groupId": group, "bindingVersion": KAFKA_BINDING}}
-            self._operations[_key(name)] = operation
+            self._add(name, operation)
         if handler.to is not None:
             returned = handler.signature.returned
             # A list is a record for each element.
             result = getattr(returned, "__args__", (Any,))[0] if _is_list(returned) else returned
-            self._operations[_key(f"{handler.name}.result")] = self._operation(
-                "send", "kafka", handler.to, self._known(result), handler
-            )
+            operation = self._operation("send", "kafka", handler.to, self._known(result), handler)
+            self._add(f"{handler.name}.result", operation)
         if handler.dead_letters is not None:
-            self._operations[_key(f"{handler.name}.dead")] = self._operation(
-                "send", "kafka", handler.dead_letters, handler.signature.model, handler
-            )
+            operation = self._operation("send", "kafka", handler.dead_letters, handler.signature.model, handler)
+            self._add(f"{handler.name}.dead", operation)
 
     def add_address(self, handler: AddressHandler) -> None:
         self._servers["bus"] = {"host": "in-process", "protocol": "eventbus"}
@@ -74,7 +72,7 @@ class _Description:
             # The bus makes an address for each request.
             self._channels[_key(f"{handler.address}.reply")]["address"] = None
             operation["reply"] = {"channel": reply["channel"], "messages": reply["messages"]}
-        self._operations[_key(signature.name)] = operation
+        self._add(signature.name, operation)
 
     def document(self) -> dict[str, Any]:
         return {
@@ -86,6 +84,14 @@ class _Description:
             "operations": self._operations,
             "components": {"messages": self._messages, "schemas": self._named},
         }
+
+    def _add(self, name: str, operation: dict[str, Any]) -> None:
+        key = _key(name)
+        number = 2
+        while key in self._operations:  # functions of one name
+            key = f"{_key(name)}.{number}"
+            number += 1
+        self._operations[key] = operation
 
     def _operation(
         self, action: str, server: str, address: str, model: Any, handler: TopicHandler | AddressHandler

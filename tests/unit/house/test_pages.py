@@ -11,7 +11,7 @@ import pytest
 
 DOCS = Path(__file__).parents[3] / "docs"
 # Pages on which every block of Python is a program.
-PAGES = ["contexts", "durable-addresses", "essays/continuations", "rpc-tutorial", "tutorial"]
+PAGES = ["contexts", "durable-addresses", "essays/continuations", "handlers", "rpc-tutorial", "tutorial"]
 # The names in braces are those of programs that the documentation's own doctest builder runs as well.
 PROGRAM = re.compile(
     r"^```(?:python|{testcode})\n(.*?)^```\n(?:\n```(?:text|{testoutput})\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL

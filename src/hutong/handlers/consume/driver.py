@@ -297,14 +297,11 @@ class TopicConsumer:
     def _failed(self, item: WorkItem, error: BaseException) -> None:
         self.failed_total += 1
         item.outputs = ()
-        topic, partition = item.share.place
         _log.warning(
-            "%s: attempt %d of %s, partition %d, offset %d failed: %s: %s",
+            "%s: attempt %d of %s failed: %s: %s",
             self.handler.name,
             item.attempts,
-            topic,
-            partition,
-            item.records[0].offset,
+            _shown(item),
             type(error).__name__,
             error,
             exc_info=error if _log.isEnabledFor(logging.DEBUG) else None,
@@ -365,7 +362,7 @@ class TopicConsumer:
         if isinstance(outcome, Stored):
             if item.is_buried:
                 self.buried_total += len(item.records)
-                _log.error("%s: %d given up: %s", self.handler.name, len(item.records), item.error_text)
+                _log.error("%s: gave up %s: %s: %s", self.handler.name, _shown(item), item.error_type, item.error_text)
             self._feed(OutputsStored(item))
             self._commit_soon()
             return
@@ -436,6 +433,12 @@ class _LastOutcome:
             is_last = not self._left
         if is_last:
             self._then(self._refused or outcome)
+
+
+def _shown(item: WorkItem) -> str:
+    topic, partition = item.share.place
+    first, last = item.records[0].offset, item.records[-1].offset
+    return f"{topic}, partition {partition}, offset {first}" + (f" to {last}" if last > first else "")
 
 
 def _rules(handler: TopicHandler) -> HandlingRules:

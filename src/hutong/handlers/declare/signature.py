@@ -35,7 +35,7 @@ class HandlerSignature:
 
 def read_signature(function: Any, *, is_batch: bool = False) -> HandlerSignature:
     """Raises UsageError for a function that cannot be a handler."""
-    name = getattr(function, "__qualname__", None)
+    name = getattr(function, "__name__", None)
     if name is None or not callable(function) or isinstance(function, type):
         raise UsageError(f"A handler is a function, not {function!r}.")
     try:

@@ -1,0 +1,1 @@
+"""`hutong run`: an app of handlers, in one process or several."""
