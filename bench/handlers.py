@@ -37,7 +37,7 @@ Turns = dict[tuple[str, str], list[dict[str, float]]]
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m bench handlers", description=__doc__)
-    parser.add_argument("--messages", type=int, default=50_000, help="of a turn (default %(default)s)")
+    parser.add_argument("--messages", type=int, default=20_000, help="of a turn (default %(default)s)")
     parser.add_argument("--turns", type=int, default=3, help="of each contender (default %(default)s)")
     parser.add_argument("--faststream", metavar="PYTHON", help="a Python that has faststream[kafka,confluent]")
     parser.add_argument("--bootstrap", metavar="HOST:PORT", help="measure against this Kafka instead of a node")
