@@ -102,9 +102,9 @@ class BrokerApi:
 
 _TOPIC, _GROUP, _CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 _TRANSACTION = ResourceType.TRANSACTIONAL_ID
-_CHANGING_METADATA: Final = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 49, 51, 55, 57, 64))
+_CHANGING_METADATA: Final = frozenset((19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 49, 51, 55, 57, 64))
 """APIs that change what all nodes have in common, and those that only the controller can answer."""
-_NO_TOKENS: Final = "is refused to everybody: there are no delegation tokens"
+_OWN_TOKENS: Final = "is for the token's owner, requester and renewers"
 
 
 def _of(kind: ResourceType, *operations: str) -> Need:
@@ -222,10 +222,15 @@ _ROWS: Final = (
     _api(35, _of(_CLUSTER, "DESCRIBE")),  # DescribeLogDirs
     _api(36, is_open="authenticates"),  # SaslAuthenticate
     _list(37, _of(_TOPIC, "ALTER"), division=_WIDENED),  # CreatePartitions
-    _api(38, is_open=_NO_TOKENS),  # CreateDelegationToken
-    _api(39, is_open=_NO_TOKENS),  # RenewDelegationToken
-    _api(40, is_open=_NO_TOKENS),  # ExpireDelegationToken
-    _api(41, is_open=_NO_TOKENS),  # DescribeDelegationToken
+    _api(
+        38, is_open="makes a token of the client itself; for another user it needs `CREATE_TOKENS` of that user"
+    ),  # CreateDelegationToken
+    _api(39, is_open=_OWN_TOKENS),  # RenewDelegationToken
+    _api(40, is_open=_OWN_TOKENS),  # ExpireDelegationToken
+    _api(
+        41,
+        is_open="shows the client's own tokens; others with `DESCRIBE` of the token or `DESCRIBE_TOKENS` of its owner",
+    ),  # DescribeDelegationToken
     _list(42, _of(_GROUP, "DELETE"), division=_DELETED_GROUPS),  # DeleteGroups
     _api(43, _of(_CLUSTER, "ALTER")),  # ElectLeaders
     _list(44, *_ALTER_CONFIGS, division=_ALTERED_CONFIGS),  # IncrementalAlterConfigs

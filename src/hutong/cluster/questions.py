@@ -55,6 +55,7 @@ class ForwardedRequest:
     address: str
     port: int
     frame: Buffer
+    is_by_token: bool = False  # whether the client logged in with a delegation token
 
 
 def encode_forwarded(asked: ForwardedRequest, code: QuestionCode = QuestionCode.KAFKA_FORWARDED) -> PeerMessage:
@@ -65,6 +66,8 @@ def encode_forwarded(asked: ForwardedRequest, code: QuestionCode = QuestionCode.
         "address": asked.address,
         "port": str(asked.port),
     }
+    if asked.is_by_token:
+        fields["token"] = "1"
     return PeerMessage(code, fields, asked.frame)
 
 
@@ -81,6 +84,7 @@ def decode_forwarded(message: PeerMessage) -> ForwardedRequest:
         address=fields["address"],
         port=_field(fields, "port"),
         frame=message.body,
+        is_by_token="token" in fields,
     )
 
 

@@ -340,7 +340,7 @@ class Authentication:
                 self._dispatch.errors.note(AUTHENTICATE, {ErrorCode.SASL_AUTHENTICATION_FAILED})
             return self._refuse(peer, login, step, answer, promised)
         if isinstance(step, Accepted):
-            self._let_in(peer, login, step.user)
+            self._let_in(peer, login, step)
         if promised is None:
             return answer
         promised.complete(answer)
@@ -348,13 +348,14 @@ class Authentication:
 
     # What follows.
 
-    def _let_in(self, peer: Peer, login: Login, user: str) -> None:
+    def _let_in(self, peer: Peer, login: Login, accepted: Accepted) -> None:
         self._waits.deadlines.resume(peer, None)
         self._waits.sessions.resume(peer, None)
         totals = self._figures.succeeded_total if login.accepted_total == 1 else self._figures.again_total
         mechanism = login.mechanism or ""
         totals[mechanism] = totals.get(mechanism, 0) + 1
-        _session(peer).principal = Principal(USER, user)
+        session = _session(peer)
+        session.principal, session.is_by_token = Principal(USER, accepted.user), accepted.is_by_token
         # The small limit was for strangers.
         peer.frame_limit = self._frame_bytes_max
         # connections.max.reauth.ms of the node (KIP-368); 0 lets a session last as long as its connection.

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hutong.broker.handling.cluster_view import ClusterView
     from hutong.broker.handling.node_facts import NodeIdentity
     from hutong.broker.topics.catalogue import Topics
+    from hutong.foundation.clock import Clock
     from hutong.groups.configs import GroupConfigs
 
 
@@ -20,6 +21,7 @@ class AdminParts(RightsParts, Protocol):
 
     admin: AdminState
     api_keys: tuple[int, ...]
+    clock: Clock
     cluster: ClusterView
     group_configs: GroupConfigs
     identity: NodeIdentity

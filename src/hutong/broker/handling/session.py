@@ -25,13 +25,15 @@ class ClientSession:
 
     `id` numbers the connections of a node. `owner` ends with the connection: waits that make sense only while the
     client is there are parked under it. `release` has the request handled again that was answered with HELD.
-    `login` is the state of its authentication, None where the listener asks for none. `times` are those of the API
-    asked last and `paused_at_us` the time at which the client stopped reading, for the figures.
+    `login` is the state of its authentication, None where the listener asks for none; `is_by_token`: it was by a
+    delegation token. `times` are those of the API asked last and `paused_at_us` the time at which the client stopped
+    reading, for the figures.
     """
 
     __slots__ = (
         "address",
         "id",
+        "is_by_token",
         "listener",
         "login",
         "owner",
@@ -52,6 +54,7 @@ class ClientSession:
         self.owner = owner
         self.release = release
         self.principal: Principal = ANONYMOUS
+        self.is_by_token = False
         self.login: Login | None = None
         self.times: ApiTimes | None = None
         self.paused_at_us = 0

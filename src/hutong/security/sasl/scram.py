@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
@@ -38,14 +40,41 @@ class Credentials(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class TokenCredential:
+    """The credential of a delegation token. Without an owner it is made up, and `life_ms` is 0."""
+
+    credential: Credential
+    owner: str | None
+    life_ms: int
+
+
+Tokens = Callable[[str, Mechanism], TokenCredential]
+"""Looks up a delegation token by its id."""
+
+
 class ScramExchange:
     """One exchange of one connection. `nonce` is our part: printable, without commas, never used before."""
 
-    __slots__ = ("_first", "_is_known", "_is_over", "_kept", "_mechanism", "_nonce", "_server_first", "_users")
+    __slots__ = (
+        "_first",
+        "_is_known",
+        "_is_over",
+        "_kept",
+        "_mechanism",
+        "_nonce",
+        "_server_first",
+        "_token",
+        "_tokens",
+        "_users",
+    )
 
-    def __init__(self, mechanism: Mechanism, users: Credentials, nonce: str) -> None:
+    def __init__(self, mechanism: Mechanism, users: Credentials, nonce: str, tokens: Tokens | None = None) -> None:
+        """Without `tokens` no delegation token is accepted."""
         self._mechanism = mechanism
         self._users = users
+        self._tokens = tokens
+        self._token: TokenCredential | None = None
         self._nonce = nonce
         self._first: ClientFirst | None = None
         self._kept: Credential | None = None
@@ -68,16 +97,23 @@ class ScramExchange:
             return Rejected(SaslFault.MALFORMED, str(error))
 
     def _begin(self, first: ClientFirst) -> Step:
-        # Kafka allows no impersonation by SASL either; delegation tokens are the way, and this node gives none.
+        # Kafka allows no impersonation by SASL either; delegation tokens are the way.
         if first.authorization_id not in ("", first.user):
             self._is_over = True
             return Rejected(SaslFault.PRINCIPAL, NOT_FOR_ANOTHER)
-        kept = self._users.credential(first.user, self._mechanism)
-        # Computed for known users too: the time of the answer must not reveal which users exist.
-        decoy = self._users.decoy(first.user, self._mechanism)
-        self._is_known = kept is not None
-        self._kept = kept or decoy
         self._first = first
+        if first.is_token:
+            # Else the token's id would be looked up as a user's name.
+            if self._tokens is None:
+                self._is_over = True
+                return Rejected(SaslFault.MALFORMED, "a delegation token, which is not accepted here")
+            self._token = self._tokens(first.user, self._mechanism)
+            self._kept, self._is_known = self._token.credential, self._token.owner is not None
+        else:
+            kept = self._users.credential(first.user, self._mechanism)
+            # Computed for known users too: the time of the answer must not reveal which users exist.
+            decoy = self._users.decoy(first.user, self._mechanism)
+            self._kept, self._is_known = kept or decoy, kept is not None
         self._nonce = first.nonce + self._nonce
         self._server_first = server_first(self._nonce, self._kept.salt, self._kept.iterations)
         return Challenge(self._server_first.encode())
@@ -100,4 +136,9 @@ class ScramExchange:
         # Both are computed always, so that the time reveals nothing about the user.
         if not (is_proven and self._is_known):
             return Rejected(SaslFault.CREDENTIALS, "unknown user or wrong password")
-        return Accepted(first.user, server_final(hmac.digest(kept.server_key, signed, hash_name)).encode())
+        data = server_final(hmac.digest(kept.server_key, signed, hash_name)).encode()
+        token = self._token
+        if token is None or token.owner is None:
+            return Accepted(first.user, data)
+        # KIP-48: the client is the token's owner, for as long as the token counts (KIP-368).
+        return Accepted(token.owner, data, token.life_ms, is_by_token=True)

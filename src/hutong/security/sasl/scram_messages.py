@@ -2,7 +2,7 @@
 
 Strategy: attributes are split at commas, which no value contains, and must have the RFC's order. Channel binding (`p=`)
 and mandatory extensions (`m=`) are refused, as Kafka's clients send neither. Optional extensions are ignored, except
-`tokenauth`: a delegation token (KIP-48) is no password.
+`tokenauth`: then the name is the id of a delegation token (KIP-48).
 
 Knows nothing of credentials. What is not such a message raises ProtocolError, which repeats nothing of it.
 """
@@ -32,6 +32,7 @@ class ClientFirst:
     user: str
     authorization_id: str
     nonce: str
+    is_token: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,10 @@ def parse_client_first(message: bytes) -> ClientFirst:
         raise ProtocolError("a mandatory extension, of which none is known")
     authorization_id = _name(_attribute(authorization, "a")) if authorization else ""
     _check_extensions(extensions)
-    # Else the token's id would be looked up as a user's name.
-    if _TOKEN in extensions:
-        raise ProtocolError("a delegation token; this node gives none")
     header = f"{flag},{authorization},"
     user = _name(_attribute(name, "n"))
-    return ClientFirst(header, text[len(header) :], user, authorization_id, _nonce(_attribute(nonce, "r")))
+    bare, is_token = text[len(header) :], _TOKEN in extensions
+    return ClientFirst(header, bare, user, authorization_id, _nonce(_attribute(nonce, "r")), is_token)
 
 
 def parse_client_final(message: bytes) -> ClientFinal:

@@ -37,12 +37,14 @@ class Challenge:
 class Accepted:
     """The client is `user`; `data` is the last message to it.
 
-    `session_ms` is how long what it has shown is valid; None for as long as the node lets sessions last.
+    `session_ms` is how long what it has shown is valid; None for as long as the node lets sessions last. `is_by_token`:
+    it has shown a delegation token, whose owner the user is.
     """
 
     user: str
     data: bytes = b""
     session_ms: int | None = None
+    is_by_token: bool = False
 
 
 @dataclass(frozen=True, slots=True)

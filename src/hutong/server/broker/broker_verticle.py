@@ -121,7 +121,9 @@ class BrokerVerticle(Verticle):
         self._sources = sources
         self._gate = gate
         self._users = dict(users or {})
-        self._admin = AdminState(settings.node.id, translate.topic_defaults(settings), ports.random_bytes)
+        self._admin = AdminState(
+            settings.node.id, translate.topic_defaults(settings), ports.random_bytes, translate.token_limits(settings)
+        )
         self.has_served = False  # set once every part of the node is open
         self.tracer: RequestTracer | None = None  # set before the start, where requests are traced
         # Each is None until the start has come so far; a start that fails ends with what there is.
@@ -382,9 +384,11 @@ class BrokerVerticle(Verticle):
     async def _listen(self, broker: Broker) -> None:
         self._follow_delays(broker)
         loop, settings, wheel, sources = self.context.loop, self._settings, self._environment.wheel, self._sources
-        self._authenticators = Authenticators(settings, self._admin.scram, loop, wheel, self._clock, self._ports)
+        self._authenticators = Authenticators(
+            settings, self._admin.scram, self._admin.delegation_tokens, loop, wheel, self._clock, self._ports
+        )
         sources.sasl = self._authenticators.figures
-        tokens = self._authenticators.tokens
+        tokens = self._authenticators.access_tokens
         sources.token_keys = None if tokens is None else tokens.figures
         sources.waits |= self._authenticators.waits
         connections_max = self._journals.connections_max()

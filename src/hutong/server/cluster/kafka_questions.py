@@ -61,7 +61,9 @@ class KafkaQuestions:
     def _session_of(self, asked: ForwardedRequest) -> ClientSession:
         principal = Principal(asked.principal_type, asked.principal_name)
         listener = self._listener_of(asked.listener)
-        return self._requests.session_of(principal, asked.address, asked.port, listener)
+        session = self._requests.session_of(principal, asked.address, asked.port, listener)
+        session.is_by_token = asked.is_by_token
+        return session
 
     def _asked(self, node: int, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
         session = self._requests.session_of(CLUSTER_NODE, f"node {node}")

@@ -209,6 +209,7 @@ def _forwarded(frame: Buffer, session: ClientSession) -> ForwardedRequest:
         address=session.address,
         port=session.port,
         frame=bytes(frame),
+        is_by_token=session.is_by_token,
     )
 
 

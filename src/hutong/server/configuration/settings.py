@@ -18,6 +18,7 @@ from typing import Any
 
 from hutong.server.configuration.sections.bus import BridgeSettings, BusSettings, SockjsSettings, TcpBridgeSettings
 from hutong.server.configuration.sections.cluster import NodeClusterSettings
+from hutong.server.configuration.sections.delegation_tokens import DelegationTokenSettings
 from hutong.server.configuration.sections.facts import Address, Facts
 from hutong.server.configuration.sections.groups import NodeGroupSettings, NodeTransactionSettings, OffsetSettings
 from hutong.server.configuration.sections.http import HttpSettings
@@ -43,6 +44,7 @@ class Settings:
     network: NetworkSettings = NetworkSettings()
     sasl: SaslSettings = SaslSettings()
     oauth: OauthSettings = OauthSettings()
+    delegation_token: DelegationTokenSettings = DelegationTokenSettings()
     security: SecuritySettings = SecuritySettings()
     tls: TlsSettings = TlsSettings()
     topic: TopicSettings = TopicSettings()

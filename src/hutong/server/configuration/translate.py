@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from hutong.broker.authentication.delegation_tokens import TokenLimits
 from hutong.broker.configs.cleaner_configs import CLEANER_KEYS
 from hutong.broker.configs.network_configs import NODE_KEYS
 from hutong.broker.configs.node_configs import listener_prefix
@@ -155,6 +156,12 @@ def authorizer(settings: Settings, decisions: Decisions, clock: Clock) -> Author
         super_users.append(str(CLUSTER_NODE))
     decisions.govern(super_users, allows_without_acl=section.allow_everyone_if_no_acl_found)
     return Authorizer(decisions, clock, is_on=section.authorize)
+
+
+def token_limits(settings: Settings) -> TokenLimits:
+    """The rules of delegation tokens."""
+    section = settings.delegation_token
+    return TokenLimits(section.secret_key.encode(), section.max_lifetime_ms, section.expiry_time_ms)
 
 
 def quota_window_ms(settings: Settings) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from hutong.broker.authentication.delegation_tokens import DelegationTokens
 from hutong.broker.authentication.exchange import Authentication, AuthenticationLimits, AuthenticationWaits
 from hutong.broker.authentication.scram import ScramUsers
 from hutong.broker.configs.node_configs import NodeConfigs
@@ -28,7 +29,7 @@ from hutong.security.sasl.figures import SaslFigures
 from hutong.security.sasl.guesses import Guesses
 from hutong.security.sasl.machine import Exchange, Rules
 from hutong.security.sasl.oauth import OauthExchange
-from hutong.security.sasl.scram import ScramExchange
+from hutong.security.sasl.scram import ScramExchange, Tokens
 from hutong.security.sasl.scram_credentials import MECHANISM_NAMES, Mechanism
 from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.configuration.sections.facts import INT64_MAX
@@ -54,6 +55,7 @@ class Authenticators:
         self,
         settings: Settings,
         users: ScramUsers,
+        tokens: DelegationTokens,
         loop: asyncio.AbstractEventLoop,
         wheel: TimerWheel,
         clock: Clock,
@@ -66,14 +68,14 @@ class Authenticators:
         self._users = users
         self._clock = clock
         self._session_ms = section.connections_max_reauth_ms
-        exchanges = _exchanges(users, ports.random_bytes, " ".join(settings.oauth.scope))
+        exchanges = _exchanges(users, _lookup(tokens, clock), ports.random_bytes, " ".join(settings.oauth.scope))
         self._rules = {
             name: Rules({each: exchanges[each] for each in mechanisms}, self._session_ms)
             for name, mechanisms in mechanisms_of(section, planned(settings.kafka)).items()
         }
-        self.tokens: OauthTokens | None = None
+        self.access_tokens: OauthTokens | None = None
         if any(oauth.NAME in rules.exchanges for rules in self._rules.values()):
-            self.tokens = _tokens(settings.oauth, loop, wheel, clock, ports)
+            self.access_tokens = _tokens(settings.oauth, loop, wheel, clock, ports)
         self._limits = AuthenticationLimits(
             frame_bytes_max=min(section.server_max_receive_bytes, settings.network.max_frame_bytes),
             deadline_ms=section.authentication_timeout_ms,
@@ -94,8 +96,8 @@ class Authenticators:
         """By name, for the page of metrics."""
         waits = self._waits
         tables: tuple[WaitTable[Any], ...] = (waits.deadlines, waits.delays, waits.sessions, waits.checks, waits.turns)
-        if self.tokens is not None:
-            tables = (*tables, self.tokens.waits)
+        if self.access_tokens is not None:
+            tables = (*tables, self.access_tokens.waits)
         return {table.name: table for table in tables}
 
     def before(self, dispatch: Dispatch) -> Handler:
@@ -120,7 +122,7 @@ class Authenticators:
             clock=self._clock,
             figures=self.figures,
             guesses=self._guesses,
-            tokens=self.tokens,
+            tokens=self.access_tokens,
         )
 
     def web_users(self, loop: asyncio.AbstractEventLoop, random_bytes: Callable[[int], bytes]) -> "WebUsers":
@@ -148,8 +150,8 @@ class Authenticators:
     def close(self) -> None:
         """End the threads."""
         self._workers.close()
-        if self.tokens is not None:
-            self.tokens.close()
+        if self.access_tokens is not None:
+            self.access_tokens.close()
 
 
 def _tokens(
@@ -191,16 +193,25 @@ def _tokens(
 
 
 def _exchanges(
-    users: ScramUsers, random_bytes: Callable[[int], bytes], scope: str
+    users: ScramUsers, tokens: Tokens | None, random_bytes: Callable[[int], bytes], scope: str
 ) -> dict[str, Callable[[], Exchange]]:
     known: dict[str, Callable[[], Exchange]] = {
         plain.NAME: plain.PlainExchange,
         oauth.NAME: partial(OauthExchange, scope),
     }
     for name, mechanism in MECHANISM_NAMES.items():
-        known[name] = partial(_scram, mechanism, users, random_bytes)
+        known[name] = partial(_scram, mechanism, users, tokens, random_bytes)
     return known
 
 
-def _scram(mechanism: Mechanism, users: ScramUsers, random_bytes: Callable[[int], bytes]) -> ScramExchange:
-    return ScramExchange(mechanism, users, base64.urlsafe_b64encode(random_bytes(_NONCE_BYTES)).decode())
+def _lookup(tokens: DelegationTokens, clock: Clock) -> Tokens | None:
+    """The delegation tokens of this moment, where there are any."""
+    if not tokens.are_offered:
+        return None
+    return lambda token_id, mechanism: tokens.credential(token_id, mechanism, clock.wall_ms())
+
+
+def _scram(
+    mechanism: Mechanism, users: ScramUsers, tokens: Tokens | None, random_bytes: Callable[[int], bytes]
+) -> ScramExchange:
+    return ScramExchange(mechanism, users, base64.urlsafe_b64encode(random_bytes(_NONCE_BYTES)).decode(), tokens)

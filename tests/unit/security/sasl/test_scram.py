@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.scram_client import ScramClient, responded
 
 from hutong.foundation.errors import ProtocolError
-from hutong.security.sasl.scram import ScramExchange
+from hutong.security.sasl.scram import ScramExchange, TokenCredential
 from hutong.security.sasl.scram_credentials import (
     MECHANISMS,
     SHA_256,
@@ -141,7 +141,6 @@ def test_nobody_acts_for_another_user() -> None:
         b"n,,n=user,r=a b",
         b"n,,m=1,n=user,r=a",
         b"n,,n=user,r=a,",
-        b"n,,n=user,r=a,tokenauth=true",
         b"n,,n=us\0er,r=a",
         b"n,,n=\xff,r=a",
     ],
@@ -185,3 +184,39 @@ def test_what_is_kept_tells_no_password() -> None:
     assert not is_password(SHA_512, kept, b"pencils")
     assert repr(kept) == "Credential(iterations=4096)"
     assert hashlib.sha512(kept.server_key).digest() != kept.stored_key
+
+
+TOKEN = "id-of-a-token"
+OF_TOKEN = credential(SHA_512, salted_password(SHA_512, b"hmac", SALT, 4096), SALT, 4096)
+
+
+def _tokens(token_id: str, mechanism: Mechanism) -> TokenCredential:
+    is_known = token_id == TOKEN
+    kept = OF_TOKEN if is_known else decoy(mechanism, b"secret", token_id, 4096, len(SALT))
+    return TokenCredential(kept, "user" if is_known else None, 5_000 if is_known else 0)
+
+
+def _by_token(token_id: str, password: bytes) -> object:
+    client = ScramClient("sha512", token_id, password)
+    client._bare += ",tokenauth=true"
+    exchange = ScramExchange(SHA_512, USERS, OURS, _tokens)
+    challenge = responded(exchange, client.first())
+    assert isinstance(challenge, Challenge)
+    return responded(exchange, client.final(challenge.data))
+
+
+def test_a_delegation_token_is_its_owner_for_its_life() -> None:
+    accepted = _by_token(TOKEN, b"hmac")
+    assert isinstance(accepted, Accepted)
+    assert (accepted.user, accepted.session_ms, accepted.is_by_token) == ("user", 5_000, True)
+
+
+@pytest.mark.parametrize(("token_id", "password"), [(TOKEN, b"pencil"), ("another", b"hmac"), ("user", b"pencil")])
+def test_a_wrong_or_unknown_token_is_refused_like_a_password(token_id: str, password: bytes) -> None:
+    assert _by_token(token_id, password) == Rejected(SaslFault.CREDENTIALS, "unknown user or wrong password")
+
+
+def test_tokens_are_refused_where_there_are_none() -> None:
+    rejected = ScramExchange(SHA_512, USERS, OURS).respond(b"n,,n=user,r=a,tokenauth=true")
+    assert isinstance(rejected, Rejected)
+    assert rejected.fault is SaslFault.MALFORMED
