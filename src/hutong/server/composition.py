@@ -47,6 +47,7 @@ class NodeAddresses:
     grpc: str | None = None
     rocketmq: "Address | None" = None
     http: "Address | None" = None
+    schema_registry: "Address | None" = None
     cluster: "Address | None" = None  # for the other nodes of the bus
     cluster_node: str | None = None  # the id of this one among them
 

@@ -83,6 +83,7 @@ class Node:
     bus: EventBus
     kafka: str | None  # HOST:PORT for `bootstrap.servers`, where there is a broker
     metrics: str | None  # HOST:PORT of the page of metrics
+    schema_registry: str | None  # HOST:PORT of its REST API, where `schema_registry.listen` is set
     tcp_bridge: str | None  # HOST:PORT while there is such a bridge
     sockjs: str | None
     grpc: str | None
@@ -166,6 +167,7 @@ class Node:
             self.runtime, self.bus, self.kafka = self._node.runtime, self._node.bus, bus_part.own_kafka
             self.tcp_bridge, self.sockjs = _text(addresses.tcp_bridge), _text(addresses.sockjs)
             self.metrics = _text(addresses.metrics)
+            self.schema_registry = _text(addresses.schema_registry)
             self.grpc, self.rpc_address = addresses.grpc, _text(addresses.rpc)
             self.cluster_address, self.cluster_node = _text(addresses.cluster), addresses.cluster_node
             self.rpc_listener = None if self._rpc is None else self._rpc.listener
@@ -202,7 +204,9 @@ class Node:
         from hutong.server.broker.broker_part import BrokerPart
 
         broker = BrokerPart(settings, users=self._users, is_embedded=True)
-        return [broker, *bus_parts(settings, broker.monitor, self._bridge_hooks)]
+        from hutong.server.serving import registry_parts
+
+        return [broker, *registry_parts(broker), *bus_parts(settings, broker.monitor, self._bridge_hooks)]
 
 
 def _check_flags(flags: Collection[str], *, has_broker: bool) -> None:

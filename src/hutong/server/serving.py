@@ -47,8 +47,18 @@ def node_of(broker: BrokerPart) -> ComposedNode:
         from hutong.server.http.rest_part import RestPart
 
         parts.append(RestPart(settings, broker.monitor))
+    parts += registry_parts(broker)
     if settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None:
         from hutong.server.bus.bus_part import bus_parts
 
         parts += bus_parts(settings, broker.monitor)
     return ComposedNode(translate.runtime_of(settings, SystemClock()), parts)
+
+
+def registry_parts(broker: BrokerPart) -> list[NodePart]:
+    """The schema registry of a node, where its settings ask for one."""
+    if broker.settings.schema_registry.listen is None:
+        return []
+    from hutong.server.registry.registry_part import RegistryPart
+
+    return [RegistryPart(broker)]

@@ -35,6 +35,7 @@ DIRECT_FLAGS = {  # option of the command -> the setting it is short for
     "advertised": "kafka.advertised",
     "rocketmq": "rocketmq.listen",
     "http": "http.listen",
+    "schema_registry": "schema_registry.listen",
     "metrics": "metrics.listen",
     "tcp_bridge": "tcp_bridge.listen",
     "sockjs": "sockjs.listen",
@@ -136,11 +137,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KIND",
         action="append",
         default=[],
-        help="open this to the network without TLS: kafka, rocketmq, http, metrics, tcp-bridge, sockjs or all",
+        help="open this to the network without TLS: kafka, rocketmq, http, schema-registry, metrics, tcp-bridge, ...",
     )
     parser.add_argument("--advertised", metavar="HOST:PORT", help="the address that clients use, where it differs")
     parser.add_argument("--rocketmq", metavar="HOST:PORT", help="where RocketMQ's clients find name server and broker")
     parser.add_argument("--http", metavar="HOST:PORT", help="where records, topics and groups are served by HTTP; off")
+    parser.add_argument("--schema-registry", metavar="HOST:PORT", help="where Avro, JSON and Protobuf schemas are kept")
     parser.add_argument("--metrics", metavar="HOST:PORT", help="where /metrics, /healthz and /readyz are served; off")
     parser.add_argument("--tcp-bridge", metavar="HOST:PORT", help="where Vert.x's TCP event-bus clients connect; off")
     parser.add_argument("--sockjs", metavar="HOST:PORT", help="where browsers connect to the event bus; off")
@@ -186,6 +188,7 @@ def _run(settings: Settings, *, as_json: bool, ports: "SystemPorts | None") -> N
             "listeners": None if is_plain else ",".join(map(str, opened)),
             "rocketmq": info.rocketmq,
             "http": info.http,
+            "schema-registry": info.schema_registry,
             "metrics": info.metrics,
             "tcp-bridge": info.tcp_bridge,
             "sockjs": info.sockjs,

@@ -6,7 +6,7 @@ preloading belong to a process, so a node inside a program leaves them alone.
 Decides nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from hutong.broker.kafka import HANDLERS
@@ -20,6 +20,7 @@ from hutong.server.monitoring.monitor_part import MonitorPart
 
 if TYPE_CHECKING:
     from hutong.reactor.accept.gate import ConnectionGate
+    from hutong.server.listeners.web_users import WebUsers
 
 
 class BrokerPart(NodePart):
@@ -38,8 +39,9 @@ class BrokerPart(NodePart):
         is_embedded: bool = False,
     ) -> None:
         self.settings = settings
-        self._ports = ports or SystemPorts()
-        self.monitor = MonitorPart(settings, self._ports.processor_us)
+        self.web_users: Callable[[], WebUsers]  # the admission of HTTP's requests by the node's users, once it is open
+        self.ports = ports or SystemPorts()
+        self.monitor = MonitorPart(settings, self.ports.processor_us)
         self._gate = gate
         self._users = users
         self._is_embedded = is_embedded
@@ -54,7 +56,7 @@ class BrokerPart(NodePart):
         self._preload = Preload(HANDLERS, clock, node.runtime.wheel)
         await self.monitor.open(node)
         self._broker = broker = self._verticle()(
-            self.settings, self._ports, clock, self.monitor.sources, self._gate, self._users
+            self.settings, self.ports, clock, self.monitor.sources, self._gate, self._users
         )
         if self.settings.kafka.tracing:
             broker.tracer = node.tracing().requests
@@ -63,6 +65,7 @@ class BrokerPart(NodePart):
             self.monitor.collector.start()
         self.monitor.stalls.wake_by(broker.call_at_traffic)
         node.addresses.listeners = broker.listeners
+        self.web_users = broker.web_users
 
     def _verticle(self) -> type[BrokerVerticle]:
         if self.settings.cluster.coordinator is None:

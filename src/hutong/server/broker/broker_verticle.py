@@ -71,6 +71,7 @@ from hutong.server.monitoring.sources import Sources
 
 if TYPE_CHECKING:
     from hutong.broker.delays.record_timer import RecordTimer
+    from hutong.server.listeners.web_users import WebUsers
 
 STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
 _CREATIONS_MAX: Final = 10_000
@@ -356,6 +357,11 @@ class BrokerVerticle(Verticle):
             topic.partitions.append(Partition(name, shard, log, config, own, topics.standings[own], is_internal=True))
         topics.add_internal(topic)
         return [partition.log for partition in topic.partitions]
+
+    def web_users(self) -> "WebUsers":
+        """Return the admission of HTTP's requests by the users of this node."""
+        assert self._authenticators is not None, "it listens"
+        return self._authenticators.web_users(self.context.loop, self._ports.random_bytes)
 
     def call_at_traffic(self, callback: Callable[[], None]) -> None:
         """Call it once, with the next bytes that any client's connection reads."""

@@ -27,6 +27,7 @@ from hutong.server.configuration.sections.network import KafkaSettings, MetricsS
 from hutong.server.configuration.sections.node import NodeSettings, RuntimeSettings
 from hutong.server.configuration.sections.oauth import OauthSettings
 from hutong.server.configuration.sections.rocketmq import RocketMqSettings
+from hutong.server.configuration.sections.schema_registry import SchemaRegistrySettings
 from hutong.server.configuration.sections.security import SaslSettings, SecuritySettings, TlsSettings
 from hutong.server.configuration.sections.share_groups import ShareGroupSettings
 
@@ -57,6 +58,7 @@ class Settings:
     quota: QuotaSettings = QuotaSettings()
     rocketmq: RocketMqSettings = RocketMqSettings()
     http: HttpSettings = HttpSettings()
+    schema_registry: SchemaRegistrySettings = SchemaRegistrySettings()
     bus: BusSettings = BusSettings()
     tcp_bridge: TcpBridgeSettings = TcpBridgeSettings()
     sockjs: SockjsSettings = SockjsSettings()

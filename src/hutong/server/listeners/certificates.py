@@ -24,6 +24,7 @@ from hutong.server.configuration.sections.bus import BridgeSettings
 from hutong.server.configuration.sections.http import HttpSettings
 from hutong.server.configuration.sections.network import MetricsSettings
 from hutong.server.configuration.sections.rocketmq import RocketMqSettings
+from hutong.server.configuration.sections.schema_registry import SchemaRegistrySettings
 from hutong.server.configuration.sections.security import TlsSettings
 from hutong.server.listeners.revocation import check_crls, crl_files
 
@@ -151,7 +152,7 @@ class Certificates:
 
 
 def certificates_of(
-    section: BridgeSettings | HttpSettings | MetricsSettings | RocketMqSettings,
+    section: BridgeSettings | HttpSettings | MetricsSettings | RocketMqSettings | SchemaRegistrySettings,
     clock: Clock,
     wheel: TimerWheel,
     reload_interval_ms: int,

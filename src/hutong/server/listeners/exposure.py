@@ -54,6 +54,16 @@ def check_http(settings: Settings) -> None:
         check_exposure("http", f"HTTP at {listen}", listen.host, has_tls=has_tls, allowed=allowed)
 
 
+def check_schema_registry(settings: Settings) -> None:
+    """Refuse a plain schema registry on a network, unless allowed. Raises UsageError."""
+    allowed, listen = settings.security.allow_plain, settings.schema_registry.listen
+    check_kinds(allowed)
+    if listen is not None:
+        has_tls = settings.schema_registry.tls_certificate is not None
+        name = f"the schema registry at {listen}"
+        check_exposure("schema-registry", name, listen.host, has_tls=has_tls, allowed=allowed)
+
+
 def check_bridges(settings: Settings) -> None:
     """Refuse plain bridges on a network, unless allowed. Raises UsageError."""
     allowed, has_tls = settings.security.allow_plain, settings.bridge.tls_certificate is not None

@@ -129,6 +129,12 @@ class EmbeddedNode(Helpers):
         """`HOST:PORT` of records, topics and groups over HTTP, where the settings open it (`http.listen`)."""
         return None if self._life is None else self._life.http
 
+    @property
+    def schema_registry_url(self) -> str | None:
+        """`http://HOST:PORT` of the schema registry, where the settings open one (`schema_registry.listen`)."""
+        address = None if self._life is None else self._life.schema_registry
+        return None if address is None else f"http://{address}"
+
     def start(self) -> "EmbeddedNode":
         """Return once clients are accepted; does nothing where they are. Raises UsageError, StorageError."""
         # A node that was stopped or killed has kept its thread, port and data.

@@ -38,6 +38,7 @@ class Life:
     sockjs: str | None = None
     rocketmq: str | None = None
     http: str | None = None
+    schema_registry: str | None = None
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class Life:
         self.sockjs = None if ready.sockjs is None else str(ready.sockjs)
         self.rocketmq = None if ready.rocketmq is None else str(ready.rocketmq)
         self.http = None if ready.http is None else str(ready.http)
+        self.schema_registry = None if ready.schema_registry is None else str(ready.schema_registry)
         self._loopback = Loopback(self._network.handler)
         self.observer = Observer(self._loopback, SystemClock())
 

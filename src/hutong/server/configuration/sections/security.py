@@ -31,7 +31,8 @@ class SecuritySettings:
     )
     allow_plain: tuple[str, ...] = setting(
         (),
-        "Listeners that may be open without TLS: kafka, rocketmq, metrics, tcp-bridge, sockjs, rpc, grpc, bus or all.",
+        "Listeners that may be open without TLS: kafka, rocketmq, schema-registry, metrics, tcp-bridge, sockjs, rpc, "
+        "grpc, bus or all.",
     )
 
 

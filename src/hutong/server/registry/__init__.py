@@ -1,0 +1,1 @@
+"""The schema registry as a part of a node."""

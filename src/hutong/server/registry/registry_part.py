@@ -1,0 +1,133 @@
+"""The schema registry as a part of a node with a broker.
+
+Decides nothing.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final
+
+from hutong.foundation.clock import Clock
+from hutong.foundation.waiting.pending import settle_future
+from hutong.registry import routes
+from hutong.registry.checks import check_installed
+from hutong.registry.routes import RegistryRoutes
+from hutong.registry.service import RegistryService
+from hutong.registry.store import TOPIC, TOPIC_CONFIG, SchemaStore
+from hutong.runtime.verticles import Verticle
+from hutong.server.broker.broker_part import BrokerPart
+from hutong.server.composition import ComposedNode, NodePart
+from hutong.server.configuration.settings import Address, Settings
+from hutong.server.listeners.binding import bound
+from hutong.server.listeners.certificates import Certificates, certificates_of
+from hutong.server.listeners.exposure import check_schema_registry
+from hutong.web.admission import Everybody
+from hutong.web.driver import WebAdmission
+from hutong.web.limits import HttpLimits, WebLimits
+from hutong.web.server import WebServer
+
+if TYPE_CHECKING:
+    from hutong.broker.broker import Broker
+    from hutong.broker.topics.partition import Topic
+    from hutong.runtime.threads.offload import ClosableOffload
+
+BODY_BYTES_MAX: Final = 2 * 1024 * 1024  # a schema of 1 MiB, escaped
+CHECKS_MAX: Final = 1_000  # schemas that wait for the worker
+PARTITIONS: Final = 1
+
+
+class RegistryPart(NodePart):
+    """Serves clients of a schema registry."""
+
+    def __init__(self, broker: BrokerPart) -> None:
+        self._broker = broker
+
+    def check(self) -> None:
+        check_schema_registry(self._broker.settings)
+        check_installed()
+
+    async def open(self, node: ComposedNode) -> None:
+        broker = self._broker.monitor.sources.broker
+        assert broker is not None, "the broker is open"
+        verticle = RegistryVerticle(self._broker, broker, node.runtime.clock)
+        await node.deploy("schema-registry", verticle)
+        self._broker.monitor.stalls.wake_by(verticle.call_at_traffic)
+        node.addresses.schema_registry = verticle.listens_at
+
+
+class RegistryVerticle(Verticle):
+    """The listener. `listens_at` has the port that was bound, once it has started.
+
+    Its start raises UsageError for an address that cannot be used.
+    """
+
+    listens_at: Address
+
+    def __init__(self, part: BrokerPart, broker: "Broker", clock: Clock) -> None:
+        self._part = part
+        self._settings: Settings = part.settings
+        self._broker = broker
+        self._clock = clock
+        self._certificates: Certificates | None = None
+        self._workers: ClosableOffload | None = None
+        self._store: SchemaStore | None = None
+        self._server: WebServer | None = None
+
+    async def start(self) -> None:
+        section, loop, wheel = self._settings.schema_registry, self.context.loop, self.context.home.wheel
+        assert section.listen is not None, "the part is made where the listener is asked for"
+        self._certificates = certificates_of(section, self._clock, wheel, self._settings.tls.reload_interval_ms)
+        tls = None
+        if self._certificates is not None:
+            tls = self._certificates.source()
+            self._certificates.watch()
+        self._workers = self._part.ports.make_offload(loop, 1, "hutong-schemas", CHECKS_MAX)
+        self._store = SchemaStore(self._broker, self._topic)
+        service = RegistryService(self._store, self._workers)
+        self._server = WebServer(
+            RegistryRoutes(service, self._broker.identity.cluster_id, version("hutong")).routes,
+            loop,
+            clock=self._clock,
+            wheel=wheel,
+            limits=WebLimits(HttpLimits(body_bytes_max=BODY_BYTES_MAX), connections_max=section.max_connections),
+            admission=self._admission(),
+            refused=routes.refused,
+            open_socket=self._part.ports.open_socket,
+        )
+        binding = self._server.listen(section.listen.host, section.listen.port, tls)
+        self.listens_at = await bound(section.listen, binding, "with --schema-registry")
+
+    async def stop(self) -> None:
+        if self._certificates is not None:
+            self._certificates.close()
+        if self._server is not None:
+            await self._server.close()
+        if self._store is not None:
+            self._store.close()
+        if self._workers is not None:
+            self._workers.close()
+
+    def call_at_traffic(self, callback: Callable[[], None]) -> None:
+        """Call it once, with the next bytes that a client's connection reads."""
+        assert self._server is not None, "it listens"
+        self._server.call_at_traffic(callback)
+
+    def _admission(self) -> WebAdmission:
+        section = self._settings.schema_registry
+        if section.authentication == "basic":
+            return self._part.web_users()
+        if section.tls_client_ca is None:
+            return Everybody()
+        from hutong.security.certificate_principals import CertificatePrincipals  # late: few ask for certificates
+
+        principals = CertificatePrincipals(self._settings.tls.principal_mapping_rules)
+        return Everybody(lambda peer: principals.principal_of(peer.certificate_der))
+
+    async def _topic(self) -> "Topic":
+        """The topic, made where it is missing. Raises Refused."""
+        found: asyncio.Future[Topic] = self.context.loop.create_future()
+        then = partial(settle_future, found)
+        self._broker.topics.get_or_create(TOPIC, PARTITIONS, then, overrides=TOPIC_CONFIG)
+        return await found
