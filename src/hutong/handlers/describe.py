@@ -10,14 +10,14 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from hutong.handlers.declare.models import json_schemas
-from hutong.handlers.declare.options import AddressHandler, TopicHandler
+from hutong.handlers.declare.options import AddressHandler, Output, TopicHandler
 
 if TYPE_CHECKING:
     from hutong.handlers.app import App
 
 JSON: Final = "application/json"
 KAFKA_BINDING: Final = "0.5.0"
-_NOT_IN_A_KEY: Final = re.compile(r"[^A-Za-z0-9._-]")  # of `components`; AsyncAPI's own rule
+_NOT_IN_A_KEY: Final = re.compile(r"[^A-Za-z0-9_-]")  # validators refuse anything else in a name, dots included
 
 
 def asyncapi_document(app: "App") -> dict[str, Any]:
@@ -36,6 +36,7 @@ class _Description:
     def __init__(self, app: "App") -> None:
         self._app = app
         self._channels: dict[str, Any] = {}
+        self._keys: dict[tuple[str, str], str] = {}  # of the channels, by server and address
         self._operations: dict[str, Any] = {}
         self._messages: dict[str, Any] = {}
         self._servers: dict[str, Any] = {}
@@ -70,7 +71,7 @@ class _Description:
         if signature.returned is not None:
             reply = self._operation("send", "bus", f"{handler.address}.reply", signature.returned, handler)
             # The bus makes an address for each request.
-            self._channels[_key(f"{handler.address}.reply")]["address"] = None
+            self._channels[reply["channel"]["$ref"].rpartition("/")[2]]["address"] = None
             operation["reply"] = {"channel": reply["channel"], "messages": reply["messages"]}
         self._add(signature.name, operation)
 
@@ -86,17 +87,13 @@ class _Description:
         }
 
     def _add(self, name: str, operation: dict[str, Any]) -> None:
-        key = _key(name)
-        number = 2
-        while key in self._operations:  # functions of one name
-            key = f"{_key(name)}.{number}"
-            number += 1
-        self._operations[key] = operation
+        self._operations[_free_key(self._operations, name, operation)] = operation  # functions may have one name
 
     def _operation(
         self, action: str, server: str, address: str, model: Any, handler: TopicHandler | AddressHandler
     ) -> dict[str, Any]:
-        channel, message = _key(address), self._message(address, model)
+        message = self._message(address, model)
+        channel = self._keys.setdefault((server, address), _free_key(self._channels, address))
         entry = self._channels.setdefault(
             channel, {"address": address, "servers": [{"$ref": f"#/servers/{server}"}], "messages": {}}
         )
@@ -113,13 +110,16 @@ class _Description:
 
     def _message(self, address: str, model: Any) -> str:
         is_named = isinstance(model, type) and not hasattr(model, "__args__") and model.__module__ != "builtins"
-        name = _key(model.__name__ if is_named else f"{address}.message")
-        content_type = {bytes: "application/octet-stream", str: "text/plain"}.get(model, JSON)
-        payload = self._schemas.get(model, {})
-        self._messages[name] = {"name": name, "contentType": content_type, "payload": payload}
-        return name
+        name = model.__name__ if is_named else f"{address}.message"
+        content_type = "application/octet-stream" if model is bytes else "text/plain" if model is str else JSON
+        message = {"name": name, "contentType": content_type, "payload": self._schemas.get(model, {})}
+        key = _free_key(self._messages, name, message)
+        self._messages[key] = message
+        return key
 
     def _known(self, model: Any) -> Any:
+        if model is Output:  # its value may be anything
+            return Any
         if model is not None and model not in self._schemas:
             schemas, named = json_schemas([model])
             self._schemas |= schemas
@@ -131,5 +131,11 @@ def _is_list(returned: Any) -> bool:
     return getattr(returned, "__origin__", returned) is list
 
 
-def _key(name: str) -> str:
-    return _NOT_IN_A_KEY.sub("_", name)
+def _free_key(table: dict[str, Any], name: str, value: object = None) -> str:
+    """A key for a name: the same where the table has this value under it, another one where it has another."""
+    first = key = _NOT_IN_A_KEY.sub("_", name)
+    number = 2
+    while key in table and table[key] != value:
+        key = f"{first}_{number}"
+        number += 1
+    return key

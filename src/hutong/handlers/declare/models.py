@@ -145,7 +145,11 @@ def json_schemas(models: list[Any]) -> tuple[dict[Any, dict[str, Any]], dict[str
             components[model.__name__] = own
             schemas[model] = {"$ref": NAMESPACE + model.__name__}
         else:
-            (schemas[model],), named = msgspec.json.schema_components([model], ref_template=NAMESPACE + "{name}")
+            try:
+                (found,), named = msgspec.json.schema_components([model], ref_template=NAMESPACE + "{name}")
+            except TypeError:  # a result may be of any type that encodes itself: its document says nothing of it
+                found, named = {}, {}
+            schemas[model] = found
             components |= named
     return schemas, components
 

@@ -65,7 +65,7 @@ def test_a_wrong_declaration_is_one_sentence(module: str, capsys: pytest.Capture
 def test_the_document_is_printed(module: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["run", module, "--asyncapi"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["info"]["title"], list(document["channels"])) == ("Billing", ["orders", "orders.billing.dead"])
+    assert (document["info"]["title"], list(document["channels"])) == ("Billing", ["orders", "orders_billing_dead"])
 
 
 def test_changed_new_and_lost_files_are_found(module: str, tmp_path: pathlib.Path) -> None:
