@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from hutong.bus.durable.addresses import is_durable, shown
 from hutong.bus.durable.consume.retry import Retry
 from hutong.foundation.clock import Clock, SystemClock
-from hutong.foundation.errors import UsageError
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.handlers.declare.models import converter_of, decoder_of
 from hutong.handlers.declare.options import (
     GRACE_S_DEFAULT,
@@ -139,8 +139,15 @@ class App:
         `bus` is one that exists, for the addresses. Leaving the block waits for what runs, and commits. Raises
         UsageError for an app without handlers.
         """
-        from hutong.handlers.running.running import RunningApp
-
+        try:
+            from hutong.handlers.running.running import RunningApp
+        except ModuleNotFoundError as error:
+            if error.name != "confluent_kafka":
+                raise
+            raise UsageError(
+                "Handlers need confluent-kafka, which is not installed: pip install 'hutong[durable]'.",
+                ExitCode.UNAVAILABLE,
+            ) from None
         if self._running is not None:
             raise UsageError("The app runs already.")
         if not self.topic_handlers and not self.address_handlers:
