@@ -83,6 +83,11 @@ class ClusterMember:
         return None if self._life is None else self._life.rocketmq
 
     @property
+    def http(self) -> str | None:
+        """`HOST:PORT` of records over HTTP, where the settings open it (`http.listen`); None while it is down."""
+        return None if self._life is None else self._life.http
+
+    @property
     def is_running(self) -> bool:
         return self._life is not None
 
