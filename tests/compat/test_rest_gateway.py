@@ -1,9 +1,7 @@
 """HTTP by clients that we did not write: curl by documented examples, a client of the v2 API, and a browser's page."""
 
 import base64
-import contextlib
 import functools
-import http.client
 import http.server
 import json
 import pathlib
@@ -87,67 +85,60 @@ def test_a_stock_client_of_the_v2_api_produces_and_consumes(node: EmbeddedNode) 
 
 PAGE = """<!doctype html><title>waiting</title><script>
 const seen = [];
-const source = new EventSource(ADDRESS);
-source.addEventListener("record", (event) => {
-  seen.push(JSON.parse(event.data).value.data);
-  if (seen.length === 3) { document.title = seen.join(); source.close(); fetch("/seen?" + document.title); }
-});
+function take(record) {
+  seen.push(record.value.data);
+  if (seen.length === 3) { source.close(); fetch("/seen?" + seen.join()); }
+}
+const address = ADDRESS;
+const source = address.startsWith("ws:") ? new WebSocket(address) : new EventSource(address);
+source.addEventListener("record", (event) => take(JSON.parse(event.data)));
+source.addEventListener("message", (event) => take(JSON.parse(event.data).record));
 </script>"""
 
 
 class Pages(http.server.BaseHTTPRequestHandler):
-    """Serves the page at the path of the gateway, which it asks on behalf of the browser: both have one origin."""
+    """Serves the page, from another origin than the gateway's, and hears what it has seen."""
 
-    def __init__(self, gateway: str, path: str, seen: list[str], *arguments: object) -> None:
-        self.gateway, self.events, self.seen = gateway, path, seen
+    def __init__(self, follow: str, seen: list[str], *arguments: object) -> None:
+        self.follow, self.seen = follow, seen
         super().__init__(*arguments)  # type: ignore[arg-type]
 
     def do_GET(self) -> None:
         if self.path.startswith("/seen?"):
             self.seen.append(self.path.partition("?")[2])
         self.send_response(200)
-        if self.path.startswith("/v3/"):
-            self._follow()
-            return
         self.send_header("Content-Type", "text/html")
         self.end_headers()
-        self.wfile.write(PAGE.replace("ADDRESS", json.dumps(self.events)).encode())
-
-    def _follow(self) -> None:
-        # The page has gone, and its connection with it.
-        with contextlib.closing(http.client.HTTPConnection(self.gateway)) as connection, contextlib.suppress(OSError):
-            connection.request("GET", self.path)
-            with connection.getresponse() as answer:
-                self.send_header("Content-Type", answer.headers["content-type"])
-                self.end_headers()
-                for line in answer:
-                    self.wfile.write(line)
+        self.wfile.write(PAGE.replace("ADDRESS", json.dumps(self.follow)).encode())
 
     def log_message(self, *arguments: object) -> None:
         """Print nothing."""
 
 
-def test_a_browser_follows_a_topic(node: EmbeddedNode, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("page", ["events", "socket"])
+def test_a_browser_follows_a_topic(page: str, tmp_path: pathlib.Path) -> None:
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("chromium is not installed")
-    node.create_topic("watched", partitions=1)
-    topic = f"/v3/clusters/{cluster_of(node)}/topics/watched"
-    for name in "abc":
-        body = json.dumps({"value": {"type": "STRING", "data": name}})
-        curl(node, f"{topic}/records", "-X", "POST", "-H", "Content-Type: application/json", "-d", body)
-    seen: list[str] = []
-    handler = functools.partial(Pages, node.http or "", f"{topic}/records?from=earliest", seen)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        page = f"http://127.0.0.1:{server.server_port}/"
-        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", page]
+    pages = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    origin = f"http://127.0.0.1:{pages.server_port}"
+    with pages, EmbeddedNode(settings={"http.listen": "127.0.0.1:0", "http.origins": origin}) as node:
+        node.create_topic("watched", partitions=1)
+        topic = f"/v3/clusters/{cluster_of(node)}/topics/watched/records"
+        for name in "abc":
+            body = json.dumps({"value": {"type": "STRING", "data": name}})
+            curl(node, topic, "-X", "POST", "-H", "Content-Type: application/json", "-d", body)
+        seen: list[str] = []
+        scheme = {"events": "http", "socket": "ws"}[page]
+        pages.RequestHandlerClass = functools.partial(Pages, f"{scheme}://{node.http}{topic}?from=earliest", seen)
+        pages.daemon_threads = True
+        threading.Thread(target=pages.serve_forever, daemon=True).start()
+        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", f"{origin}/"]
         browser = subprocess.Popen([chromium, *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             until(lambda: bool(seen), what="three records in the page", deadline_s=90)
         finally:
             browser.kill()
             browser.wait()
-            server.shutdown()
+            pages.shutdown()
     assert seen[0] == "a,b,c"

@@ -13,6 +13,7 @@ from hutong.web.driver import WebAdmission, WebDriver
 from hutong.web.limits import WebLimits
 from hutong.web.machine import HttpConnection
 from hutong.web.routes import WebRoute, WebRoutes
+from hutong.web.visitors import Visitors
 
 TURNS_MAX = 1_000
 
@@ -21,11 +22,16 @@ class WebClient:
     """One connection to these routes. Make it inside of a loop."""
 
     def __init__(
-        self, routes: Sequence[WebRoute], admission: WebAdmission | None = None, limits: WebLimits | None = None
+        self,
+        routes: Sequence[WebRoute],
+        admission: WebAdmission | None = None,
+        limits: WebLimits | None = None,
+        visitors: Visitors | None = None,
     ) -> None:
         limits = limits or WebLimits()
         self.clock = ManualClock()
-        self.driver = WebDriver(WebRoutes(routes), admission or Everybody(), asyncio.get_running_loop(), self.clock)
+        loop = asyncio.get_running_loop()
+        self.driver = WebDriver(WebRoutes(routes), admission or Everybody(), loop, self.clock, visitors=visitors)
         framing = HttpConnection(limits.http)
         self.peer = Peer(1, "127.0.0.1", 1, framing)
         now_ms = self.clock.monotonic_ms()

@@ -38,7 +38,17 @@ class StreamedAnswer:
     headers: Fields = ()
 
 
-Answer: TypeAlias = WebAnswer | StreamedAnswer
+@dataclass(frozen=True, slots=True)
+class SocketAnswer:
+    """A WebSocket whose messages the server sends; those of the client are read and dropped.
+
+    The next text is asked for once the client has read enough; None sends a ping. The iterator ends by `aclose`.
+    """
+
+    texts: AsyncIterator[str | None]
+
+
+Answer: TypeAlias = WebAnswer | StreamedAnswer | SocketAnswer
 
 
 class WebRefusal(PeerError):

@@ -9,21 +9,28 @@ Decides nothing about bytes; knows no application.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final, Protocol, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from urllib.parse import urlsplit
 
 from hutong.foundation.clock import Clock
 from hutong.reactor.connections.channel import Response
 from hutong.reactor.connections.handler import Peer
 from hutong.security.principals import Principal
-from hutong.web.answers import Answer, StreamedAnswer, WebAnswer, WebRefusal, refused_in_text
+from hutong.web.answers import Answer, SocketAnswer, StreamedAnswer, WebAnswer, WebRefusal, refused_in_text
 from hutong.web.channel import HttpChannel
+from hutong.web.machine import websocket_key, websocket_refusal
 from hutong.web.messages import HttpFault, HttpRequest
 from hutong.web.requests import WebRequest, decode_query
 from hutong.web.routes import WebRoute, WebRoutes
+from hutong.web.visitors import Visitors
 from hutong.wire.buffer import Buffer
 
+if TYPE_CHECKING:
+    from hutong.web.websocket import WebSocket  # late: most servers never carry one
+
+_NORMAL_CLOSURE: Final = 1000
+_PREFLIGHT: Final = WebAnswer(204, headers=[("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")])
 _FAILED: Final = WebRefusal(500, "the request could not be done; the log says why")
 
 
@@ -45,8 +52,10 @@ class WebDriver:
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
         refused: Callable[[WebRefusal], WebAnswer] = refused_in_text,
+        visitors: Visitors | None = None,
     ) -> None:
         """`refused` makes the answer of a refusal, in the form that the application's clients expect."""
+        self.visitors = visitors
         self.routes = routes
         self.admission = admission
         self.loop = loop
@@ -84,7 +93,7 @@ class _Visit:
 
     __slots__ = ("_driver", "_is_paused", "_is_streaming", "_request", "_task", "_writable", "channel")
 
-    is_holding = False  # no WebSocket is served by routes
+    is_holding = False  # it takes no messages, so none waits
 
     def __init__(self, driver: WebDriver, peer: Peer) -> None:
         self._driver = driver
@@ -104,7 +113,7 @@ class _Visit:
         self.channel.http.refuse(answer.status, answer.body, self._fields(answer))
 
     def message_received(self, text: str) -> None:
-        raise AssertionError("no WebSocket is accepted")
+        """Drop it: a `SocketAnswer` speaks, and does not listen."""
 
     def request_received(self, request: HttpRequest) -> None:
         self._request = request
@@ -134,7 +143,10 @@ class _Visit:
 
     def _begin(self, request: HttpRequest) -> "Answer | Awaitable[Answer]":
         driver, peer = self._driver, self.channel.peer
+        self._check_visitor(request)
         path, query = _split_target(request.target)
+        if driver.visitors is not None and request.method == "OPTIONS" and "origin" in request.headers:
+            return _PREFLIGHT
         try:
             route, parameters = driver.routes.find(request.method, path)
         except WebRefusal as refusal:
@@ -153,12 +165,14 @@ class _Visit:
             return _handle(route, seen, admitted)
         return _handle_admitted(route, seen, admitted)
 
-    async def _finish(self, work: "StreamedAnswer | Awaitable[Answer]") -> None:
+    async def _finish(self, work: "StreamedAnswer | SocketAnswer | Awaitable[Answer]") -> None:
         """Give the answer that comes later. A task of the connection: cancelled once the client is gone."""
         try:
-            answer = work if isinstance(work, StreamedAnswer) else await work
+            answer = await work if isinstance(work, Awaitable) else work
             if isinstance(answer, StreamedAnswer):
                 await self._stream(answer)
+            elif isinstance(answer, SocketAnswer):
+                await self._talk(answer)
             else:
                 self._respond(answer)
         except WebRefusal as refusal:
@@ -167,6 +181,12 @@ class _Visit:
             self._fail(error)
         self._task = None
         self.channel.resume()
+
+    def _check_visitor(self, request: HttpRequest) -> None:
+        """Raises WebRefusal(403) for a stranger's page: a browser lets it use its user's place in the network."""
+        visitors = self._driver.visitors
+        if visitors is not None and not (visitors.knows_host(request.headers) and visitors.allows(request.headers)):
+            raise WebRefusal(403, "pages of this origin may not connect, or this is no name of the server")
 
     def _respond(self, answer: WebAnswer) -> None:
         http = self.channel.http
@@ -185,6 +205,8 @@ class _Visit:
         http, request = self.channel.http, cast(HttpRequest, self._request)
         http.begin_response(answer.status, self._fields(answer))
         self._is_streaming = True
+        # The first chunk may come much later, and the client wants to know that it was let in.
+        self.channel.send()
         try:
             if request.method != "HEAD":
                 async for chunk in answer.chunks:
@@ -192,9 +214,31 @@ class _Visit:
                     self.channel.send()
                     await self._until_writable()
         finally:
-            await _close(answer)
+            await _close(answer.chunks)
         self._is_streaming = False
         http.end()
+
+    async def _talk(self, answer: SocketAnswer) -> None:
+        """Send the messages of a WebSocket. Its end closes the connection."""
+        http, request = self.channel.http, cast(HttpRequest, self._request)
+        try:
+            refusal = websocket_refusal(request.headers)
+            if refusal is not None:
+                raise WebRefusal(*refusal, headers=[("Sec-WebSocket-Version", "13")] if refusal[0] == 426 else ())
+            http.accept_websocket(cast(str, websocket_key(request.headers)))
+            self._is_streaming = True
+            socket = cast("WebSocket", http.websocket)
+            self.channel.send()
+            async for text in answer.texts:
+                if text is None:
+                    socket.ping()
+                else:
+                    socket.send_text(text)
+                self.channel.send()
+                await self._until_writable()
+            socket.close(_NORMAL_CLOSURE)
+        finally:
+            await _close(answer.texts)
 
     async def _until_writable(self) -> None:
         if self._is_paused:
@@ -206,7 +250,7 @@ class _Visit:
         if not is_paused and self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
 
-    def _fields(self, answer: Answer) -> list[tuple[str, str]]:
+    def _fields(self, answer: WebAnswer | StreamedAnswer) -> list[tuple[str, str]]:
         wall_s = self._driver.clock.wall_ms() // 1000
         fields = [
             ("Date", time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(wall_s))),
@@ -214,6 +258,9 @@ class _Visit:
             ("X-Content-Type-Options", "nosniff"),
             *answer.headers,
         ]
+        visitors, request = self._driver.visitors, self._request
+        if visitors is not None and request is not None:
+            fields += visitors.cross_origin(request.headers)
         return fields if answer.status in (204, 304) else [("Content-Type", answer.content_type), *fields]
 
 
@@ -224,7 +271,7 @@ def _handle(route: WebRoute, request: WebRequest, principal: Principal) -> "Answ
 
 async def _handle_admitted(route: WebRoute, request: WebRequest, admitted: Awaitable[Principal]) -> Answer:
     answer = _handle(route, request, await admitted)
-    return answer if isinstance(answer, WebAnswer | StreamedAnswer) else await answer
+    return await answer if isinstance(answer, Awaitable) else answer
 
 
 async def _refuse_admitted(admitted: Awaitable[Principal], refusal: WebRefusal) -> Answer:
@@ -232,9 +279,9 @@ async def _refuse_admitted(admitted: Awaitable[Principal], refusal: WebRefusal) 
     raise refusal
 
 
-async def _close(answer: StreamedAnswer) -> None:
-    """Let the maker of the chunks clean up, if it is a generator."""
-    aclose = cast("Callable[[], Coroutine[Any, Any, None]] | None", getattr(answer.chunks, "aclose", None))
+async def _close(parts: AsyncIterator[Any]) -> None:
+    """Let the maker of an answer clean up, if it is a generator."""
+    aclose = cast("Callable[[], Coroutine[Any, Any, None]] | None", getattr(parts, "aclose", None))
     if aclose is not None:
         await aclose()
 

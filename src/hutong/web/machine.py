@@ -298,6 +298,21 @@ class HttpConnection:
         return (HttpFault(status, text[:_FAULT_TEXT_MAX]),)
 
 
+def websocket_refusal(headers: Mapping[str, str]) -> tuple[int, str] | None:
+    """The status and the sentence for a request that is no handshake of a WebSocket (RFC 6455, 4.2); None for one."""
+    wishes = [word.strip().lower() for word in headers.get("connection", "").split(",")]
+    if headers.get("upgrade", "").strip().lower() != "websocket":
+        return 400, 'Can "Upgrade" only to "WebSocket".'
+    if "upgrade" not in wishes:
+        return 400, '"Connection" must be "Upgrade".'
+    # 4.4: 426 with the supported version.
+    if headers.get("sec-websocket-version") != "13":
+        return 426, "Only version 13 of WebSocket is spoken here."
+    if websocket_key(headers) is None:
+        return 400, '"Sec-WebSocket-Key" must be 16 bytes in base64.'
+    return None
+
+
 def websocket_key(headers: Mapping[str, str]) -> str | None:
     """The key of a request for a WebSocket (RFC 6455, 4.2.1), None where it is missing or not 16 bytes."""
     key = headers.get("sec-websocket-key", "")

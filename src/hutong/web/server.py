@@ -19,6 +19,7 @@ from hutong.web.driver import WebAdmission, WebDriver
 from hutong.web.limits import WebLimits
 from hutong.web.machine import HttpConnection
 from hutong.web.routes import WebRoute, WebRoutes
+from hutong.web.visitors import Visitors
 
 
 class WebServer:
@@ -34,11 +35,15 @@ class WebServer:
         limits: WebLimits | None = None,
         admission: WebAdmission | None = None,
         refused: Callable[[WebRefusal], WebAnswer] = refused_in_text,
+        visitors: Visitors | None = None,
         open_socket: OpenSocket = socket.socket,
     ) -> None:
-        """Without an `admission` everybody is admitted. `refused` makes the answer of a refusal."""
+        """Without an `admission` everybody is admitted. `refused` makes the answer of a refusal.
+
+        `visitors` says which pages browsers may connect: without it a page of any name that leads here may.
+        """
         limits = limits or WebLimits()
-        self._driver = WebDriver(WebRoutes(routes), admission or Everybody(), loop, clock, refused)
+        self._driver = WebDriver(WebRoutes(routes), admission or Everybody(), loop, clock, refused, visitors)
         self._acceptor = Acceptor(
             loop,
             self._driver,

@@ -39,6 +39,11 @@ class WebSocket:
         if not self.is_over:
             self._out.append(self._connection.send(TextMessage(text)))
 
+    def ping(self) -> None:
+        """Ask for a sign of life, which also shows the reactor that the connection is in use."""
+        if not self.is_over:
+            self._out.append(self._connection.send(Ping()))
+
     def close(self, code: int, reason: str = "") -> None:
         """Say goodbye; a reason of more than 123 bytes would not fit into the frame (RFC 6455, 5.5)."""
         if self.is_over:

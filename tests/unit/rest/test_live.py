@@ -6,9 +6,11 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.sockjs import WebSocketClient
 from tests.support.waiting import until
 from tests.unit.rest.scene import RestClient
 
+from hutong.rest.limits import READERS_MAX
 from hutong.rest.reading.live import decode_positions, encode_positions
 from hutong.testing import EmbeddedNode
 from hutong.web.answers import WebRefusal
@@ -46,6 +48,23 @@ def test_a_stream_of_what_comes_begins_at_the_end(node: EmbeddedNode, client: Re
     reading.join()
     events.close()
     assert json.loads(found[0]["data"])["offset"] > 0
+
+
+def test_a_socket_goes_on_behind_the_id_that_it_is_given(node: EmbeddedNode, client: RestClient) -> None:
+    node.create_topic("socket", partitions=2)
+    client.produce("socket", *[value(number) for number in range(5)])
+    port, path = int(client.address.rpartition(":")[2]), client.path("/topics/socket/records")
+    with WebSocketClient(port, f"{path}?from=earliest") as first:
+        seen = [json.loads(first.receive()) for _ in range(3)]
+    with WebSocketClient(port, f"{path}?after={seen[-1]['id']}") as again:
+        seen += [json.loads(again.receive()) for _ in range(2)]
+    assert sorted(int(each["record"]["value"]["data"]) for each in seen) == list(range(5))
+
+
+def test_a_client_that_only_asks_for_the_head_leaves_no_consumer(node: EmbeddedNode, client: RestClient) -> None:
+    node.create_topic("heads", partitions=1)
+    for _ in range(READERS_MAX + 1):
+        until(lambda: client.of("HEAD", "/topics/heads/records").status == 200, what="a place for a consumer")
 
 
 @given(st.dictionaries(st.integers(0, 10**6), st.integers(0, 2**63 - 1), max_size=200))

@@ -14,7 +14,6 @@ from typing import Final
 
 from hutong.bus.bridge.hooks import BridgePeer
 from hutong.bus.sockjs.driver import SessionDriver, Sessions
-from hutong.bus.sockjs.visitors import Visitors
 from hutong.bus.sockjs.web import answers
 from hutong.bus.sockjs.web.answers import CLIENT_URL, NO_STORE, TEXT, HttpAnswer
 from hutong.bus.sockjs.web.frames import decode_messages
@@ -24,8 +23,9 @@ from hutong.foundation.errors import LimitExceeded
 from hutong.reactor.connections.channel import Response
 from hutong.reactor.connections.handler import Peer
 from hutong.web.channel import HttpChannel
-from hutong.web.machine import websocket_key
+from hutong.web.machine import websocket_key, websocket_refusal
 from hutong.web.messages import Fields, HttpFault, HttpRequest
+from hutong.web.visitors import Visitors
 from hutong.wire.buffer import Buffer
 
 ENTROPY_MAX: Final = 2**32
@@ -268,21 +268,14 @@ class SockJSHandler:
     def _upgrade(self, connection: SockJsConnection, request: HttpRequest, *, is_raw: bool) -> None:
         """Switch to WebSocket, or refuse with the reason (RFC 6455, section 4.2)."""
         headers, http = request.headers, connection.http
-        wishes = [word.strip().lower() for word in headers.get("connection", "").split(",")]
-        if headers.get("upgrade", "").strip().lower() != "websocket":
-            http.refuse(400, b'Can "Upgrade" only to "WebSocket".\n')
-            return
-        if "upgrade" not in wishes:
-            http.refuse(400, b'"Connection" must be "Upgrade".\n')
-            return
-        # RFC 6455, section 4.4: 426 with the supported version.
-        if headers.get("sec-websocket-version") != "13":
-            http.refuse(426, b"Only version 13 of WebSocket is spoken here.\n", [TEXT, ("Sec-WebSocket-Version", "13")])
+        refusal = websocket_refusal(headers)
+        if refusal is not None:
+            status, sentence = refusal
+            version = [("Sec-WebSocket-Version", "13")] if status == 426 else []
+            http.refuse(status, f"{sentence}\n".encode(), [TEXT, *version])
             return
         key = websocket_key(headers)
-        if key is None:
-            http.refuse(400, b'"Sec-WebSocket-Key" must be 16 bytes in base64.\n')
-            return
+        assert key is not None, "it was looked at"
         texts = http.accept_websocket(key)
         connection.attach_websocket(self.sessions.make_single(_peer(connection, request), is_raw=is_raw), is_raw=is_raw)
         # Messages that came in one read with the handshake.

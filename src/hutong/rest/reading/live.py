@@ -1,16 +1,17 @@
-"""GET the records of a topic as they come: server-sent events (HTML, 9.2), by which a browser's EventSource follows it.
+"""GET the records of a topic as they come: as server-sent events (HTML, 9.2), or as messages of a WebSocket.
 
-Each event's id has the next position of every partition. A client that comes again sends the last one, and misses
-nothing.
+Each has an id with the next position of every partition. A client that comes again sends the last one, and misses
+nothing: EventSource does so by itself.
 
 Decides nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
@@ -18,10 +19,11 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
 from hutong.rest.limits import CALL_S_MAX, LIVE_BATCH_MAX, LIVE_PARTITIONS_MAX
 from hutong.rest.reading.reader import RecordReader
 from hutong.rest.reading.shown import checked_format, record_shown
-from hutong.web.answers import StreamedAnswer, WebRefusal
+from hutong.web.answers import SocketAnswer, StreamedAnswer, WebRefusal
 from hutong.web.routes import WebRoute
 
 if TYPE_CHECKING:
+    from hutong.bus.durable.records import StoredRecord
     from hutong.rest.accounts import Account
     from hutong.rest.gateway import Gateway
     from hutong.web.requests import WebRequest
@@ -33,6 +35,10 @@ _QUIET_ROUNDS: Final = 15
 _COMMENT: Final = b": nothing came\n\n"  # so that proxies keep the connection, and the gateway notices its end
 _OFFSET_DIGITS_MAX: Final = 18
 Positions = dict[int, int]
+T = TypeVar("T")
+LiveRecord = tuple[bytes, bytes]
+"""The id, and the record as JSON."""
+ReadBatch = Callable[[], "Awaitable[list[StoredRecord]]"]
 
 
 class LiveRecords:
@@ -44,14 +50,15 @@ class LiveRecords:
     def routes(self) -> list[WebRoute]:
         return [WebRoute("GET", "/v3/clusters/{cluster}/topics/{topic}/records", self.follow)]
 
-    async def follow(self, request: WebRequest) -> StreamedAnswer:
-        """Stream from `from` on, latest or earliest, or from behind the last event that the client has."""
+    async def follow(self, request: WebRequest) -> StreamedAnswer | SocketAnswer:
+        """Stream from `from` on, latest or earliest, or from behind the id `after`, or Last-Event-ID."""
         account = await self._gateway.checked(request)
         form = checked_format(request.query.get("format", "auto"))
         begin = {"latest": OFFSET_END, "earliest": OFFSET_BEGINNING}.get(request.query.get("from", "latest"))
         if begin is None:
             raise WebRefusal(400, "from is latest or earliest")
-        seen = decode_positions(request.headers.get("last-event-id", ""))
+        # A browser cannot give its WebSocket a header.
+        seen = decode_positions(request.headers.get("last-event-id") or request.query.get("after", ""))
         self._gateway.take_reader(account)
         try:
             opened = partial(_open, account, request.text("topic"), begin, seen)
@@ -59,30 +66,59 @@ class LiveRecords:
         except BaseException:  # the client may have gone meanwhile, which cancels
             self._gateway.give_reader_back(account)
             raise
-        return StreamedAnswer(self._events(account, reader, positions, form), EVENTS)
+        read = partial(self._gateway.blocking, partial(reader.read, LIVE_BATCH_MAX, _WAIT_S))
+        close = partial(self._gateway.close_soon, account, reader)
+        if "upgrade" in request.headers:
+            return SocketAnswer(_LiveParts(read, partial(_messages, positions=positions, form=form), close))
+        return StreamedAnswer(_LiveParts(read, partial(_events, positions=positions, form=form), close), EVENTS)
 
-    async def _events(
-        self, account: Account, reader: RecordReader, positions: Positions, form: str
-    ) -> AsyncIterator[bytes]:
-        try:
-            yield b"retry: 1000\n\n"
-            quiet = 0
-            while True:
-                found = await self._gateway.blocking(partial(reader.read, LIVE_BATCH_MAX, _WAIT_S))
-                if not found:
-                    quiet += 1
-                    if quiet % _QUIET_ROUNDS == 0:
-                        yield _COMMENT
-                    continue
-                quiet = 0
-                events = []
-                for record in found:
-                    positions[record.partition] = record.offset + 1
-                    data = msgspec.json.encode(record_shown(record, form))
-                    events.append(b"id: %b\nevent: record\ndata: %b\n\n" % (encode_positions(positions), data))
-                yield b"".join(events)
-        finally:
-            self._gateway.close_soon(account, reader)
+
+class _LiveParts(Generic[T]):
+    """The parts of an answer, made of records as they come. `close` is called once, also where nothing was asked for.
+
+    A generator would not do: one that is closed before its first part never runs, and its consumer would stay.
+    """
+
+    def __init__(
+        self, read: ReadBatch, encode: Callable[[list[StoredRecord]], list[T]], close: Callable[[], None]
+    ) -> None:
+        self._read = read
+        self._encode = encode
+        self._close: Callable[[], None] | None = close
+        self._ready: deque[T] = deque()
+
+    def __aiter__(self) -> _LiveParts[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        quiet = 0
+        while not self._ready:
+            found = await self._read()
+            quiet += 1
+            if found or quiet >= _QUIET_ROUNDS:
+                self._ready.extend(self._encode(found))
+        return self._ready.popleft()
+
+    async def aclose(self) -> None:
+        close, self._close = self._close, None
+        if close is not None:
+            close()
+
+
+def _events(records: list[StoredRecord], positions: Positions, form: str) -> list[bytes]:
+    events = [b"id: %b\nevent: record\ndata: %b\n\n" % _live(record, positions, form) for record in records]
+    return [b"".join(events) or _COMMENT]
+
+
+def _messages(records: list[StoredRecord], positions: Positions, form: str) -> list[str | None]:
+    found = [_live(record, positions, form) for record in records]
+    # A ping after a while without records, so that the connection counts as used.
+    return [f'{{"id":"{id.decode()}","record":{record.decode()}}}' for id, record in found] or [None]
+
+
+def _live(record: StoredRecord, positions: Positions, form: str) -> LiveRecord:
+    positions[record.partition] = record.offset + 1
+    return encode_positions(positions), msgspec.json.encode(record_shown(record, form))
 
 
 def encode_positions(positions: Positions) -> bytes:

@@ -14,6 +14,7 @@ from hutong.reactor.tls.protocol import TlsSource
 from hutong.server.bus.bridges import BridgeVerticle
 from hutong.server.configuration.settings import Address, Settings
 from hutong.server.configuration.translate import reactor_limits
+from hutong.server.listeners.own_names import own_names
 from hutong.wire.vertx.codes import Dialect
 
 FRAMES_OF_A_MESSAGE = 4
@@ -57,18 +58,11 @@ def site_of(settings: Settings) -> Site:
     return Site(
         section.prefix,
         section.origins,
-        (*section.hosts, *_own_names(settings)),
+        (*section.hosts, *own_names(settings, settings.sockjs.listen)),
         settings.bridge.tls_certificate is not None,
         section.session_cookie,
         section.client_url,
     )
-
-
-def _own_names(settings: Settings) -> list[str]:
-    """The names by which the settings themselves call this node."""
-    addresses = [settings.sockjs.listen, settings.kafka.advertised]
-    names = [address.host for address in addresses if address is not None]
-    return [*names, *(text.partition("://")[2].rpartition(":")[0] for text in settings.kafka.advertised_listeners)]
 
 
 def sockjs_limits_of(settings: Settings) -> SockJSLimits:

@@ -19,6 +19,7 @@ from hutong.server.composition import ComposedNode, NodePart
 from hutong.server.listeners.binding import bound
 from hutong.server.listeners.certificates import Certificates, certificates_of
 from hutong.server.listeners.exposure import check_http
+from hutong.server.listeners.own_names import own_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,6 +118,7 @@ class RestVerticle(Verticle):
         from hutong.rest.limits import BODY_BYTES_MAX
         from hutong.web.limits import HttpLimits, WebLimits
         from hutong.web.server import WebServer
+        from hutong.web.visitors import Visitors
 
         self._certificates = certificates_of(section, self._clock, wheel, self._settings.tls.reload_interval_ms)
         tls = None
@@ -131,6 +133,11 @@ class RestVerticle(Verticle):
             limits=WebLimits(http=HttpLimits(body_bytes_max=BODY_BYTES_MAX)),
             admission=api.gateway,
             refused=refused_in_json,
+            visitors=Visitors(
+                section.origins,
+                (*section.hosts, *own_names(self._settings, section.listen)),
+                is_secure=section.tls_certificate is not None,
+            ),
             open_socket=self._open_socket,
         )
         binding = self._server.listen(section.listen.host, section.listen.port, tls)

@@ -17,6 +17,12 @@ class HttpSettings:
     client_config: Path | None = setting(
         None, "Properties of librdkafka, one name=value a line, by which it reaches them through TLS and SASL."
     )
+    origins: tuple[str, ...] = setting(
+        (), "Origins of the pages that may use it (https://HOST[:PORT]; *: all); none given: this server's own."
+    )
+    hosts: tuple[str, ...] = setting(
+        (), "Names by which browsers reach it, in addition to addresses, localhost, and the advertised name; *: all."
+    )
     tls_certificate: Path | None = setting(
         None, "PEM file with the certificate (chain) that is shown; plain HTTP where it is not set."
     )

@@ -7,9 +7,9 @@ from tests.support.sockjs import Echo, Http, sockjs_bus, upgrade
 
 from hutong.bus.sockjs.handler import Site
 from hutong.bus.sockjs.limits import SockJSLimits
-from hutong.bus.sockjs.visitors import Visitors
 from hutong.server.bus.sockjs_bridge import site_of
 from hutong.server.configuration import loader
+from hutong.web.visitors import Visitors
 
 BASE = "/eventbus"
 LIMITS = SockJSLimits(disconnect_ms=300)

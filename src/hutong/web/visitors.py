@@ -8,7 +8,7 @@ What a browser sends without an Origin to another site (a script, a frame) it ma
 Metadata); then the Referer has the origin. Older browsers do not mark it. A session that is opened that way can hear
 what it asked for, and it can ask nothing, since that takes a POST, which has an Origin.
 
-Knows nothing of sessions or connections.
+Knows nothing of connections.
 """
 
 import re
