@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hutong.broker.share.share_fetches import ShareFetches
     from hutong.broker.share.share_sessions import ShareSessions
     from hutong.broker.topics.catalogue import Topics
+    from hutong.broker.topics.topic_creation import TopicCreation
     from hutong.foundation.clock import Clock
     from hutong.foundation.waiting.table import WaitTable
     from hutong.groups.classic.driver import GroupCoordinator
@@ -91,6 +92,7 @@ class Broker:
     request_times: RequestTimes = field(default_factory=RequestTimes)
     request_errors: RequestErrors = field(default_factory=RequestErrors)
     tracer: RequestTracer | None = None
+    topic_creation: TopicCreation = field(init=False)
     delays: Callable[[], RecordTimer] = field(init=False)  # makes it with the first call
     routed_gateway: TransactionGateway | None = None  # among several nodes
     further_shards: tuple[BrokerShard, ...] = ()  # of coordinators; the first is this

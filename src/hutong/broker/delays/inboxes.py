@@ -5,19 +5,22 @@ comes to the topic then; one that names none comes at once.
 
 Strategy: to its producers an inbox is a topic as any other, with offsets, idempotence and transactions, so a produce
 has nothing special. Its records come out in their order, except those of aborted transactions, and go the way of all
-delayed records. It begins behind what has left it.
+delayed records. It begins behind what has left it. Each node runs the partitions of inboxes that it leads.
 
 Decides nothing of records that are out. All calls come on the loop.
 """
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.delays.progress import QueueProgress
-from hutong.broker.delays.step_queue import Exit, StepQueue
+from hutong.broker.delays.delayed_appends import DelayedAppends
+from hutong.broker.delays.step_queue import StepQueue
 from hutong.broker.delays.steps import DelayedRecord, DeliveryPlace
 from hutong.broker.topics.partition import Partition, Topic
-from hutong.foundation.timers import TimerWheel
+from hutong.foundation.errors import HutongError
+from hutong.foundation.timers import Timer, TimerWheel
+from hutong.foundation.waiting.pending import Continuation
 from hutong.wire.kafka.batch.records import Record
 
 if TYPE_CHECKING:
@@ -28,7 +31,9 @@ if TYPE_CHECKING:
 SUFFIX: Final = ".delayed"
 DELIVER_AT_MS: Final = "hutong.deliver.at.ms"
 DELAY_MS: Final = "hutong.delay.ms"
+AGAIN_MS: Final = 1_000  # after queues for the records could not be made
 _DIGITS_MAX: Final = 15  # some 30,000 years
+_log: Final = logging.getLogger("hutong.delays")
 
 
 def inbox_record(place: DeliveryPlace, record: Record) -> DelayedRecord:
@@ -49,35 +54,40 @@ class Inboxes:
     """Runs the inboxes of all topics that have one, from `start` until `close`."""
 
     def __init__(
-        self, broker: "Broker", exit_: Exit, timers: TimerWheel, open_queues: "Callable[[Callable[[], None]], None]"
+        self,
+        broker: "Broker",
+        appends: DelayedAppends,
+        timers: TimerWheel,
+        make_steps: "Callable[[Continuation[Topic]], None]",
     ) -> None:
-        """`open_queues` calls back once there are queues for what comes out."""
+        """`make_steps` calls back once there are queues for what comes out."""
         self._broker = broker
-        self._exit = exit_
+        self._appends = appends
         self._timers = timers
-        self._open_queues = open_queues
+        self._make_steps = make_steps
         self._queues: dict[str, dict[Partition, StepQueue]] = {}  # by the topic that records are for
-        self._by_progress: dict[QueueProgress, StepQueue] = {}
+        self._again: Timer | None = None
+        self._is_closed = False
 
     def start(self) -> None:
         """Run them, and follow what changes."""
         topics = self._broker.topics
         topics.on_change.append(self._changed)
-        for topic in topics.all():
-            self._look_at(topic.name)
+        topics.on_standing.append(self._standing_changed)
+        self._look()
 
     def close(self) -> None:
         """Bring nothing more out."""
-        self._broker.topics.on_change.remove(self._changed)
+        topics = self._broker.topics
+        topics.on_change.remove(self._changed)
+        topics.on_standing.remove(self._standing_changed)
+        if self._again is not None:
+            self._again.cancel()
+        self._is_closed = True
         for queues in self._queues.values():
             for queue in queues.values():
-                queue.close()
+                self._appends.remove(queue)
         self._queues.clear()
-        self._by_progress.clear()
-
-    def queue_of(self, progress: QueueProgress) -> StepQueue | None:
-        """The queue of this progress, if it is one of an inbox."""
-        return self._by_progress.get(progress)
 
     def _changed(self, topic: Topic, _exists: bool) -> None:
         self._look_at(topic.name)
@@ -85,30 +95,49 @@ class Inboxes:
         if topic.name.endswith(SUFFIX):
             self._look_at(topic.name.removesuffix(SUFFIX))
 
+    def _standing_changed(self, _group: str) -> None:
+        self._look()
+
+    def _look(self) -> None:
+        for topic in self._broker.topics.all():
+            self._look_at(topic.name)
+
     def _look_at(self, name: str) -> None:
         """Begin or end the queues of a topic's inbox, as there are partitions now."""
         wanted, running = self._wanted(name), self._queues.get(name, {})
         for partition in [each for each in running if each not in wanted]:
-            queue = running.pop(partition)
-            queue.close()
-            del self._by_progress[queue.progress]
+            self._appends.remove(running.pop(partition))
         if len(running) < len(wanted):
-            self._open_queues(partial(self._begin, name))
+            self._make_steps(partial(self._begin, name))
 
     def _wanted(self, name: str) -> list[Partition]:
-        """The partitions of a topic's inbox, none where it has none."""
+        """The partitions of a topic's inbox that this node leads, none where it has none."""
         topic, inbox = self._broker.topics.get(name), self._broker.topics.get(name + SUFFIX)
         is_wanted = topic is not None and topic.config.delays
-        return list(inbox.partitions) if inbox is not None and is_wanted and not inbox.is_internal else []
+        if inbox is None or not is_wanted or inbox.is_internal:
+            return []
+        return [partition for partition in inbox.partitions if partition.standing.is_led_here]
 
-    def _begin(self, name: str) -> None:
+    def _begin(self, name: str, outcome: Topic | HutongError) -> None:
+        if self._is_closed:
+            return
+        # A cluster without a controller at this moment, for example.
+        if isinstance(outcome, HutongError):
+            _log.error("records of the inbox of %s do not come out: %s", name, outcome)
+            if self._again is None:
+                self._again = self._timers.add(self._broker.clock.monotonic_ms() + AGAIN_MS, self._look_again)
+            return
         running = self._queues.setdefault(name, {})
         # Looked at again: the queues may have taken a while.
         for partition in self._wanted(name):
             if partition in running:
                 continue
             delayed_of = partial(inbox_record, DeliveryPlace(name, partition.index))
-            queue = StepQueue(partition, 0, self._exit, self._broker.clock, self._timers, delayed_of)
+            queue = StepQueue(partition, 0, self._appends, self._broker.clock, self._timers, delayed_of)
             running[partition] = queue
-            self._by_progress[queue.progress] = queue
+            self._appends.add(queue)
             queue.run()
+
+    def _look_again(self) -> None:
+        self._again = None
+        self._look()

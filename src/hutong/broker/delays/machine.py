@@ -6,7 +6,7 @@
             │
          it is due ──▶ append to its topic, with others for the same partition
             │
-        it was recalled ──▶ forget it
+        it was recalled, or its queue is closed ──▶ forget it
             │
         an append failed ──▶ held for a second, and fired
 
@@ -54,7 +54,7 @@ class Append(NamedTuple):
 
 
 class LeaveOut(NamedTuple):
-    """Settle the entries: they were recalled."""
+    """Settle the entries: they were recalled, or another node delivers them."""
 
     entries: list[DelayedEntry]
 
@@ -137,10 +137,10 @@ class DelayMachine:
 
     def _sorted_out(self, entries: Iterable[DelayedEntry], now_ms: int) -> list[Append | LeaveOut]:
         batches = _Batches()
-        recalled: list[DelayedEntry] = []
+        left_out: list[DelayedEntry] = []
         for entry in entries:
-            if self._is_recalled(entry.delayed):
-                recalled.append(entry)
+            if not entry.progress.is_open or self._is_recalled(entry.delayed):
+                left_out.append(entry)
                 continue
             wait_ms = entry.delayed.due_ms - now_ms
             step = step_for(wait_ms)
@@ -151,7 +151,7 @@ class DelayMachine:
             # The step of no time would bring it back at once.
             else:
                 self._hold(now_ms + min(wait_ms, HELD_MS_MAX), entry)
-        return [*batches.appends, LeaveOut(recalled)] if recalled else [*batches.appends]
+        return [*batches.appends, LeaveOut(left_out)] if left_out else [*batches.appends]
 
     def _is_recalled(self, delayed: DelayedRecord) -> bool:
         # Most nodes have no recalls, and the id is one of several headers.

@@ -9,10 +9,11 @@ from collections import deque
 class QueueProgress:
     """Records are taken in the order of their offsets, and settled in any."""
 
-    __slots__ = ("_settled", "_taken", "next_offset")
+    __slots__ = ("_settled", "_taken", "is_open", "next_offset")
 
     def __init__(self, start_offset: int) -> None:
         self.next_offset = start_offset  # of what is read next
+        self.is_open = True  # False: another node delivers what is in the queue, or nobody
         self._taken: deque[int] = deque()  # the first is not settled
         self._settled: set[int] = set()
 

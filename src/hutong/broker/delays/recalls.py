@@ -38,6 +38,10 @@ class Recalls:
         """True for a record that was recalled."""
         return (topic, record_id) in self._kept
 
+    def clear(self) -> None:
+        """Forget all: another node keeps them."""
+        self._kept.clear()
+
     def forget(self, passed_ms: int) -> None:
         """Forget recalls of records that would have come by now: all that was due before `passed_ms` has."""
         limit_ms = passed_ms - KEPT_MS

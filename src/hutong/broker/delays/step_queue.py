@@ -99,6 +99,7 @@ class StepQueue:
     def close(self) -> None:
         """Bring nothing more out."""
         self._is_closed = True
+        self.progress.is_open = False
         self._unwatch()
         if self._timer is not None:
             self._timer.cancel()

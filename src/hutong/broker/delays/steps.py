@@ -14,18 +14,19 @@ Pure: values in, values out.
 """
 
 import struct
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from hutong.wire.kafka.batch.records import Record
 
+P = TypeVar("P")
 RECALLS_QUEUE: Final = 0  # the first of the topic; behind it come the steps
 _BITS: Final = 6
 _DIGITS: Final = 3
 _COUNT_MAX: Final = (1 << _BITS) - 1
 STEPS_S: Final = (0, *(count << _BITS * digit for digit in range(_DIGITS) for count in range(1, _COUNT_MAX + 1)))
 QUEUES: Final = len(STEPS_S) + 1
-QUEUES_MIN: Final = 2
 
 KEPT_UNTIL_DELIVERED: Final = {
     "retention.ms": "-1",
@@ -64,6 +65,11 @@ def step_for(wait_ms: int) -> int:
         return 0
     digit = min((wait_s.bit_length() - 1) // _BITS, _DIGITS - 1)
     return digit * _COUNT_MAX + min(wait_s >> _BITS * digit, _COUNT_MAX)
+
+
+def queue_of(partitions: Sequence[P], step: int) -> P:
+    """The partition that is the queue of a step."""
+    return partitions[RECALLS_QUEUE + 1 + step]
 
 
 def packed(delayed: DelayedRecord, now_ms: int) -> Record:

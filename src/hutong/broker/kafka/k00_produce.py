@@ -31,6 +31,7 @@ from hutong.broker.produce.admissions import SubmittedBatch
 from hutong.broker.produce.examinations import Submitted, is_little
 from hutong.broker.produce.record_checks import RefusedRecords, check_header, check_records, rules_for
 from hutong.broker.rights.authorization import may, permitted
+from hutong.broker.topics.internal_topics import check_writable
 from hutong.foundation.errors import Expired, HutongError, ProtocolError, Refused
 from hutong.foundation.waiting.pending import Pending
 from hutong.journal.append.producers import UNKNOWN_OFFSET
@@ -258,8 +259,7 @@ class _Appender:
 
     def append_topic(self, topic_data: TopicProduceData) -> list[PartitionProduceResponse]:
         """Append the topic's batches; what becomes of each is filled in now or once the response is complete."""
-        api_version = self._context.api_version
-        topic = _topic(self._context.broker.topics, topic_data, api_version)
+        topic = _topic(self._context.broker.topics, topic_data, self._context.api_version)
         results = []
         # A topic that is missing is denied by the name asked for, so that clients cannot find out which names exist.
         is_denied = bool(self._denied) and (topic_data.name if topic is None else topic.name) in self._denied
@@ -271,7 +271,7 @@ class _Appender:
             result = PartitionProduceResponse(data.index)
             results.append(result)
             try:
-                partition = _find(topic, data.index, api_version)
+                partition = _find(topic, data.index, self._context)
                 self._append(partition, data.records, outcome, result)
             except Refused as refused:
                 put_outcome(result, refused)
@@ -376,17 +376,16 @@ def _topic(topics: Topics, topic_data: TopicProduceData, api_version: int) -> To
     return topics.by_id(topic_data.topic_id) if api_version >= _IDS_FROM_VERSION else topics.get(topic_data.name)
 
 
-def _find(topic: Topic | None, index: int, api_version: int) -> Partition:
+def _find(topic: Topic | None, index: int, context: RequestContext[ProduceParts]) -> Partition:
     if topic is None:
-        if api_version >= _IDS_FROM_VERSION:
+        if context.api_version >= _IDS_FROM_VERSION:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This node hosts no topic with that id.")
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This node hosts no such topic.")
     partition = topic.partition(index)
     if partition is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic has no such partition.")
-    # The node's start trusts every record of an internal topic.
     if partition.is_internal:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "Internal topics are written by the node alone.")
+        check_writable(partition, context.principal)
     standing = partition.standing
     if not standing.is_led_here:
         standing.check_led_here()
@@ -464,7 +463,7 @@ def _refused_whole(
     for topic_data in request.topic_data:
         topic = _topic(context.broker.topics, topic_data, context.api_version)
         results = [
-            PartitionProduceResponse(data.index, _code_for(topic, data.index, code, context.api_version), -1)
+            PartitionProduceResponse(data.index, _code_for(topic, data.index, code, context), -1)
             for data in topic_data.partition_data
         ]
         response.responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, results))
@@ -492,9 +491,9 @@ def _denied_whole(request: ProduceRequest) -> ProduceResponse | None:
     )
 
 
-def _code_for(topic: Topic | None, index: int, code: int, api_version: int) -> int:
+def _code_for(topic: Topic | None, index: int, code: int, context: RequestContext[ProduceParts]) -> int:
     try:
-        _find(topic, index, api_version)
+        _find(topic, index, context)
     except Refused as refused:
         return refused.code
     return code

@@ -11,6 +11,8 @@ cluster.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
 from hutong.broker.handling.responses import PendingInParts, error_code_of
@@ -33,6 +35,9 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 3
 ZERO_UUID = bytes(16)
+_PASSED_ON = frozenset(
+    (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.POLICY_VIOLATION)
+)
 _IDS_FROM_VERSION = 12  # the field is there from 10, but no broker took it
 
 
@@ -191,20 +196,26 @@ def _create_remotely(
     with_operations: bool,
 ) -> None:
     """Have the controller create the topics. This node knows them once it has applied what the controller wrote."""
-    from hutong.broker.topics.remote_creation import create_remotely  # late: a node alone never needs it
+    from hutong.broker.topics.remote_creation import create_remotely, new_topic  # late: a node alone never needs it
 
-    def created(codes: dict[str, int]) -> None:
+    def created(outcome: Mapping[str, Refused | None] | HutongError) -> None:
+        refusals = {} if isinstance(outcome, HutongError) else outcome
         for entry in missing:
             name = entry.name or ""
             topic = context.broker.topics.get(name)
             if topic is None:
-                entry.error_code = codes[name]
+                # As Kafka answers one that is being created: clients ask again soon.
+                refused = refusals.get(name)
+                is_final = refused is not None and refused.code in _PASSED_ON
+                entry.error_code = refused.code if refused is not None and is_final else ErrorCode.LEADER_NOT_AVAILABLE
             else:
                 _fill(entry, topic, context, with_operations)
         pending.settle_part()
 
     pending.expect_part()
-    create_remotely([entry.name or "" for entry in missing], context, created)
+    partitions = context.broker.settings.default_partitions
+    topics = [new_topic(entry.name or "", partitions) for entry in missing]
+    create_remotely(context.broker.cluster, topics, context.session, context.client_id, created)
 
 
 def describe(topic: Topic, context: RequestContext[TopicParts], *, with_operations: bool) -> MetadataResponseTopic:

@@ -26,11 +26,10 @@ if TYPE_CHECKING:
 
     from hutong.broker.broker import Broker
     from hutong.broker.handling.listeners import Listener
-    from hutong.broker.rocketmq.cluster.led_halves import LedHalves
-    from hutong.broker.rocketmq.cluster.topic_creation import TopicCreation
     from hutong.broker.rocketmq.delays.schedule import DelaySchedule
     from hutong.broker.rocketmq.halves.driver import HalfMessages
     from hutong.broker.rocketmq.signatures import Signatures
+    from hutong.broker.topics.led_topics import LedTopics
     from hutong.broker.topics.partition import Partition, Topic
     from hutong.foundation.timers import TimerWheel
     from hutong.foundation.waiting.table import Owner
@@ -70,10 +69,9 @@ class RocketParts:
     schedule: DelaySchedule
     delay_max_ms: int
     timers: TimerWheel
-    halves: HalfMessages | LedHalves
+    halves: LedTopics[HalfMessages]
     signatures: Signatures
     identify: Callable[[Peer], Principal]  # of a connection, by its certificate
-    creation: TopicCreation
     notify_members: Callable[[str], None] = field(init=False)  # others have joined or left their group
     channel_of: Callable[[int], Channel | None] = field(init=False)  # by the number of the connection
     started_ms: int = 0  # monotonic

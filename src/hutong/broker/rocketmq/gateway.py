@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.rocketmq.cluster.distant_clients import DistantChannel, DistantCommands
-from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere, handed_over
+from hutong.broker.rocketmq.cluster.elsewhere import handed_over
 from hutong.broker.rocketmq.context import RocketContext, RocketParts
 from hutong.broker.rocketmq.figures import RocketFigures
 from hutong.broker.rocketmq.metering import Metering
@@ -28,7 +28,8 @@ from hutong.broker.rocketmq.requests import (
 )
 from hutong.broker.rocketmq.requests.admin.table import ADMIN_HANDLERS
 from hutong.broker.rocketmq.requests.pop import r400_assignment, r200050_pop, r200051_ack
-from hutong.foundation.errors import HutongError, OwnerGone
+from hutong.broker.topics.led_topics import LedElsewhere
+from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
 from hutong.groups.rocketmq_configs import rules_of
 from hutong.remoting.channels.answers import NOT_SUPPORTED, refusal
@@ -105,7 +106,6 @@ class RocketGateway:
         self._parts.schedule.close()
         self._parts.halves.close()
         self._parts.broker.cluster.take_over(None)
-        self._parts.creation.close(OwnerGone("the node is stopping"))
 
     def expire_clients(self, now_ms: int) -> None:
         """Take out the clients that are silent for too long."""

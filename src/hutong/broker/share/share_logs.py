@@ -99,15 +99,15 @@ class ShareLogs:
         # As for auto.create.topics.enable: where clients may not create topics by naming them, neither may a group.
         elif self._creates_topics:
 
-            def made(outcome: Topic | HutongError | None) -> None:
-                if outcome is None or isinstance(outcome, HutongError):
+            def made(outcome: Topic | HutongError) -> None:
+                if isinstance(outcome, HutongError):
                     _log.error("group %s: no dead-letter topic %s: %s", key.group_id, topic, outcome)
                     then(False)
                 else:
                     _Burial(self, key, source, outcome, letter, then).bury_next()
 
-            if self.elsewhere is not None and not self.elsewhere.creates_here:
-                self.elsewhere.create(topic, made)
+            if self.elsewhere is not None:
+                self.elsewhere.create(topic, self._default_partitions, made)
                 return
             try:
                 self._topics.get_or_create(topic, self._default_partitions, made)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
+from hutong.broker.topics.internal_topics import MADE_BY_NODE, ONE_LEADER
 from hutong.broker.topics.lifetimes import dealt_slots, group_of_slot, partition_group_for, slot_at
 from hutong.broker.topics.partition import ChangesUnderWay, Partition, Topic, TopicRecord, record_of
 from hutong.broker.topics.partition_budget import PartitionBudget
@@ -22,8 +23,8 @@ from hutong.broker.topics.topic_config import check_overrides, effective
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.foundation.fair_shares import NOBODY
 from hutong.foundation.waiting.pending import Continuation
+from hutong.security.principals import CLUSTER_NODE
 from hutong.wire.kafka.error_codes import ErrorCode
-from hutong.wire.rocketmq.codes import HALF_TOPICS
 
 if TYPE_CHECKING:
     from hutong.broker.topics.group_standing import GroupStanding
@@ -178,6 +179,9 @@ class Topics:
         check_topic_name(name)
         if name in self._by_name or name in self._being_created:
             raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        # The node relies on their partitions and settings, and nobody could delete such a topic.
+        if name in MADE_BY_NODE and holder != str(CLUSTER_NODE):
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the node's own, which creates it.")
         # Kafka refuses such pairs, since metric names would collide.
         twin = self._by_flat_name.get(name.replace(".", "_"), name)
         if twin != name:
@@ -207,8 +211,7 @@ class Topics:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"The partition group {group} is offline: {reason}")
         self._await_creation(name, then)
         topic_id = self._random_bytes(16)
-        # The two topics of half messages are led by one node, which has the table of both.
-        is_dealt = name not in HALF_TOPICS
+        is_dealt = name not in ONE_LEADER
         slots = dealt_slots(topic_id, 0, partition_count, self._slots) if is_dealt else [0] * partition_count
         record = record_of(topic_id, group, self._take_log_ids(partition_count), checked, slots)
         # Until the record is durable, so that two requests do not create it twice.
@@ -448,7 +451,7 @@ class Topics:
         # Deleted and made again: the name is the same, the logs are not.
         if topic is None or topic.topic_id != topic_id:
             # KIP-516: the id changes with each creation, so clients notice that the records are others.
-            topic = Topic(name, topic_id, group, [], overrides, config, is_internal=name in HALF_TOPICS)
+            topic = Topic(name, topic_id, group, [], overrides, config, is_internal=name in MADE_BY_NODE)
             self._by_name[name] = topic
             self._by_id[topic_id] = topic
             self._by_flat_name.setdefault(name.replace(".", "_"), name)

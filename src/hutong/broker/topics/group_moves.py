@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hutong.broker.topics.internal_topics import ONE_LEADER
 from hutong.broker.topics.lifetimes import lifetime_of
 from hutong.cluster.controller.commands import (
     CommandReply,
@@ -155,6 +156,8 @@ def _orders(asked: Wishes, members: Sequence[Partition], moves: GroupMoves) -> l
 
 def _splits(asked: Wishes, group: str, now: tuple[int, ...]) -> Iterable[_Order]:
     """The commands that take partitions out of a group that is at rest: those with the same wish go together."""
+    if any(partition.topic_name in ONE_LEADER for partition in asked):
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The node's own topics move with all of {group}.")
     for replicas in dict.fromkeys(asked.values()):
         partitions = [partition for partition, wish in asked.items() if wish == replicas]
         if replicas is None:

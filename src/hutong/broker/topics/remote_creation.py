@@ -1,51 +1,72 @@
-"""Topics that a client's Metadata request creates, where another node is the controller (`auto.create.topics.enable`).
+"""The question to the controller for new topics, in the name of a client or of the node itself.
 
-Strategy: one CreateTopics request in the client's name, forwarded to the controller, which checks the client's rights
-and bounds. A topic that is not known here when the answer comes is answered LEADER_NOT_AVAILABLE, as Kafka answers one
-that is being created: clients ask again soon.
+Strategy: one CreateTopics request, forwarded to the controller, which checks the rights and bounds of who asks. This
+node knows the topics once it has applied what the controller wrote.
 
-Knows nothing of the answer that waits for it. A node alone never imports it.
+Knows nothing of what waits for them. A node alone never imports it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from hutong.foundation.errors import HutongError
-from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from hutong.foundation.errors import HutongError, LimitExceeded, ProtocolError, Refused
+from hutong.wire.kafka.apis.k19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from hutong.wire.kafka.codec import codecs
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.kafka.headers import decode_response_header, encode_request_frame
 
 if TYPE_CHECKING:
-    from hutong.broker.handling.context import RequestContext
-    from hutong.broker.topics.parts import TopicParts
+    from hutong.broker.handling.cluster_view import ClusterView
+    from hutong.broker.handling.session import ClientSession
+    from hutong.foundation.waiting.pending import Continuation
 
 _API_KEY: Final = 19
 _VERSION: Final = 7
 _SIZE_BYTES: Final = 4
 _DEFAULT: Final = -1
-_PASSED_ON: Final = frozenset(
-    (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.POLICY_VIOLATION)
-)
+
+
+def new_topic(name: str, partition_count: int, overrides: Mapping[str, str] | None = None) -> CreatableTopic:
+    """A topic with the cluster's replicas."""
+    configs = [CreatableTopicConfig(key, value) for key, value in (overrides or {}).items()]
+    return CreatableTopic(name, partition_count, _DEFAULT, configs=configs)
 
 
 def create_remotely(
-    names: Sequence[str], context: RequestContext[TopicParts], then: Callable[[dict[str, int]], None]
+    cluster: ClusterView,
+    topics: Sequence[CreatableTopic],
+    session: ClientSession,
+    client_id: str | None,
+    then: Continuation[Mapping[str, Refused | None]],
 ) -> None:
-    """Ask the controller for these topics; `then` gets a code for each, LEADER_NOT_AVAILABLE where it may be made."""
-    partitions = context.broker.settings.default_partitions
-    request = CreateTopicsRequest([CreatableTopic(name, partitions, _DEFAULT) for name in names])
-    frame = b"".join(encode_request_frame(request, _VERSION, 0, context.client_id))[_SIZE_BYTES:]
+    """Ask the controller for these topics; `then` gets by name None or why it is not made, or the error of all."""
+    request = CreateTopicsRequest([*topics])
+    frame = b"".join(encode_request_frame(request, _VERSION, 0, client_id))[_SIZE_BYTES:]
 
     def answered(outcome: bytes | HutongError) -> None:
-        codes: dict[str, int] = dict.fromkeys(names, ErrorCode.LEADER_NOT_AVAILABLE)
-        if not isinstance(outcome, HutongError):
-            content = outcome[_SIZE_BYTES:]
-            _, offset = decode_response_header(content, _API_KEY, _VERSION)
-            response = codecs.decode_response(_API_KEY, _VERSION, content, offset)
-            codes |= {topic.name: topic.error_code for topic in response.topics if topic.error_code in _PASSED_ON}
-        then(codes)
+        then(outcome if isinstance(outcome, HutongError) else _outcomes_in(outcome))
 
-    context.broker.cluster.forward(frame, context.session, answered)
+    cluster.forward(frame, session, answered)
+
+
+def _outcomes_in(frame: bytes) -> Mapping[str, Refused | None] | HutongError:
+    content = frame[_SIZE_BYTES:]
+    # The controller may run another version of this program.
+    try:
+        _, offset = decode_response_header(content, _API_KEY, _VERSION)
+        response: CreateTopicsResponse = codecs.decode_response(_API_KEY, _VERSION, content, offset)
+    except (ProtocolError, LimitExceeded) as error:
+        return error
+    return {
+        topic.name: Refused(ErrorCode(topic.error_code), topic.error_message or ErrorCode(topic.error_code).name)
+        if topic.error_code
+        else None
+        for topic in response.topics
+    }

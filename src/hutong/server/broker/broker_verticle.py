@@ -44,6 +44,7 @@ from hutong.broker.topics.lifetimes import (
 )
 from hutong.broker.topics.partition import Partition, Topic
 from hutong.broker.topics.topic_config import effective
+from hutong.broker.topics.topic_creation import TopicCreation
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import OwnerGone
 from hutong.foundation.waiting.table import WaitTable
@@ -135,6 +136,7 @@ class BrokerVerticle(Verticle):
         self._authenticators: Authenticators | None = None
         self._listeners: KafkaListeners | None = None
         self._delays: RecordTimer | None = None  # made with the first use
+        self._topic_creation: TopicCreation | None = None
 
     async def start(self) -> None:
         """Recover, replay, accept clients."""
@@ -209,13 +211,14 @@ class BrokerVerticle(Verticle):
             tracer=self.tracer,
             coordination=first.coordination,
         )
+        broker.topic_creation = self._topic_creation = TopicCreation(broker, self._environment.wheel)
         broker.delays = partial(self._delays_of, broker)
         follow_coordinators(broker, first.groups, first.transactions)
         if not view.is_alone:
             from hutong.broker.coordinators.other_nodes import RemoteMarkers, RoutedGateway  # late: of several nodes
             from hutong.broker.share.remote_letters import RemoteLetters
 
-            coordinators.share.logs.elsewhere = RemoteLetters(view)
+            coordinators.share.logs.elsewhere = RemoteLetters(view, broker.topic_creation)
             coordinators.markers.remote = RemoteMarkers(view)
             broker.routed_gateway = RoutedGateway(broker)
         self._sources.broker = broker
@@ -228,6 +231,8 @@ class BrokerVerticle(Verticle):
             self._upkeep.stop()
         if self._delays is not None:
             self._delays.close()
+        if self._topic_creation is not None:
+            self._topic_creation.close(stopping)
         self._queues.end_waits(stopping)
         # Members that wait for a group or a transaction are answered before their connections drain.
         for shard in self._shards:

@@ -11,16 +11,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.handling.listeners import Listener, SecurityProtocol
-from hutong.broker.rocketmq.cluster.led_halves import LedHalves
-from hutong.broker.rocketmq.cluster.topic_creation import TopicCreation
 from hutong.broker.rocketmq.context import LISTENER, RocketIdentity, RocketParts
 from hutong.broker.rocketmq.delays.schedule import DelaySchedule
 from hutong.broker.rocketmq.figures import RocketFigures
 from hutong.broker.rocketmq.gateway import RocketGateway
 from hutong.broker.rocketmq.halves.checks import TransactionChecks
-from hutong.broker.rocketmq.halves.driver import HalfMessages
+from hutong.broker.rocketmq.halves.driver import HALF_LOGS, HalfMessages
 from hutong.broker.rocketmq.halves.machine import CheckRules
 from hutong.broker.rocketmq.signatures import Signatures
+from hutong.broker.topics.led_topics import LedTopics
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import Timer
 from hutong.groups.rocketmq.clients import RocketClients
@@ -124,31 +123,29 @@ class RocketMqVerticle(Verticle):
         )
         clients, timers = RocketClients(), self.context.home.wheel
         listener = Listener(LISTENER, SecurityProtocol.PLAINTEXT, shown.host, shown.port)
-        creation = TopicCreation(self._broker, listener, timers)
         return RocketParts(
             self._broker,
             identity,
             listener,
             clients,
             QueueLocks(),
-            DelaySchedule(self._broker, creation, timers),
+            DelaySchedule(self._broker, timers),
             section.delay_max_s * 1_000,
             timers,
-            self._halves(clients, creation, identity.store_host),
+            self._halves(clients, identity.store_host),
             self._access_keys.signatures if self._access_keys is not None else Signatures(),
             self._identify(),
-            creation,
             started_ms=self._clock.monotonic_ms(),
         )
 
-    def _halves(self, clients: RocketClients, creation: TopicCreation, store_host: Host) -> HalfMessages | LedHalves:
+    def _halves(self, clients: RocketClients, store_host: Host) -> LedTopics[HalfMessages]:
         section = self._settings.rocketmq
         rules = CheckRules(
             section.transaction_timeout_ms, section.transaction_check_interval_ms, section.transaction_checks_max
         )
         checks = TransactionChecks(clients, self._server.channel)
-        make = partial(HalfMessages, self._broker, creation, self.context.home.wheel, rules, checks, store_host)
-        return make() if self._broker.cluster.is_alone else LedHalves(self._broker, creation, make)
+        make = partial(HalfMessages, self._broker, self.context.home.wheel, rules, checks, store_host)
+        return LedTopics(self._broker, HALF_LOGS, make)
 
     def _identify(self) -> Callable[[Peer], Principal]:
         if self._settings.rocketmq.tls_client_ca is None:

@@ -138,5 +138,6 @@ PERMISSION_READ_WRITE: Final = 6
 # Topics of transactions, made with the first of them. A half message may yet be rolled back; the others are decisions.
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 HALF_DECISIONS_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"  # messages with a delay level
 HALF_TOPICS: Final = frozenset((HALF_TOPIC, HALF_DECISIONS_TOPIC))
 GIVEN_UP_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"  # of half messages that nobody decided

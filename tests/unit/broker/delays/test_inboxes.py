@@ -8,7 +8,6 @@ from tests.unit.broker.wire_node import WireClient, client_of, opened_node
 
 from hutong.broker.delays.inboxes import DELAY_MS, DELIVER_AT_MS, inbox_record
 from hutong.broker.delays.steps import DeliveryPlace
-from hutong.broker.topics.internal_topics import DELAYED_TOPIC
 from hutong.foundation.clock import SystemClock
 from hutong.wire.kafka.batch.records import Record, build_batch, iterate_batches, iterate_records
 
@@ -109,11 +108,3 @@ async def test_what_waits_survives_a_restart(tmp_path: Path, monkeypatch: pytest
         # What has left the inbox is delivered again where its node was stopped at once; so is "now".
         found = await records(client, 2)
         assert {each.value for each in found} == {b"now", b"later"}
-
-
-async def test_queues_of_too_few_partitions_hold_an_inbox_up(client: WireClient) -> None:
-    await client.create(DELAYED_TOPIC)
-    await client.create("t", hutong_delay="true")
-    await client.create("t.delayed")
-    await put(client, b"x")
-    assert (await records(client, 1, "t.delayed"))[0].value == b"x"

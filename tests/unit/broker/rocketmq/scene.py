@@ -17,6 +17,7 @@ from hutong.remoting.front import RemotingConnection
 from hutong.server.configuration.sections.rocketmq import RocketMqSettings
 from hutong.server.configuration.settings import Address, Settings
 from hutong.testing import EmbeddedCluster
+from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from hutong.wire.rocketmq.bodies import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from hutong.wire.rocketmq.codes import RequestCode, ResponseCode
 from hutong.wire.rocketmq.command import Command
@@ -24,6 +25,7 @@ from hutong.wire.rocketmq.messages import StoredMessage, decode_messages
 
 GROUP = "g"
 TIMEOUT_S = 30
+EARLIEST, LATEST = -2, -1  # timestamps of Kafka's ListOffsets
 
 
 class RocketClient:
@@ -99,6 +101,17 @@ async def rocketmq_node(
     ):
         assert addresses.rocketmq is not None
         yield RocketScene(addresses.rocketmq, kafka)
+
+
+async def offsets_of(scene: RocketScene, topic: str, partition: int) -> tuple[int, int]:
+    """Where a partition begins and ends, also one of the node's own topics."""
+    asked = [
+        ListOffsetsTopic(topic, [ListOffsetsPartition(partition, timestamp=timestamp)])
+        for timestamp in (EARLIEST, LATEST)
+    ]
+    answers = [await scene.kafka.ask(ListOffsetsRequest(topics=[each]), 4) for each in asked]
+    start, end = (answer.topics[0].partitions[0].offset for answer in answers)
+    return start, end
 
 
 async def until_asked(client: RocketClient, count: int) -> list[Command]:

@@ -3,16 +3,14 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.broker.rocketmq.scene import RocketClient, RocketScene, rocketmq_client, rocketmq_node
+from tests.unit.broker.rocketmq.scene import RocketClient, RocketScene, offsets_of, rocketmq_client, rocketmq_node
 
-from hutong.broker.rocketmq.delays import levels
 from hutong.broker.rocketmq.delays.level_queue import LevelQueue
-from hutong.wire.rocketmq.codes import PULL_WAITS, RequestCode, ResponseCode
+from hutong.wire.rocketmq.codes import PULL_WAITS, SCHEDULE_TOPIC, RequestCode, ResponseCode
 from hutong.wire.rocketmq.messages import StoredMessage, decode_messages, decode_properties, encode_properties
 
 HOUR_LEVEL = 17
 ONE_SECOND = 1
-SCHEDULE = levels.SCHEDULE_TOPIC
 
 
 async def delay(client: RocketClient, body: bytes, level: int, topic: str = "t") -> None:
@@ -34,9 +32,7 @@ async def test_a_message_is_seen_when_its_delay_is_over(client: RocketClient, sc
     assert decode_properties(message.properties) == {"TAGS": "x"}
     # It waited for as long as its clock says: from one time of storage to the other.
     assert message.stored_ms - message.born_ms >= 1_000
-    minimum = await client.ask(RequestCode.GET_MIN_OFFSET, topic=SCHEDULE, queueId=ONE_SECOND - 1)
-    maximum = await client.ask(RequestCode.GET_MAX_OFFSET, topic=SCHEDULE, queueId=ONE_SECOND - 1)
-    assert (minimum.ext()["offset"], maximum.ext()["offset"]) == ("1", "1"), "what was delivered takes no space"
+    assert await offsets_of(scene, SCHEDULE_TOPIC, ONE_SECOND - 1) == (1, 1), "what was delivered takes no space"
 
 
 async def test_what_waits_survives_a_restart(tmp_path: Path) -> None:
@@ -46,8 +42,7 @@ async def test_what_waits_survives_a_restart(tmp_path: Path) -> None:
         await delay(client, b"much later", HOUR_LEVEL)
     async with rocketmq_node(tmp_path) as scene, rocketmq_client(scene.address) as client:
         assert bytes((await waited(client)).body) == b"soon"
-        left = await client.ask(RequestCode.GET_MAX_OFFSET, topic=SCHEDULE, queueId=HOUR_LEVEL - 1)
-        assert left.ext()["offset"] == "1"
+        assert await offsets_of(scene, SCHEDULE_TOPIC, HOUR_LEVEL - 1) == (0, 1)
 
 
 async def test_a_deleted_topic_holds_up_nobody(client: RocketClient, scene: RocketScene) -> None:
@@ -77,7 +72,7 @@ async def test_an_append_that_fails_is_made_again(
 
 
 async def test_nobody_sends_to_the_schedule_itself(client: RocketClient) -> None:
-    answer = await client.send(b"x", SCHEDULE)
+    answer = await client.send(b"x", SCHEDULE_TOPIC)
     assert answer.code == ResponseCode.NO_PERMISSION
 
 

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 from tests.support.waiting import turning_until
-from tests.unit.broker.rocketmq.scene import RocketClient, RocketScene, rocketmq_client, rocketmq_node, until_asked
+from tests.unit.broker.rocketmq.scene import (
+    RocketClient,
+    RocketScene,
+    offsets_of,
+    rocketmq_client,
+    rocketmq_node,
+    until_asked,
+)
 from tests.unit.broker.wire_node import batch_of
 
 from hutong.broker.rocketmq.halves import driver
@@ -13,7 +20,6 @@ from hutong.broker.rocketmq.records.positions import log_and_offset
 from hutong.remoting.channels.hooks import AclHook
 from hutong.server.configuration.sections.rocketmq import RocketMqSettings
 from hutong.server.configuration.settings import Address
-from hutong.wire.kafka.apis.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.rocketmq.codes import PULL_WAITS, RequestCode, ResponseCode
@@ -23,7 +29,6 @@ from hutong.wire.rocketmq.messages import StoredMessage, decode_messages, decode
 COMMIT, ROLL_BACK, UNKNOWN = 8, 12, 0
 HALVES = "RMQ_SYS_TRANS_HALF_TOPIC"
 DECISIONS = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-EARLIEST = -2
 ASIDE = "TRANS_CHECK_MAX_TIME_TOPIC"
 QUICK = RocketMqSettings(
     listen=Address("127.0.0.1", 0),
@@ -206,10 +211,8 @@ async def test_the_message_says_how_long_nobody_is_asked(tmp_path: Path) -> None
 
 
 async def start_of(scene: RocketScene, topic: str) -> int:
-    asked = ListOffsetsTopic(topic, [ListOffsetsPartition(0, timestamp=EARLIEST)])
-    answer = await scene.kafka.ask(ListOffsetsRequest(topics=[asked]), 4)
-    offset: int = answer.topics[0].partitions[0].offset
-    return offset
+    start_offset, _ = await offsets_of(scene, topic, 0)
+    return start_offset
 
 
 async def test_what_is_undecided_survives_a_restart_and_what_is_decided_too(

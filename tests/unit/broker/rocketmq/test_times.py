@@ -3,14 +3,18 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.broker.rocketmq.scene import RocketClient, RocketScene, rocketmq_client, rocketmq_node
+from tests.unit.broker.rocketmq.scene import RocketClient, RocketScene, offsets_of, rocketmq_client, rocketmq_node
+from tests.unit.broker.wire_node import batch_of
 
 from hutong.broker.delays.steps import DeliveryPlace
 from hutong.broker.rocketmq.delays.times import due_of, waiting
 from hutong.broker.rocketmq.records.translation import message_of
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.broker.topics.internal_topics import DELAYED_TOPIC
-from hutong.wire.rocketmq.codes import PULL_WAITS, RequestCode, ResponseCode
+from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from hutong.wire.kafka.apis.k20_delete_topics import DeleteTopicsRequest
+from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.rocketmq.codes import PULL_WAITS, SCHEDULE_TOPIC, ResponseCode
 from hutong.wire.rocketmq.messages import (
     NO_HOST,
     PROPERTIES_BYTES_MAX,
@@ -82,13 +86,9 @@ async def waited(client: RocketClient, topic: str = "t", offset: int = 0) -> Sto
     return found
 
 
-async def offsets(client: RocketClient, step: int) -> tuple[int, int]:
+async def offsets(scene: RocketScene, step: int) -> tuple[int, int]:
     """Where the queue of a step begins and ends."""
-    ends = [
-        await client.ask(code, topic=DELAYED_TOPIC, queueId=step + 1)
-        for code in (RequestCode.GET_MIN_OFFSET, RequestCode.GET_MAX_OFFSET)
-    ]
-    return int(ends[0].ext()["offset"]), int(ends[1].ext()["offset"])
+    return await offsets_of(scene, DELAYED_TOPIC, step + 1)
 
 
 async def test_a_message_comes_at_its_time(client: RocketClient, scene: RocketScene) -> None:
@@ -100,7 +100,7 @@ async def test_a_message_comes_at_its_time(client: RocketClient, scene: RocketSc
     properties = decode_properties(found.properties)
     assert (bytes(found.body), found.queue_id, properties["TAGS"]) == (b"later", 1, "x")
     assert found.stored_ms >= int(properties["TIMER_OUT_MS"])
-    assert await offsets(client, 1) == (1, 1), "what was delivered takes no space"
+    assert await offsets(scene, 1) == (1, 1), "what was delivered takes no space"
 
 
 async def test_no_message_comes_before_its_time(client: RocketClient, scene: RocketScene) -> None:
@@ -122,7 +122,7 @@ async def test_what_waits_survives_a_restart(tmp_path: Path) -> None:
     async with rocketmq_node(tmp_path) as scene, rocketmq_client(scene.address) as client:
         assert bytes((await waited(client)).body) == b"soon"
         assert (await client.pull(1)).code == ResponseCode.PULL_NOT_FOUND
-        assert await offsets(client, 63 + 3_600 // 64) == (0, 1)
+        assert await offsets(scene, 63 + 3_600 // 64) == (0, 1)
 
 
 async def test_a_message_that_is_too_late_is_refused(client: RocketClient) -> None:
@@ -145,30 +145,22 @@ async def test_a_deleted_topic_holds_up_nobody(client: RocketClient, scene: Rock
     assert bytes((await waited(client)).body) == b"kept"
 
 
-async def test_the_queues_may_be_deleted(client: RocketClient, scene: RocketScene) -> None:
-    await scene.kafka.create("t")
-    await send(client, b"gone with them", TIMER_DELAY_SEC=3_600)
-    await scene.kafka.delete(DELAYED_TOPIC)
-    await send(client, b"in new ones", TIMER_DELAY_MS=200)
-    assert bytes((await waited(client)).body) == b"in new ones"
-
-
-async def test_queues_that_somebody_else_has_made_are_used_as_far_as_they_go(
-    client: RocketClient, scene: RocketScene
+@pytest.mark.parametrize("topic", [DELAYED_TOPIC, SCHEDULE_TOPIC])
+async def test_nobody_but_the_node_makes_the_queues_or_writes_to_them(
+    client: RocketClient, scene: RocketScene, topic: str
 ) -> None:
-    await scene.kafka.create(DELAYED_TOPIC, 3)
+    creation = CreateTopicsRequest([CreatableTopic(topic, 1, 1)])
+    assert (await scene.kafka.ask(creation, 7)).topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert (await client.send(b"x", topic)).code == ResponseCode.NO_PERMISSION
     await scene.kafka.create("t")
-    await send(client, b"x", TIMER_DELAY_SEC=2)
-    assert await offsets(client, 1) == (0, 1), "it takes the step of one second twice"
-    assert bytes((await waited(client)).body) == b"x"
-    await scene.kafka.delete(DELAYED_TOPIC)
-    await scene.kafka.create(DELAYED_TOPIC, 1)
-    refused = await client.send(b"x", properties=encode_properties({"TIMER_DELAY_SEC": "2"}))
-    assert refused.code == ResponseCode.SYSTEM_ERROR
-
-
-async def test_nobody_sends_to_the_queues_themselves(client: RocketClient) -> None:
-    assert (await client.send(b"x", DELAYED_TOPIC)).code == ResponseCode.NO_PERMISSION
+    await send(client, b"x", TIMER_DELAY_SEC=3_600)
+    await send(client, b"x", DELAY=10)
+    written = await scene.kafka.produce(batch_of(b"x", timestamp_ms=1), topic, partition=5)
+    assert written.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    deleted = await scene.kafka.ask(DeleteTopicsRequest(topic_names=[topic]), 5)
+    assert deleted.responses[0].error_code != 0
+    assert (await client.send(b"x", topic)).code == ResponseCode.NO_PERMISSION
+    assert (await client.pull(0, topic, queueId=5)).code == ResponseCode.TOPIC_NOT_EXIST
 
 
 async def test_a_large_message_waits_too(client: RocketClient, scene: RocketScene) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.handling.cluster_view import CoordinationKind
 from hutong.broker.rocketmq.refusals import answer_of
 from hutong.broker.topics.group_standing import NO_LEADER
+from hutong.broker.topics.led_topics import LedElsewhere
 from hutong.foundation.errors import HutongError, ProtocolError, Refused
 from hutong.foundation.waiting.pending import Pending
 from hutong.remoting.channels.answers import Answer, ReadyAnswer
@@ -30,14 +31,6 @@ if TYPE_CHECKING:
 NOT_YET_MS_MAX: Final = 2_000  # until another node knows what this one does: clients give a send 3 s
 _NOT_YET: Final = frozenset((ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SERVICE_NOT_AVAILABLE))
 _SIZE_BYTES: Final = 4
-
-
-class LedElsewhere(Refused):
-    """Raised for a command that another node must handle: the one that `find` names, NO_LEADER while there is none."""
-
-    def __init__(self, find: Callable[[], int]) -> None:
-        super().__init__(ErrorCode.NOT_LEADER_OR_FOLLOWER, "Another node leads it.")
-        self.find = find
 
 
 class NotYetHandled(Refused):

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from hutong.wire.rocketmq.codes import DELAY_LEVEL
 from hutong.wire.rocketmq.messages import StoredMessage, decode_properties, encode_properties
 
-SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 REAL_TOPIC: Final = "REAL_TOPIC"
 REAL_QUEUE: Final = "REAL_QID"
 _MINUTE_S: Final = 60

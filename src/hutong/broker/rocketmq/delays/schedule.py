@@ -6,32 +6,34 @@ Decides nothing.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hutong.broker.delays.steps import KEPT_UNTIL_DELIVERED
 from hutong.broker.produce.record_appends import StoredRecords, append_records, stored_there
 from hutong.broker.rocketmq.delays.level_queue import LevelQueue
-from hutong.broker.rocketmq.delays.levels import LEVELS_S, SCHEDULE_TOPIC, RealPlace, scheduled
+from hutong.broker.rocketmq.delays.levels import LEVELS_S, RealPlace, scheduled
 from hutong.broker.rocketmq.records.translation import record_of
+from hutong.broker.topics.internal_topics import OwnTopic
 from hutong.broker.topics.partition import Partition, Topic
 from hutong.foundation.errors import Expired, HutongError, OwnerGone, Refused
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.foundation.waiting.table import Owner
 from hutong.wire.kafka.error_codes import ErrorCode
+from hutong.wire.rocketmq.codes import SCHEDULE_TOPIC
 from hutong.wire.rocketmq.messages import StoredMessage
 
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
-    from hutong.broker.rocketmq.cluster.topic_creation import TopicCreation
+
+_SCHEDULE: Final = OwnTopic(SCHEDULE_TOPIC, len(LEVELS_S), KEPT_UNTIL_DELIVERED)
 
 
 class DelaySchedule:
     """Call `start` once, then `close` once."""
 
-    def __init__(self, broker: "Broker", creation: "TopicCreation", timers: TimerWheel) -> None:
+    def __init__(self, broker: "Broker", timers: TimerWheel) -> None:
         self._broker = broker
-        self._creation = creation
         self._timers = timers
         self._owner = Owner()
         self._queues: list[LevelQueue] = []
@@ -63,7 +65,7 @@ class DelaySchedule:
         owner: Owner,
         then: Continuation[tuple[Partition, StoredRecords]],
     ) -> None:
-        """Store a message that waits; `then` gets its queue in the schedule and its offset. Raises Refused."""
+        """Store a message that waits; `then` gets its queue in the schedule and its offset."""
 
         def ready(outcome: Topic | HutongError) -> None:
             if isinstance(outcome, HutongError):
@@ -74,7 +76,7 @@ class DelaySchedule:
             record = record_of(scheduled(message, place, level))
             append_records(self._broker, partition, [record], owner, partial(stored_there, partition, then))
 
-        self._creation.get_or_create_own(SCHEDULE_TOPIC, len(LEVELS_S), ready, KEPT_UNTIL_DELIVERED)
+        self._broker.topic_creation.get_or_create_own(_SCHEDULE, ready)
 
     def deliver(self, topic: str, queue_id: int, message: StoredMessage, then: Continuation[None]) -> None:
         """Append a message to its real queue; to another one where the topic has fewer by now."""

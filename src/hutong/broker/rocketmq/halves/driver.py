@@ -1,6 +1,6 @@
-"""The half messages of a node: takes them in, ends them, and asks their producers.
+"""The half messages of a cluster, on the node that leads their two topics: takes them in, ends them, asks producers.
 
-The two topics are created with the first half message. A start reads what they have; meanwhile requests wait.
+A start reads what the topics have; meanwhile requests wait.
 
 Decides nothing.
 """
@@ -22,6 +22,7 @@ from hutong.broker.rocketmq.records.positions import log_and_offset, physical_of
 from hutong.broker.rocketmq.records.reading import read_record
 from hutong.broker.rocketmq.records.translation import message_of, record_of
 from hutong.broker.rocketmq.refusals import RocketRefused
+from hutong.broker.topics.internal_topics import OwnTopic
 from hutong.foundation.errors import HutongError, LimitExceeded, OwnerGone, Refused
 from hutong.foundation.waiting.table import Owner
 from hutong.journal.append.qos import Qos
@@ -29,10 +30,9 @@ from hutong.wire.kafka.batch.records import Record, build_batch, parse_batch_hea
 from hutong.wire.rocketmq.codes import HALF_DECISIONS_TOPIC, HALF_TOPIC, ResponseCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hutong.broker.broker import Broker
-    from hutong.broker.rocketmq.cluster.topic_creation import TopicCreation
     from hutong.broker.rocketmq.delays.levels import RealPlace
     from hutong.broker.rocketmq.halves.checks import TransactionChecks
     from hutong.broker.topics.partition import Partition, Topic
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hutong.foundation.waiting.pending import Continuation
     from hutong.wire.rocketmq.messages import Host, StoredMessage
 
+HALF_LOGS: Final = (OwnTopic(HALF_TOPIC, 1), OwnTopic(HALF_DECISIONS_TOPIC, 1))
 TRIM_INTERVAL_MS: Final = 1_000
 AGAIN_MS: Final = 10_000  # after a start that could not read the logs
 WAITING_MAX: Final = 10_000  # requests that came before the logs were read
@@ -52,14 +53,16 @@ class HalfMessages:
     def __init__(
         self,
         broker: Broker,
-        creation: TopicCreation,
         timers: TimerWheel,
         rules: CheckRules,
         checks: TransactionChecks,
         store_host: Host,
+        topics: Sequence[Topic],
     ) -> None:
+        """`topics` are that of the half messages, and that of the decisions."""
         self._broker = broker
-        self._creation = creation
+        halves, decisions = (topic.partitions[0] for topic in topics)
+        self._led = HalfLogs(halves, decisions)
         self._timers = timers
         self._checks = checks
         self._store_host = store_host
@@ -76,10 +79,8 @@ class HalfMessages:
         self._trimming: Timer | None = None
 
     def start(self) -> None:
-        """Ask about what earlier lives of the node have left."""
-        # The topics are created by the first half message, so that others need not have them.
-        if self._broker.topics.get(HALF_TOPIC) is not None:
-            self._open()
+        """Ask about what earlier leaders have left."""
+        self._open()
 
     def close(self) -> None:
         """Ask nobody any more. What waits stays in the log."""
@@ -136,7 +137,7 @@ class HalfMessages:
     # -- opening
 
     def _when_open(self, then: Continuation[None]) -> None:
-        """Call `then` once the logs are there and were read. Raises LimitExceeded."""
+        """Call `then` once the logs were read. Raises LimitExceeded."""
         if self._logs is not None:
             then(None)
             return
@@ -150,22 +151,7 @@ class HalfMessages:
         if self._is_opening:
             return
         self._is_opening = True
-        self._make(HALF_TOPIC, lambda halves: self._make(HALF_DECISIONS_TOPIC, partial(self._made, halves)))
-
-    def _make(self, name: str, then: Callable[[Topic], None]) -> None:
-        def made(outcome: Topic | HutongError) -> None:
-            if isinstance(outcome, HutongError):
-                self._opened(outcome)
-            else:
-                then(outcome)
-
-        try:
-            self._creation.get_or_create_own(name, 1, made, {})
-        except Refused as error:
-            self._opened(error)
-
-    def _made(self, halves: Topic, decisions: Topic) -> None:
-        logs = HalfLogs(halves.partitions[0], decisions.partitions[0])
+        logs = self._led
         try:
             for partition in logs:
                 partition.check_served()
@@ -227,7 +213,7 @@ class HalfMessages:
             then(error)
 
         assert self._logs is not None, "it is open"
-        Settling(self._broker, self._creation, self._logs, decision, self._owner, settled).begin()
+        Settling(self._broker, self._logs, decision, self._owner, settled).begin()
 
     def _settled(self, decision: Decision, error: HutongError | None) -> None:
         if error is None:

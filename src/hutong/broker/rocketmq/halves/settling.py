@@ -20,6 +20,7 @@ from hutong.broker.rocketmq.halves.half_messages import committed, given_up
 from hutong.broker.rocketmq.records.positions import physical_offset
 from hutong.broker.rocketmq.records.reading import read_record
 from hutong.broker.rocketmq.records.translation import message_of, record_of
+from hutong.broker.topics.internal_topics import OwnTopic
 from hutong.foundation.errors import HutongError, Refused
 from hutong.journal.append.qos import Qos
 from hutong.wire.kafka.batch.records import Record
@@ -29,7 +30,6 @@ from hutong.wire.rocketmq.messages import NO_HOST, StoredMessage
 
 if TYPE_CHECKING:
     from hutong.broker.broker import Broker
-    from hutong.broker.rocketmq.cluster.topic_creation import TopicCreation
     from hutong.broker.topics.partition import Partition, Topic
     from hutong.foundation.waiting.pending import Continuation
     from hutong.foundation.waiting.table import Owner
@@ -51,14 +51,12 @@ class Settling:
     def __init__(
         self,
         broker: Broker,
-        creation: TopicCreation,
         logs: HalfLogs,
         decision: Decision,
         owner: Owner,
         then: Continuation[None],
     ) -> None:
         self._broker = broker
-        self._creation = creation
         self._logs = logs
         self._decision = decision
         self._owner = owner
@@ -96,10 +94,7 @@ class Settling:
             else:
                 self._append(outcome.partitions[0], message)
 
-        try:
-            self._creation.get_or_create_own(GIVEN_UP_TOPIC, 1, ready, {})
-        except Refused as error:
-            self._then(error)
+        self._broker.topic_creation.get_or_create_own(OwnTopic(GIVEN_UP_TOPIC, 1), ready)
 
     def _append(self, partition: Partition, message: StoredMessage) -> None:
         is_near = partition.group == self._logs.decisions.group

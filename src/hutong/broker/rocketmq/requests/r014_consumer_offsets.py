@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hutong.broker.rights.authorization import check
-from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere, hand_over
+from hutong.broker.rocketmq.cluster.elsewhere import hand_over
 from hutong.broker.rocketmq.offsets import NONE_COMMITTED, commit_offset, find_offset
 from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of, code_of
+from hutong.broker.topics.led_topics import LedElsewhere
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
 from hutong.remoting.channels.answers import Answer, ReadyAnswer, refusal

@@ -73,7 +73,7 @@ def _create_retry_topic(context: RocketContext, consumer: ConsumerData, pending:
         name = retry_topic(consumer.groupName)
         if broker.topics.get(name) is None and may(asked, Operation.CREATE, ResourceType.TOPIC, name):
             queues = max(1, rules_of(broker.group_configs, consumer.groupName).retry_queues)
-            context.parts.creation.get_or_create(asked, name, queues, lambda _outcome: pending.settle_part())
+            broker.topic_creation.get_or_create(asked, name, queues, lambda _outcome: pending.settle_part())
         else:
             pending.settle_part()
     # A group whose name no topic can have gets on without retries, and so does one for whose topic there is no room.

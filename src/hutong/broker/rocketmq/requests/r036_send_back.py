@@ -139,8 +139,8 @@ class SentBack:
             owner = self._context.channel.peer.owner
             append_records(broker, outcome.partitions[0], [record_of(message)], owner, self._settle)
 
-        asked, creation = self._context.kafka(), self._context.parts.creation
-        creation.get_or_create(asked, dead_letter_topic(self._group), 1, ready)
+        asked = self._context.kafka()
+        broker.topic_creation.get_or_create(asked, dead_letter_topic(self._group), 1, ready)
 
     def _settle(self, outcome: tuple[Partition, StoredRecords] | StoredRecords | HutongError) -> None:
         self.pending.complete(answer_of(outcome) if isinstance(outcome, HutongError) else Command(ResponseCode.SUCCESS))

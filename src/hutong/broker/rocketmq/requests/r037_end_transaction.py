@@ -13,6 +13,7 @@ from hutong.broker.rocketmq.halves.decisions import HalfOutcome
 from hutong.broker.rocketmq.halves.machine import Claim
 from hutong.broker.rocketmq.records.positions import log_and_offset
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
+from hutong.broker.topics.led_topics import LedElsewhere
 from hutong.foundation.waiting.pending import Pending
 from hutong.remoting.channels.answers import Answer, ReadyAnswer
 from hutong.wire.rocketmq.codes import TRANSACTION_COMMITTED, TRANSACTION_ROLLED_BACK, ResponseCode
@@ -20,6 +21,7 @@ from hutong.wire.rocketmq.command import Command
 
 if TYPE_CHECKING:
     from hutong.broker.rocketmq.context import RocketContext
+    from hutong.broker.rocketmq.halves.driver import HalfMessages
     from hutong.foundation.errors import HutongError
 
 UNKNOWN: Final = 0  # the client does not know yet: it is asked again
@@ -42,8 +44,23 @@ def handle(context: RocketContext) -> Answer:
     def stored(error: HutongError | None) -> None:
         pending.complete(Command(ResponseCode.SUCCESS) if error is None else answer_of(error))
 
-    context.parts.halves.end(physical, claim_of(context, context.text("producerGroup")), outcome, stored)
+    claim = claim_of(context, context.text("producerGroup"))
+    _halves(context, claim).end(physical, claim, outcome, stored)
     return pending
+
+
+def _halves(context: RocketContext, claim: Claim) -> HalfMessages:
+    """The half messages, where this node has them. Raises RocketRefused, LedElsewhere."""
+    parts = context.parts
+    try:
+        return parts.halves.here()
+    except LedElsewhere:
+        # A node alone has none yet; and another node has no heartbeats of this connection.
+        if parts.broker.cluster.is_alone or not claim.is_producer:
+            raise RocketRefused(
+                ResponseCode.SYSTEM_ERROR, f"This connection has no half message of the group {claim.group:.100}."
+            ) from None
+        raise
 
 
 def claim_of(context: RocketContext, group: str) -> Claim:

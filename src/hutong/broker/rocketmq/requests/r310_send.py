@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from hutong.broker.delays.steps import DeliveryPlace
 from hutong.broker.produce.record_appends import StoredRecords, append_batch
 from hutong.broker.rights.authorization import check, may
-from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere, check_led_here, hand_over
-from hutong.broker.rocketmq.delays.levels import SCHEDULE_TOPIC, RealPlace, level_of
+from hutong.broker.rocketmq.cluster.elsewhere import check_led_here, hand_over
+from hutong.broker.rocketmq.delays.levels import RealPlace, level_of
 from hutong.broker.rocketmq.delays.times import due_of, recall_handle, waiting
 from hutong.broker.rocketmq.halves.half_messages import is_prepared
 from hutong.broker.rocketmq.records.names import dead_letter_topic, log_name
@@ -23,7 +23,8 @@ from hutong.broker.rocketmq.records.positions import message_id, physical_offset
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
 from hutong.broker.rocketmq.requests.r037_end_transaction import claim_of
 from hutong.broker.rocketmq.requests.send_fields import MESSAGE_BYTES_MAX, SendFields
-from hutong.broker.topics.internal_topics import DELAYED_TOPIC
+from hutong.broker.topics.internal_topics import DELAY_TOPICS
+from hutong.broker.topics.led_topics import LedElsewhere
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
 from hutong.groups.rocketmq_configs import rules_of
@@ -35,6 +36,8 @@ from hutong.wire.rocketmq.messages import NAME_END, VALUE_END, StoredMessage, de
 
 if TYPE_CHECKING:
     from hutong.broker.rocketmq.context import RocketContext
+    from hutong.broker.rocketmq.halves.driver import HalfMessages
+    from hutong.broker.rocketmq.halves.machine import Claim
     from hutong.broker.topics.partition import Partition, Topic
 
 QUEUES_OF_NEW_TOPIC_MAX: Final = 64
@@ -78,7 +81,7 @@ class SendRequest:
         self._is_dead = topic.startswith(RETRY_PREFIX) and self._fields.integer("reconsumeTimes", 0) > times_max
         self.name = dead_letter_topic(topic.removeprefix(RETRY_PREFIX)) if self._is_dead else log_name(topic)
         # What is there must name its place, and its queue says how long it waits (`TopicValidator`).
-        if self.name in (SCHEDULE_TOPIC, DELAYED_TOPIC):
+        if self.name in DELAY_TOPICS:
             raise RocketRefused(ResponseCode.NO_PERMISSION, f"Sending to {self.name} is forbidden.")
         self._queue_id = 0
         self._recall_handle: str | None = None
@@ -114,7 +117,7 @@ class SendRequest:
             except HutongError as error:
                 self._fail(error)
 
-        context.parts.creation.get_or_create(asked, self.name, queues, created, _BATCH_SETTINGS)
+        broker.topic_creation.get_or_create(asked, self.name, queues, created, _BATCH_SETTINGS)
 
     def append_to(self, topic: Topic) -> None:
         """Append the messages to their queue. Raises Refused, RocketRefused, ProtocolError."""
@@ -145,7 +148,7 @@ class SendRequest:
         )
 
     def _prepare(self, messages: list[StoredMessage], place: RealPlace) -> None:
-        """Store a half message. Raises RocketRefused, LimitExceeded."""
+        """Store a half message. Raises RocketRefused."""
         message, parts = messages[0], self._context.parts
         due_ms = due_of(message, parts.broker.clock.wall_ms(), parts.delay_max_ms)
         # RocketMQ's clients send neither.
@@ -156,10 +159,21 @@ class SendRequest:
         if not self._context.is_handed_over:
             parts.clients.sends_half(group, self._context.number)
         claim = claim_of(self._context, group)
-        parts.halves.put(message, place, claim, self._context.channel.peer.owner, self._scheduled)
+        parts.halves.get(partial(self._put_half, message, place, claim))
+
+    def _put_half(
+        self, message: StoredMessage, place: RealPlace, claim: Claim, outcome: HalfMessages | HutongError
+    ) -> None:
+        if isinstance(outcome, HutongError):
+            self._fail(outcome)
+            return
+        try:
+            outcome.put(message, place, claim, self._context.channel.peer.owner, self._scheduled)
+        except HutongError as error:
+            self._fail(error)
 
     def _delay(self, message: StoredMessage, place: RealPlace) -> bool:
-        """Let a message wait that asks for it; False for others. Raises Refused, RocketRefused."""
+        """Let a message wait that asks for it; False for others. Raises RocketRefused."""
         parts, owner = self._context.parts, self._context.channel.peer.owner
         level = level_of(message)
         if level:

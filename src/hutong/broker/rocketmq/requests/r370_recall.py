@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hutong.broker.rights.authorization import check
+from hutong.broker.rocketmq.cluster.elsewhere import hand_over
 from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
+from hutong.broker.topics.led_topics import LedElsewhere
 from hutong.foundation.errors import HutongError, ProtocolError
 from hutong.foundation.waiting.pending import Pending
 from hutong.remoting.channels.answers import Answer, ReadyAnswer, refusal
@@ -34,7 +36,10 @@ def handle(context: RocketContext) -> Answer:
     pending: Pending[ReadyAnswer] = Pending()
 
     def recalled(outcome: bool | HutongError) -> None:
-        if isinstance(outcome, HutongError):
+        # Recalls are where the queues are.
+        if isinstance(outcome, LedElsewhere):
+            hand_over(context, outcome, pending.complete)
+        elif isinstance(outcome, HutongError):
             pending.complete(answer_of(outcome))
         elif outcome:
             pending.complete(Command(ResponseCode.SUCCESS, fields={"msgId": found.message_id}))

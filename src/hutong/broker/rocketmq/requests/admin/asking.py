@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from hutong.broker.rocketmq.cluster.elsewhere import LedElsewhere
 from hutong.broker.rocketmq.refusals import answer_of, code_of
+from hutong.broker.topics.led_topics import LedElsewhere
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
 from hutong.remoting.channels.answers import Answer, ReadyAnswer, refusal
