@@ -12,12 +12,15 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.confluent import consumer
 from tests.support.dev_cluster import DevCluster
-from tests.support.rocketmq import NEW, TRANSACTION_SOURCE, RocketPeer
+from tests.support.rocketmq import NEW, SOURCE, TRANSACTION_SOURCE, RocketPeer
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.compat, pytest.mark.long, pytest.mark.timeout(300)]
 FOUNDER: Final = 1  # leads all queues at first
 TOPIC: Final = "Cluster"
+DELAY_SOURCE: Final = SOURCE.with_name("DelayPeer.java")
+ILLEGAL: Final = 13
+ILLEGAL_OPERATION: Final = 604
 SENT: Final = 1 + 1 + 4 + 3 + 1 + 5
 
 
@@ -82,6 +85,28 @@ def test_transactions_are_ended_by_any_node(cluster: DevCluster, java: RocketPee
     assert asked == {number for number in range(12) if number % 4 >= 2}
     found = java.run("push", cluster.rocketmq, "Decided", "decided", "*", "6")
     assert sorted(int(each["body"]) for each in found) == [number for number in range(12) if number % 4 in (0, 2)]
+
+
+def test_a_message_comes_at_its_time(cluster: DevCluster, java: RocketPeer, tmp_path: Path) -> None:
+    *sent, late = RocketPeer(NEW, tmp_path, source=DELAY_SOURCE).run("times", cluster.rocketmq, "Times", "1500")
+    assert late["code"] == ILLEGAL
+    assert [each["status"] for each in sent] == ["SEND_OK"] * 4
+    found = java.run("push", cluster.rocketmq, "Times", "timed", "*", "4")
+    assert {each["body"] for each in found} == {"until", "milliseconds", "seconds", "past"}
+
+
+def test_a_recall_and_what_waits_survive_the_leader(
+    cluster: DevCluster, java: RocketPeer, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    AdminClient({"bootstrap.servers": cluster.address}).create_topics([NewTopic("Recalls", 1, 3)])["Recalls"].result(30)
+    delays = RocketPeer(NEW, tmp_path, source=DELAY_SOURCE)
+    recalled, kept, past, other = delays.run("recall", cluster.rocketmq, "Recalls", "8000")
+    assert recalled["recalled"] == recalled["id"]
+    assert kept["status"] == "SEND_OK"
+    assert (past["code"], other["code"]) == (ILLEGAL_OPERATION, ILLEGAL_OPERATION)
+    survivor: str = request.getfixturevalue("survivor")
+    (message,) = java.run("push", survivor, "Recalls", "recalling", "*", "1")
+    assert message["body"] == "kept"
 
 
 def test_the_others_go_on_without_the_leader(cluster: DevCluster, java: RocketPeer, survivor: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
-from hutong.broker.topics.internal_topics import MADE_BY_NODE, ONE_LEADER
+from hutong.broker.topics.internal_topics import MADE_BY_NODE, ONE_LEADER, check_maker
 from hutong.broker.topics.lifetimes import dealt_slots, group_of_slot, partition_group_for, slot_at
 from hutong.broker.topics.partition import ChangesUnderWay, Partition, Topic, TopicRecord, record_of
 from hutong.broker.topics.partition_budget import PartitionBudget
@@ -23,7 +23,6 @@ from hutong.broker.topics.topic_config import check_overrides, effective
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.foundation.fair_shares import NOBODY
 from hutong.foundation.waiting.pending import Continuation
-from hutong.security.principals import CLUSTER_NODE
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -179,9 +178,7 @@ class Topics:
         check_topic_name(name)
         if name in self._by_name or name in self._being_created:
             raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        # The node relies on their partitions and settings, and nobody could delete such a topic.
-        if name in MADE_BY_NODE and holder != str(CLUSTER_NODE):
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the node's own, which creates it.")
+        check_maker(name, holder)
         # Kafka refuses such pairs, since metric names would collide.
         twin = self._by_flat_name.get(name.replace(".", "_"), name)
         if twin != name:

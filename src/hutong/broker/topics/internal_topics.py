@@ -39,6 +39,13 @@ def check_writable(partition: Partition, principal: Principal) -> None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "Internal topics are written by the node alone.")
 
 
+def check_maker(name: str, holder: str) -> None:
+    """Check that this client may create a topic of this name, as far as the node has its own. Raises Refused."""
+    # The node relies on its partitions and settings, and nobody could delete it.
+    if name in MADE_BY_NODE and holder != str(CLUSTER_NODE):
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the node's own, which creates it.")
+
+
 class OwnTopic(NamedTuple):
     """A topic that the node creates for itself."""
 

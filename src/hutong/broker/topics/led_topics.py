@@ -1,4 +1,4 @@
-"""What runs on the node that leads some topics of the node's own: half messages, and the queues of delayed records.
+"""Parts that run on the node that leads some topics of the node's own: half messages, and queues of delayed records.
 
     this node leads them all now ──▶ a new one is made of their logs, and started
     another node does            ──▶ it is closed; the next leader reads what is there
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class LedElsewhere(Refused):
-    """Raised for what another node must handle: the one that `find` names, NO_LEADER while there is none."""
+    """Raised for something that another node must handle: the one that `find` names, NO_LEADER while there is none."""
 
     def __init__(self, find: Callable[[], int]) -> None:
         super().__init__(ErrorCode.NOT_LEADER_OR_FOLLOWER, "Another node leads it.")
@@ -35,7 +35,7 @@ class LedElsewhere(Refused):
 
 
 class LedPart(Protocol):
-    """What runs during one lead."""
+    """A part that runs during one lead."""
 
     def start(self) -> None: ...
 

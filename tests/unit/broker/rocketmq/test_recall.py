@@ -18,10 +18,10 @@ def now_ms() -> int:
     return SystemClock().wall_ms()
 
 
-async def delay(client: RocketClient, message_id: str, due_ms: int) -> str:
+async def delay(client: RocketClient, message_id: str, due_ms: int, topic: str = "t") -> str:
     """Send a message whose body is its id; returns its handle."""
     properties = {"UNIQ_KEY": message_id, "TIMER_DELIVER_MS": str(due_ms)}
-    sent = await client.send(message_id.encode(), properties=encode_properties(properties))
+    sent = await client.send(message_id.encode(), topic, properties=encode_properties(properties))
     assert sent.code == ResponseCode.SUCCESS, sent.remark
     return sent.ext()["recallHandle"]
 
