@@ -98,7 +98,8 @@ def test_a_message_comes_at_its_time(cluster: DevCluster, java: RocketPeer, tmp_
 def test_a_recall_and_what_waits_survive_the_leader(
     cluster: DevCluster, java: RocketPeer, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    AdminClient({"bootstrap.servers": cluster.address}).create_topics([NewTopic("Recalls", 1, 3)])["Recalls"].result(30)
+    admin = AdminClient({"bootstrap.servers": cluster.address})
+    admin.create_topics([NewTopic("Recalls", 1, 3)])["Recalls"].result(30)
     delays = RocketPeer(NEW, tmp_path, source=DELAY_SOURCE)
     recalled, kept, past, other = delays.run("recall", cluster.rocketmq, "Recalls", "8000")
     assert recalled["recalled"] == recalled["id"]
