@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.long, pytest.mark.timeout(300)]
 FOUNDER: Final = 1  # leads all queues at first
 TOPIC: Final = "Cluster"
 DELAY_SOURCE: Final = SOURCE.with_name("DelayPeer.java")
+POP_SOURCE: Final = SOURCE.with_name("PopPeer.java")
 ILLEGAL: Final = 13
 ILLEGAL_OPERATION: Final = 604
 SENT: Final = 1 + 1 + 4 + 3 + 1 + 5
@@ -95,6 +96,24 @@ def test_a_message_comes_at_its_time(cluster: DevCluster, java: RocketPeer, tmp_
     assert {each["body"] for each in found} == {"until", "milliseconds", "seconds", "past"}
 
 
+def produce(cluster: DevCluster, topic: str, *bodies: str) -> None:
+    producer = Producer({"bootstrap.servers": cluster.address})
+    for number, body in enumerate(bodies):
+        producer.produce(topic, body, partition=number % 4)
+    assert producer.flush(30) == 0
+
+
+def test_a_group_pops_at_each_node(cluster: DevCluster, java: RocketPeer, tmp_path: Path) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.address})
+    admin.create_topics([NewTopic("Popped", 4, 3)])["Popped"].result(30)
+    plain = [f"plain-{number}" for number in range(40)]
+    produce(cluster, "Popped", *plain, "failing")
+    popping = RocketPeer(NEW, tmp_path, source=POP_SOURCE)
+    found = popping.run("pop", cluster.rocketmq, "Popped", "poppers", "*", "42", "failing")
+    assert sorted(each["body"] for each in found) == sorted([*plain, "failing", "failing"])
+    assert {each["queue"] for each in found} == {*range(4)}
+
+
 def test_a_recall_and_what_waits_survive_the_leader(
     cluster: DevCluster, java: RocketPeer, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -121,12 +140,16 @@ def test_the_others_go_on_without_the_leader(cluster: DevCluster, java: RocketPe
     assert len(java.run("push", survivor, "LaterStill", "later", "*", "1")) == 1
 
 
+def test_a_group_goes_on_to_pop(cluster: DevCluster, tmp_path: Path, survivor: str) -> None:
+    bodies = [f"later-{number}" for number in range(40)]
+    produce(cluster, "Popped", *bodies)
+    found = RocketPeer(NEW, tmp_path, source=POP_SOURCE).run("pop", survivor, "Popped", "poppers", "*", "40")
+    assert {each["body"] for each in found} == {*bodies}
+
+
 def test_kafkas_producers_and_rocketmqs_consumers_share_it(
     cluster: DevCluster, java: RocketPeer, survivor: str
 ) -> None:
-    producer = Producer({"bootstrap.servers": cluster.address})
-    for number in range(100):
-        producer.produce(TOPIC, b"kafka-%d" % number, partition=number % 4)
-    assert producer.flush(30) == 0
+    produce(cluster, TOPIC, *(f"kafka-{number}" for number in range(100)))
     found = java.run("push", survivor, TOPIC, "readers", "*", "100")
     assert {each["body"] for each in found} == {f"kafka-{number}" for number in range(100)}

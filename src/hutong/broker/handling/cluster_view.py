@@ -93,7 +93,7 @@ class ClusterView(Protocol):
         ...
 
     def hand_over(self, node: int, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
-        """Have another node handle a RocketMQ command of this session; `then` gets the frame of its answer."""
+        """Have a node, or this one, handle a RocketMQ command of this session; `then` gets the frame of its answer."""
         ...
 
     def take_over(self, handle: CommandHandler | None) -> None:

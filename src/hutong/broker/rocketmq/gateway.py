@@ -41,11 +41,13 @@ from hutong.wire.rocketmq.command import Command
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from hutong.foundation.timers import Timer
     from hutong.remoting.channels.answers import Answer, ReadyAnswer
     from hutong.remoting.channels.channel import Channel
     from hutong.remoting.channels.events import ChannelEvent
     from hutong.remoting.server import RemotingServer
 
+LEADERS_SETTLE_MS: Final = 500
 HANDLERS: Final[Mapping[RequestCode, Callable[[RocketContext], Answer]]] = {
     RequestCode.SEND_MESSAGE: r310_send.handle,
     RequestCode.SEND_MESSAGE_V2: r310_send.handle,
@@ -87,6 +89,7 @@ class RocketGateway:
         self.figures = RocketFigures(parts.signatures)
         self._metering = Metering(self.figures)
         self._sends = PlainSends(parts, self.figures, partial(self._received, r310_send.handle), server.post)
+        self._notifying: Timer | None = None
         parts.notify_members = self.notify_members
         parts.channel_of = server.channel
 
@@ -98,7 +101,9 @@ class RocketGateway:
             short = handle is r310_send.handle
             self._server.register(code, self._sends.process if short else partial(self._received, handle))
         self._server.add_listener(self._channel_event)
-        self._parts.broker.cluster.take_over(DistantCommands(self._process_distant).handle)
+        broker = self._parts.broker
+        broker.cluster.take_over(DistantCommands(self._process_distant).handle)
+        broker.topics.on_standing.append(self._standing_changed)
 
     def close(self) -> None:
         """Deliver nothing more, and ask nobody."""
@@ -106,6 +111,9 @@ class RocketGateway:
         self._parts.schedule.close()
         self._parts.halves.close()
         self._parts.broker.cluster.take_over(None)
+        self._parts.broker.topics.on_standing.remove(self._standing_changed)
+        if self._notifying is not None:
+            self._notifying.cancel()
 
     def expire_clients(self, now_ms: int) -> None:
         """Take out the clients that are silent for too long."""
@@ -122,6 +130,19 @@ class RocketGateway:
         for channel in self._server.channels:
             if channel.peer.id in connections:
                 self._notify(channel, group)
+
+    def _standing_changed(self, _group: str) -> None:
+        # All partition groups of a node that has died change within a moment.
+        if self._notifying is None:
+            now_ms = self._parts.broker.clock.monotonic_ms()
+            self._notifying = self._parts.timers.add(now_ms + LEADERS_SETTLE_MS, self._notify_poppers)
+
+    def _notify_poppers(self) -> None:
+        """Have groups that pop ask for their queues anew: others lead them. Without this they do so every 20 s."""
+        self._notifying = None
+        for group in [*self._parts.clients.groups()]:
+            if self._parts.broker.share_groups.rules_of(group.name).is_pop:
+                self.notify_members(group.name)
 
     def _notify(self, channel: Channel, group: str) -> None:
         try:

@@ -29,6 +29,7 @@ _CODES: Final = {
     # Clients ask for the route again, and send to another queue meanwhile.
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ResponseCode.SERVICE_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ResponseCode.SERVICE_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ResponseCode.SERVICE_NOT_AVAILABLE,
     ErrorCode.KAFKA_STORAGE_ERROR: ResponseCode.SERVICE_NOT_AVAILABLE,
 }
 

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.holders import holder_of
-from hutong.broker.handling.listeners import Listener, SecurityProtocol
-from hutong.broker.handling.session import ClientSession
+from hutong.broker.handling.own_session import own_session
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
-from hutong.foundation.waiting.table import Owner, WaitTable
-from hutong.security.principals import CLUSTER_NODE
+from hutong.foundation.waiting.table import WaitTable
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hutong.broker.broker import Broker
+    from hutong.broker.handling.session import ClientSession
     from hutong.broker.topics.internal_topics import OwnTopic
     from hutong.broker.topics.partition import Topic
     from hutong.foundation.timers import TimerWheel
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 WAIT_MS_MAX: Final = 10_000
 WAITING_MAX: Final = 10_000
-_INSIDE: Final = Listener("NODES", SecurityProtocol.PLAINTEXT, "", 0)
 
 
 class TopicCreation:
@@ -66,9 +64,7 @@ class TopicCreation:
 
     def get_or_create_own(self, wanted: OwnTopic, then: Continuation[Topic]) -> None:
         """The same for a topic that the node itself needs; `then` gets each error."""
-        session = ClientSession(0, "", 0, _INSIDE, Owner(), _nothing)
-        session.principal = CLUSTER_NODE
-        asked: RequestContext[Any] = RequestContext(0, None, session, self._broker)
+        asked: RequestContext[Any] = RequestContext(0, None, own_session(), self._broker)
         try:
             self.get_or_create(asked, wanted.name, wanted.partition_count, then, wanted.overrides)
         except (Refused, LimitExceeded) as error:
@@ -96,7 +92,3 @@ class TopicCreation:
     def _topic_changed(self, topic: Topic, exists: bool) -> None:
         if exists:
             self._waiting.resume_all(topic.name, topic)
-
-
-def _nothing() -> None:
-    """The release of a session that has no connection."""

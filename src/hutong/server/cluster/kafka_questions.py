@@ -36,7 +36,9 @@ class KafkaQuestions:
     def register(self, peers: Peers) -> None:
         peers.register(QuestionCode.KAFKA_FORWARDED, lambda _node, message, then: self.handle_forwarded(message, then))
         peers.register(QuestionCode.KAFKA_ASKED, self._asked)
-        peers.register(QuestionCode.COMMAND_HANDED_OVER, lambda _node, message, then: self._command(message, then))
+        peers.register(
+            QuestionCode.COMMAND_HANDED_OVER, lambda _node, message, then: self.handle_command(message, then)
+        )
 
     def take_over(self, handle: "CommandHandler | None") -> None:
         """Have `handle` answer RocketMQ's commands of other nodes' clients; None: nobody does."""
@@ -51,7 +53,8 @@ class KafkaQuestions:
         asked = decode_forwarded(message)
         self._requests.handle_frame(asked.frame, self._session_of(asked), partial(_handled, then))
 
-    def _command(self, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
+    def handle_command(self, message: PeerMessage, then: Continuation[PeerMessage]) -> None:
+        """Handle a command of RocketMQ's for something that this node leads."""
         asked = decode_forwarded(message)
         if self._handle_command is None:
             then(Refused(ErrorCode.UNSUPPORTED_VERSION, f"Node {self._node} serves no clients of RocketMQ."))

@@ -148,7 +148,10 @@ class ClusterBrokerView:
 
     def hand_over(self, node: int, frame: Buffer, session: ClientSession, then: Continuation[bytes]) -> None:
         question = encode_forwarded(_forwarded(frame, session), QuestionCode.COMMAND_HANDED_OVER)
-        self._ask(node, question, COMMAND_MS_MAX, then)
+        if node == self._driver.own.node:
+            self._questions().handle_command(question, partial(_answered, then))
+        else:
+            self._ask(node, question, COMMAND_MS_MAX, then)
 
     def take_over(self, handle: "CommandHandler | None") -> None:
         self._questions().take_over(handle)

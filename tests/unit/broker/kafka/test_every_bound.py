@@ -111,6 +111,7 @@ NOT_MET_HERE = {
     "password_checks": "met by tests/unit/broker/authentication/test_authentication.py",
     "transaction changes": "met by tests/unit/transactions",
     "transactional offsets": "met by tests/unit/groups/offsets/test_transactional.py",
+    "topics that the controller creates": "in a cluster alone",
     "drain_waiters_max": "who stops the node waits there, no client",
 }
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.handling.cluster_view import CoordinationKind
+from hutong.broker.handling.own_session import own_session
 from hutong.broker.rocketmq.refusals import answer_of
 from hutong.broker.topics.group_standing import NO_LEADER
 from hutong.broker.topics.led_topics import LedElsewhere
@@ -24,6 +25,7 @@ from hutong.wire.rocketmq.command import BINARY, Command, decode, encode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hutong.broker.handling.session import ClientSession
     from hutong.broker.rocketmq.context import RocketContext
     from hutong.broker.topics.partition import Partition
     from hutong.foundation.waiting.pending import Continuation
@@ -78,16 +80,39 @@ def hand_over(context: RocketContext, error: LedElsewhere, then: Callable[[Comma
     if context.is_handed_over:
         then(answer_of(error))
         return
-    broker, session = context.parts.broker, context.session()
-    frame = b"".join(encode(context.command, serialization=BINARY))[_SIZE_BYTES:]
+    own = context.parts.broker.identity.node_id
+
+    def find() -> int:
+        node = error.find()
+        # This node does by now: the client comes again.
+        return NO_LEADER if node == own else node
+
+    _ask(context, find, context.command, context.session(), then)
+
+
+def ask_coordinator(context: RocketContext, group: str, command: Command, then: Callable[[Command], None]) -> None:
+    """Have the coordinator of a group, which may be this node, handle a command of this node itself."""
+    find = partial(context.parts.broker.cluster.coordinator_of, CoordinationKind.GROUP, group)
+    _ask(context, find, command, own_session(), then)
+
+
+def _ask(
+    context: RocketContext,
+    find: Callable[[], int],
+    command: Command,
+    session: ClientSession,
+    then: Callable[[Command], None],
+) -> None:
+    cluster = context.parts.broker.cluster
+    frame = b"".join(encode(command, serialization=BINARY))[_SIZE_BYTES:]
 
     def attempt(answered: Continuation[Command]) -> None:
-        node = error.find()
-        # Nobody leads at this moment, or this node does by now: the client comes again.
-        if node in (NO_LEADER, broker.identity.node_id):
-            answered(NotYetHandled(answer_of(error)))
+        node = find()
+        # Nobody leads at this moment.
+        if node == NO_LEADER:
+            answered(NotYetHandled(answer_of(LedElsewhere(find))))
         else:
-            broker.cluster.hand_over(node, frame, session, partial(_decode_answer, answered))
+            cluster.hand_over(node, frame, session, partial(_decode_answer, answered))
 
     def ended(outcome: Command | HutongError) -> None:
         if isinstance(outcome, NotYetHandled):
@@ -95,7 +120,7 @@ def hand_over(context: RocketContext, error: LedElsewhere, then: Callable[[Comma
         else:
             then(answer_of(outcome) if isinstance(outcome, HutongError) else outcome)
 
-    broker.cluster.ask_again(attempt, lambda outcome: isinstance(outcome, NotYetHandled), NOT_YET_MS_MAX, ended)
+    cluster.ask_again(attempt, lambda outcome: isinstance(outcome, NotYetHandled), NOT_YET_MS_MAX, ended)
 
 
 def _decode_answer(then: Continuation[Command], outcome: bytes | HutongError) -> None:

@@ -2,7 +2,7 @@
 
     alone        `hutong`, to read and write, with this node as its master (number 0)
     in a cluster `hutong`, to read: the node that was asked is the master, every node N has the number N + 1
-                 `hutong-N`, to write, for each node
+                 `hutong-N`, to write, for each node; and to pop what that leads
 
 All brokers have all queues, and each node takes commands for all of them: those for another node are handed over.
 
@@ -14,12 +14,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.topics.group_standing import NO_LEADER
+from hutong.foundation.errors import Refused
+from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.rocketmq.bodies import BrokerData, QueueData, TopicRouteData
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hutong.broker.rocketmq.context import RocketContext
+    from hutong.broker.topics.partition import Topic
 
 MASTER: Final = 0
 READ: Final = 4
@@ -45,9 +49,21 @@ def brokers_of(context: RocketContext) -> Mapping[str, tuple[BrokerData, int]]:
     readers = {MASTER: own, **{node + 1: address for node, address in sorted(nodes.items())}}
     brokers = {name: (BrokerData(identity.cluster_name, name, readers), READ)}
     for node, address in sorted(nodes.items()):
-        writer = f"{name}-{node}"
+        writer = _writer(name, node)
         brokers[writer] = (BrokerData(identity.cluster_name, writer, {MASTER: address}), WRITE)
     return brokers
+
+
+def leading_brokers(context: RocketContext, topic: Topic) -> list[str]:
+    """The names of the brokers at which a topic is popped: of the nodes that lead its queues. Raises Refused."""
+    name = context.parts.identity.broker_name
+    if context.parts.broker.cluster.is_alone:
+        return [name]
+    leaders = sorted({partition.standing.leader for partition in topic.partitions} - {NO_LEADER})
+    # Without any the client keeps what it has, and asks again.
+    if not leaders:
+        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Nobody leads {topic.name} at this moment.")
+    return [_writer(name, node) for node in leaders]
 
 
 def route_of(context: RocketContext, queues: int, further_rights: int = 0) -> TopicRouteData:
@@ -58,3 +74,7 @@ def route_of(context: RocketContext, queues: int, further_rights: int = 0) -> To
         [QueueData(name, queues, queues, rights | further_rights) for name, (_, rights) in brokers.items()],
         [broker for broker, _ in brokers.values()],
     )
+
+
+def _writer(broker_name: str, node: int) -> str:
+    return f"{broker_name}-{node}"

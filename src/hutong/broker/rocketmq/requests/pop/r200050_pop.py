@@ -4,7 +4,8 @@ The messages are acquired as a share group's (KIP-932), under a lock that lasts 
 not acknowledged in time is for others again, in its own queue: `%RETRY%GROUP` has nothing of it. After too many times
 it is a dead letter. Messages that the filter leaves out are finished at once.
 
-A pop in order is refused, as share groups have none. A queue of -1 means all queues of the topic.
+A pop in order is refused, as share groups have none. A queue of -1 means all queues of the topic that this node leads;
+in a cluster clients pop at each of those nodes.
 """
 
 from __future__ import annotations
