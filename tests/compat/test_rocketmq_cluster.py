@@ -88,6 +88,7 @@ def test_transactions_are_ended_by_any_node(cluster: DevCluster, java: RocketPee
     assert sorted(int(each["body"]) for each in found) == [number for number in range(12) if number % 4 in (0, 2)]
 
 
+@pytest.mark.thorough
 def test_a_message_comes_at_its_time(cluster: DevCluster, java: RocketPeer, tmp_path: Path) -> None:
     *sent, late = RocketPeer(NEW, tmp_path, source=DELAY_SOURCE).run("times", cluster.rocketmq, "Times", "1500")
     assert late["code"] == ILLEGAL

@@ -15,6 +15,8 @@ from hutong.security.access_keys import AccessKeysWrong, parse_access_keys
 from hutong.wire.kafka.batch.records import build_batch
 from hutong.wire.rocketmq.admin_bodies import SubscriptionGroup
 from hutong.wire.rocketmq.bodies import (
+    BatchAck,
+    BatchAckRequest,
     ConsumerData,
     HeartbeatData,
     LockBatchRequest,
@@ -38,7 +40,7 @@ from hutong.wire.rocketmq.messages import (
 )
 
 UNPACKED_BYTES_MAX = MEBIBYTE
-BODIES = (HeartbeatData, LockBatchRequest, SubscriptionGroup)
+BODIES = (HeartbeatData, LockBatchRequest, SubscriptionGroup, BatchAckRequest)
 FLAGS = (COMPRESSED, COMPRESSED | LZ4, COMPRESSED | ZSTD, COMPRESSED | ZLIB, COMPRESSED | 0x700)
 
 
@@ -94,7 +96,8 @@ def json_bodies() -> Iterator[bytes]:
     )
     locks = LockBatchRequest("g", "c", [RocketQueue("t", "b", 0)])
     group = SubscriptionGroup("g", groupRetryPolicy={"type": "CUSTOMIZED"}, attributes={"a": "b"})
-    for number, body in enumerate((heartbeat, locks, group)):
+    acks = BatchAckRequest([BatchAck("g", "t", 7, 0, 5, b"\x05")])
+    for number, body in enumerate((heartbeat, locks, group, acks)):
         yield bytes([number]) + msgspec.json.encode(body)
 
 

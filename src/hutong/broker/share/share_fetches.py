@@ -57,7 +57,10 @@ class FoundRecords:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The member and the limits of a fetch. `lock_ms` is for its records alone; None: as the group's rules say."""
+    """The member and the limits of a fetch. `lock_ms` is for its records alone; None: as the group's rules say.
+
+    `is_ordered`: of each partition nothing while a record before is not settled.
+    """
 
     group_id: str
     member_id: str
@@ -67,6 +70,7 @@ class Wish:
     batch_size: int
     is_strict: bool
     lock_ms: int | None = None
+    is_ordered: bool = False
 
 
 class _WaitQueue:
@@ -343,6 +347,7 @@ class ShareFetch:
             max(1, wish.batch_size),
             wish.is_strict,
             wish.lock_ms,
+            wish.is_ordered,
         )
 
         def handed(outcome: tuple[Acquired, ...] | HutongError) -> None:

@@ -135,6 +135,21 @@ class RequestModeRequest(Body):
     popShareQueueNum: int = 0
 
 
+class BatchAck(Body):
+    """Messages of one pop in one queue. `bits` are offsets behind the first: bytes with the lowest first, in base64."""
+
+    consumerGroup: str = msgspec.field(name="c")
+    topic: str = msgspec.field(name="t")
+    startOffset: int = msgspec.field(name="so")
+    queueId: int = msgspec.field(name="q")
+    reviveQueueId: int = msgspec.field(name="rq")
+    bits: bytes | None = msgspec.field(name="b", default=None)
+
+
+class BatchAckRequest(Body):
+    acks: list[BatchAck] = []
+
+
 BodyT = TypeVar("BodyT", bound=Body)
 _decoders: Final[dict[type[Body], "msgspec.json.Decoder[Body]"]] = {}
 _encoder: Final = msgspec.json.Encoder()

@@ -200,7 +200,6 @@ async def test_a_new_group_begins_where_it_asks(
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        ({"order": "true"}, ResponseCode.SYSTEM_ERROR),
         ({"invisibleTime": 0}, ResponseCode.SYSTEM_ERROR),
         ({"invisibleTime": 10**12}, ResponseCode.SYSTEM_ERROR),
         ({"queueId": 9}, ResponseCode.SYSTEM_ERROR),

@@ -41,6 +41,7 @@ from hutong.groups.share.delivery.window import DONE, DeliveryWindow, OffsetRun,
 from hutong.wire.kafka.error_codes import ErrorCode
 
 Answer = tuple[int, int, Acknowledgement]
+_IN_HAND: Final = (ShareRecordState.ACQUIRED, ShareRecordState.BURYING)
 _NOT_ACQUIRED: Final = "The offset cannot be acknowledged. The offset is not acquired."
 _NOT_THE_OWNER: Final = "Member is not the owner of batch record"
 _UNKNOWN: Final = "Batch record not found. The last offset in request is past acquired records."
@@ -137,6 +138,8 @@ class SharePartition:
         return self._rules.locks_max - self._window.unfinished
 
     def _acquire(self, event: Acquire) -> list[Instruction]:
+        if event.is_ordered and any(run.state in _IN_HAND for run in self._window):
+            return [Hand(())]
         deadline_ms = event.now_ms + self._lock_ms(event)
         position, left = event.offset, event.records_max
         pieces: list[Acquired] = []

@@ -55,7 +55,7 @@ class Acquire:
     """A member wants records. `spans` are what the log has from `offset` on; between them there is nothing.
 
     `is_strict`: not one more than `records_max` (KIP-1206); otherwise whole batches are acquired. `lock_ms` is how long
-    they are locked; None: as the group's rules say.
+    they are locked; None: as the group's rules say. `is_ordered`: nothing while a record before is not settled.
     """
 
     member_id: str
@@ -66,6 +66,7 @@ class Acquire:
     batch_size: int
     is_strict: bool = False
     lock_ms: int | None = None
+    is_ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

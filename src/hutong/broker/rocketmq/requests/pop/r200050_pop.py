@@ -4,8 +4,8 @@ The messages are acquired as a share group's (KIP-932), under a lock that lasts 
 not acknowledged in time is for others again, in its own queue: `%RETRY%GROUP` has nothing of it. After too many times
 it is a dead letter. Messages that the filter leaves out are finished at once.
 
-A pop in order is refused, as share groups have none. A queue of -1 means all queues of the topic that this node leads;
-in a cluster clients pop at each of those nodes.
+A pop in order gets messages of a queue once all that came before are settled; one that failed comes again first. A
+queue of -1 means all queues of the topic that this node leads; in a cluster clients pop at each of those nodes.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class PopRequest:
         "_context",
         "_filter",
         "_invisible_ms",
+        "_is_ordered",
         "_messages_max",
         "_number",
         "_partitions",
@@ -82,8 +83,7 @@ class PopRequest:
         self.group = context.text("consumerGroup")
         self._topic = context.text("topic")
         self.name = log_name(self._topic)
-        if context.text("order", "false") == "true":
-            raise RocketRefused(ResponseCode.SYSTEM_ERROR, "A pop has no order here: pull the queues in order.")
+        self._is_ordered = context.text("order", "false") == "true"
         self._partitions = self._asked_partitions(context.integer("queueId", ALL_QUEUES))
         self._messages_max = min(max(1, context.integer("maxMsgNums", MESSAGES_MAX)), MESSAGES_MAX)
         self._invisible_ms = context.integer("invisibleTime")
@@ -110,6 +110,7 @@ class PopRequest:
             self._messages_max,
             is_strict=True,
             lock_ms=self._invisible_ms,
+            is_ordered=self._is_ordered,
         )
         broker.share_fetches.fetch(wish, [*self._partitions], context.session(self.group), self._found)
 

@@ -53,12 +53,7 @@ def handle_change(context: RocketContext) -> Answer:
 
 
 def _settle(context: RocketContext, kind: Acknowledgement, lock_ms: int | None, fields: dict[str, str]) -> Answer:
-    group, name, broker = context.text("consumerGroup"), log_name(context.text("topic")), context.parts.broker
-    check(context.kafka(group), Operation.READ, ResourceType.GROUP, group)
-    check(context.kafka(group), Operation.READ, ResourceType.TOPIC, name)
-    partition = context.partition(name, context.integer("queueId"))
-    topic = broker.topics.get(name)
-    assert topic is not None, "it has a partition"
+    key = key_of(context, context.text("consumerGroup"), context.text("topic"), context.integer("queueId"))
     offset, member_id = context.integer("offset"), member_of(number_of(context.text("extraInfo")))
     pending: Pending[ReadyAnswer] = Pending()
 
@@ -66,12 +61,26 @@ def _settle(context: RocketContext, kind: Acknowledgement, lock_ms: int | None, 
         if outcome.error is ErrorCode.NONE:
             pending.complete(Command(ResponseCode.SUCCESS, fields=fields))
         else:
-            code = ResponseCode.NO_MESSAGE if outcome.error in _NOT_HELD else code_of(outcome.error)
-            pending.complete(refusal(code, outcome.message or outcome.error.name))
+            pending.complete(refusal(code_of_settled(outcome), outcome.message or outcome.error.name))
 
     if offset < 0:
         raise RocketRefused(ResponseCode.NO_MESSAGE, f"There is no offset {offset}.")
     batch = AcknowledgedBatch(offset, offset, [kind])
+    broker = context.parts.broker
     event = Acknowledge(member_id, broker.clock.monotonic_ms(), [batch], lock_ms=lock_ms)
-    broker.share_deliveries.acknowledge(PartitionKey(group, topic.topic_id, partition.index), event, settled)
+    broker.share_deliveries.acknowledge(key, event, settled)
     return pending
+
+
+def key_of(context: RocketContext, group: str, topic_name: str, queue_id: int) -> PartitionKey:
+    """The share partition of a group and a queue that this node leads. Raises RocketRefused, Refused, LedElsewhere."""
+    name = log_name(topic_name)
+    check(context.kafka(group), Operation.READ, ResourceType.GROUP, group)
+    check(context.kafka(group), Operation.READ, ResourceType.TOPIC, name)
+    partition = context.partition(name, queue_id)
+    return PartitionKey(group, context.topic(name).topic_id, partition.index)
+
+
+def code_of_settled(outcome: Settled) -> ResponseCode:
+    """RocketMQ's code for an acknowledgement that failed."""
+    return ResponseCode.NO_MESSAGE if outcome.error in _NOT_HELD else code_of(outcome.error)
