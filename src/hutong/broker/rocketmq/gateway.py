@@ -27,7 +27,13 @@ from hutong.broker.rocketmq.requests import (
     r370_recall,
 )
 from hutong.broker.rocketmq.requests.admin.table import ADMIN_HANDLERS
-from hutong.broker.rocketmq.requests.pop import r400_assignment, r200050_pop, r200051_ack, r200151_batch_ack
+from hutong.broker.rocketmq.requests.pop import (
+    r400_assignment,
+    r200050_pop,
+    r200051_ack,
+    r200052_peek,
+    r200151_batch_ack,
+)
 from hutong.broker.topics.led_topics import LedElsewhere
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
@@ -74,6 +80,7 @@ HANDLERS: Final[Mapping[RequestCode, Callable[[RocketContext], Answer]]] = {
     RequestCode.POP_MESSAGE: r200050_pop.handle,
     RequestCode.ACK_MESSAGE: r200051_ack.handle_ack,
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME: r200051_ack.handle_change,
+    RequestCode.PEEK_MESSAGE: r200052_peek.handle,
     RequestCode.BATCH_ACK_MESSAGE: r200151_batch_ack.handle,
     RequestCode.GET_ROUTEINFO_BY_TOPIC: r105_route.handle,
     **ADMIN_HANDLERS,

@@ -19,13 +19,11 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.produce.record_appends import append_batch
 from hutong.broker.rocketmq.context import born_host_of
-from hutong.broker.rocketmq.delays.levels import SCHEDULE_TOPIC
 from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.records.packing import packed_record
 from hutong.broker.rocketmq.records.positions import message_id, physical_offset
 from hutong.broker.rocketmq.records.translation import origin
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of
-from hutong.broker.topics.internal_topics import DELAYED_TOPIC
 from hutong.foundation.errors import HutongError, ProtocolError
 from hutong.foundation.waiting.table import Owner
 from hutong.remoting.channels.answers import frame_of
@@ -188,7 +186,7 @@ class PlainSends:
         except RocketRefused:
             return None
         found = self._broker.topics.get(name)
-        if name in (SCHEDULE_TOPIC, DELAYED_TOPIC) or found is None or found.is_internal:
+        if found is None or found.is_internal:
             return None
         partition = found.partition(int(queue_id))
         if partition is None or not (self._broker.cluster.is_alone or partition.standing.is_led_here):

@@ -59,7 +59,7 @@ class FoundRecords:
 class Wish:
     """The member and the limits of a fetch. `lock_ms` is for its records alone; None: as the group's rules say.
 
-    `is_ordered`: of each partition nothing while a record before is not settled.
+    `is_ordered`: of each partition nothing while a record before is not settled. `is_peek`: the records are for others.
     """
 
     group_id: str
@@ -71,6 +71,7 @@ class Wish:
     is_strict: bool
     lock_ms: int | None = None
     is_ordered: bool = False
+    is_peek: bool = False
 
 
 class _WaitQueue:
@@ -338,6 +339,11 @@ class ShareFetch:
         is_committed = self._all.rules_of(key.group_id).is_read_committed
         batches = list(_wanted(buffers, machine, self._records_left))
         spans = tuple(_spans(batches, partition, is_committed))
+        if wish.is_peek:
+            seen = machine.peek(offset, spans, self._records_left)
+            self._records_left -= sum(each.last - each.first + 1 for each in seen)
+            self._got(key, batches, seen)
+            return
         event = Acquire(
             wish.member_id,
             self._all.clock.monotonic_ms(),

@@ -1,4 +1,4 @@
-"""Acknowledgements in batches, and pops in order."""
+"""Acknowledgements in batches, pops in order, and peeks."""
 
 import base64
 from typing import Any
@@ -9,6 +9,7 @@ from tests.unit.broker.rocketmq.pops import Popped, pop, popped
 from tests.unit.broker.rocketmq.scene import RocketClient, RocketScene
 
 from hutong.wire.rocketmq.codes import RequestCode, ResponseCode
+from hutong.wire.rocketmq.messages import decode_messages
 
 SOON_MS = 300
 
@@ -125,3 +126,25 @@ async def test_a_message_that_nobody_settles_comes_again_in_order(client: Rocket
     again = await popped(client, order="true")
     assert [(each.body, each.times) for each in again] == [(b"a", 1), (b"b", 0)]
     assert await first.acknowledge(client) == ResponseCode.NO_MESSAGE
+
+
+async def peek(client: RocketClient, **fields: Any) -> tuple[int, list[bytes]]:
+    given = {"consumerGroup": "g", "topic": "t", "queueId": 0, "maxMsgNums": 32, **fields}
+    answer = await client.ask_with(RequestCode.PEEK_MESSAGE, given)
+    return answer.code, [bytes(message.body) for message in decode_messages(answer.body)]
+
+
+async def test_a_peek_takes_nothing(client: RocketClient) -> None:
+    await send(client, b"a", b"b", b"c")
+    assert (await peek(client))[0] == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    first, _ = await popped(client, maxMsgNums=2)
+    for _ in range(2):
+        assert await peek(client) == (ResponseCode.SUCCESS, [b"c"])
+    back = await first.settle(client, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, invisibleTime=0)
+    assert back.code == ResponseCode.SUCCESS
+    assert await peek(client) == (ResponseCode.SUCCESS, [b"a", b"c"])
+    assert await peek(client, maxMsgNums=1) == (ResponseCode.SUCCESS, [b"a"])
+    # The peeks have counted as no deliveries.
+    assert [(each.body, each.times) for each in await popped(client)] == [(b"a", 1), (b"c", 0)]
+    assert await peek(client) == (ResponseCode.PULL_NOT_FOUND, [])
+    assert (await peek(client, topic="missing"))[0] == ResponseCode.TOPIC_NOT_EXIST

@@ -24,6 +24,7 @@ from hutong.groups.share.delivery.messages import (
     Acknowledgement,
     Acquire,
     Acquired,
+    BatchSpan,
     Buried,
     Bury,
     Configured,
@@ -96,6 +97,24 @@ class SharePartition:
         again = sum(len(run) for run in window.between(first, last) if run.state is ShareRecordState.AVAILABLE)
         # New offsets beyond the window count as far as the lock limit allows (group.share.partition.max.record.locks).
         return again + max(0, min(last + 1, window.end_offset + self._room) - max(first, window.end_offset))
+
+    def peek(self, offset: int, spans: Sequence[BatchSpan], records_max: int) -> tuple[Acquired, ...]:
+        """The offsets from there on that an acquisition would hand out. Nothing changes."""
+        pieces: list[Acquired] = []
+        for span in spans:
+            if span.is_passed_over or records_max <= 0:
+                continue
+            first = max(offset, span.first)
+            runs = [run for run in self._window.between(first, span.last) if run.state is ShareRecordState.AVAILABLE]
+            found = [Acquired(run.first, run.last, run.deliveries + 1) for run in runs]
+            if span.last >= self.end_offset:
+                found.append(Acquired(max(first, self.end_offset), span.last, 1))
+            for piece in found:
+                count = min(records_max, piece.last - piece.first + 1)
+                records_max -= count
+                if count:
+                    pieces.append(Acquired(piece.first, piece.first + count - 1, piece.deliveries))
+        return tuple(pieces)
 
     def next_tick_ms(self) -> int | None:
         """The time at which a `Tick` is due, or None."""

@@ -46,10 +46,12 @@ def acquire(
     batch_size: int = 100,
     is_strict: bool = False,
     lock_ms: int | None = None,
+    is_ordered: bool = False,
 ) -> tuple[Acquired, ...]:
     offset = machine.next_offset()
     assert offset is not None
-    told = machine.handle(Acquire(member_id, now_ms, offset, spans, records_max, batch_size, is_strict, lock_ms))
+    event = Acquire(member_id, now_ms, offset, spans, records_max, batch_size, is_strict, lock_ms, is_ordered)
+    told = machine.handle(event)
     machine.check_invariants()
     (hand,) = [each for each in told if isinstance(each, Hand)]
     return hand.acquired
@@ -264,3 +266,29 @@ def test_nothing_is_taken_of_what_cannot_be_meant(
 def test_the_numbers_are_those_of_kafka() -> None:
     assert [state.value for state in ShareRecordState] == [0, 1, 2, 3, 4]
     assert [each.name for each in Acknowledgement] == ["GAP", "ACCEPT", "RELEASE", "REJECT", "RENEW"]
+
+
+def test_an_ordered_acquisition_waits_until_all_before_is_settled() -> None:
+    machine = partition()
+    assert acquire(machine, BatchSpan(0, 3), records_max=2, is_strict=True, is_ordered=True) == (Acquired(0, 1, 1),)
+    acknowledge(machine, 1, 1, ACCEPT)
+    assert acquire(machine, BatchSpan(0, 3), is_ordered=True, member_id="bob") == ()
+    # Another member that asks for no order is not held up.
+    assert acquire(machine, BatchSpan(0, 3), records_max=1, is_strict=True, member_id="cid") == (Acquired(2, 2, 1),)
+    acknowledge(machine, 2, 2, ACCEPT, member_id="cid")
+    acknowledge(machine, 0, 0, RELEASE)
+    found = acquire(machine, BatchSpan(0, 3), is_ordered=True, member_id="bob")
+    assert found == (Acquired(0, 0, 2), Acquired(3, 3, 1))
+
+
+def test_a_peek_sees_what_an_acquisition_would_get_and_changes_nothing() -> None:
+    machine = partition()
+    spans = [BatchSpan(0, 3), BatchSpan(4, 4, is_passed_over=True), BatchSpan(5, 9)]
+    acquire(machine, BatchSpan(0, 3))
+    acknowledge(machine, 1, 1, RELEASE)
+    before = machine.snapshot()
+    assert machine.peek(1, spans, 3) == (Acquired(1, 1, 2), Acquired(5, 6, 1))
+    assert machine.peek(1, spans, 1) == (Acquired(1, 1, 2),)
+    assert machine.peek(1, spans, 0) == ()
+    assert machine.peek(0, [BatchSpan(0, 0)], 9) == ()
+    assert machine.snapshot() == before

@@ -69,6 +69,7 @@ class PopRequest:
         "_filter",
         "_invisible_ms",
         "_is_ordered",
+        "_is_peek",
         "_messages_max",
         "_number",
         "_partitions",
@@ -78,15 +79,16 @@ class PopRequest:
         "pending",
     )
 
-    def __init__(self, context: RocketContext) -> None:
+    def __init__(self, context: RocketContext, *, is_peek: bool = False) -> None:
         self._context = context
+        self._is_peek = is_peek
         self.group = context.text("consumerGroup")
         self._topic = context.text("topic")
         self.name = log_name(self._topic)
         self._is_ordered = context.text("order", "false") == "true"
         self._partitions = self._asked_partitions(context.integer("queueId", ALL_QUEUES))
         self._messages_max = min(max(1, context.integer("maxMsgNums", MESSAGES_MAX)), MESSAGES_MAX)
-        self._invisible_ms = context.integer("invisibleTime")
+        self._invisible_ms = context.integer("invisibleTime", 1 if is_peek else None)
         if not 0 < self._invisible_ms <= INVISIBLE_MS_MAX:
             raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"Messages are invisible for 1 to {INVISIBLE_MS_MAX} ms.")
         self._filter = filter_of(context.text("exp", "*"), context.text("expType", TAG))
@@ -100,17 +102,18 @@ class PopRequest:
             self.pending.complete(answer_of(error))
             return
         context = self._context
-        broker = context.parts.broker
+        broker, poll_ms = context.parts.broker, context.integer("pollTime", _POLL_MS)
         wish = Wish(
             self.group,
             member_of(self._number),
-            max(0, min(context.integer("pollTime", _POLL_MS), broker.settings.fetch_wait_ms_max)),
+            0 if self._is_peek else max(0, min(poll_ms, broker.settings.fetch_wait_ms_max)),
             ANSWER_BYTES,
             self._messages_max,
             self._messages_max,
             is_strict=True,
             lock_ms=self._invisible_ms,
             is_ordered=self._is_ordered,
+            is_peek=self._is_peek,
         )
         broker.share_fetches.fetch(wish, [*self._partitions], context.session(self.group), self._found)
 
@@ -149,8 +152,10 @@ class PopRequest:
         # What another queue has given is more than that one has failed: the next pop comes there again.
         if error is not None and not messages:
             return refusal(code_of(error.error), error.message or ErrorCode(error.error).name)
-        answer = Command(ResponseCode.SUCCESS if messages else ResponseCode.POLLING_TIMEOUT)
-        answer.fields = self._fields() | (offset_fields(offsets) if messages else {})
+        nothing = ResponseCode.PULL_NOT_FOUND if self._is_peek else ResponseCode.POLLING_TIMEOUT
+        answer = Command(ResponseCode.SUCCESS if messages else nothing)
+        # A peek gives no receipts.
+        answer.fields = self._fields() | (offset_fields(offsets) if messages and not self._is_peek else {})
         answer.body = b"".join(messages)
         return answer
 
@@ -171,7 +176,7 @@ class PopRequest:
                 continue
             message.reconsume_times += deliveries - 1
             yield offset, encode_message(message)
-        if finished:
+        if finished and not self._is_peek:
             broker = self._context.parts.broker
             event = Acknowledge(member_of(self._number), broker.clock.monotonic_ms(), finished)
             broker.share_deliveries.acknowledge(key, event, _nobody_asks)
