@@ -112,7 +112,7 @@ class SteadyLoad:
 
     def wait_for_sent_after(self, moment_s: float, partitions: Sequence[int]) -> None:
         """Return when each partition has acknowledged a record that was sent after that moment."""
-        _until(lambda: all(self.partitions[each].newest_sent_s > moment_s for each in partitions), "records taken")
+        until_true(lambda: all(self.partitions[each].newest_sent_s > moment_s for each in partitions), "records taken")
 
     def pause_s(self, partition: int, since_s: float) -> float:
         """The longest time without an acknowledgement that ended after `since_s`."""
@@ -179,7 +179,7 @@ def _measure(name: str, brokers: Brokers, options: argparse.Namespace) -> tuple[
     """Every pause, and what is wrong with the records in the end."""
     admin = AdminClient({"bootstrap.servers": brokers.bootstrap, **CLIENT})
     # A broker that has just started may not know all others yet.
-    _until(lambda: len(admin.list_topics(timeout=ANSWER_S).brokers) == NODES, "all brokers are known")
+    until_true(lambda: len(admin.list_topics(timeout=ANSWER_S).brokers) == NODES, "all brokers are known")
     for made in admin.create_topics([NewTopic(TOPIC, PARTITIONS, NODES)]).values():
         made.result(WAIT_S_MAX)
     rows: list[dict[str, Any]] = []
@@ -211,7 +211,7 @@ def _round(
     victims: "itertools.cycle[int]",
 ) -> list[dict[str, Any]]:
     """One broker goes, and comes back."""
-    victim, led = _victim(_whole(admin), victims)
+    victim, led = victim_of(whole(admin), victims)
     time.sleep(STEADY_S)
     load.wait_for_sent_after(time.monotonic(), range(PARTITIONS))
     since_s = time.monotonic()
@@ -227,7 +227,7 @@ def _round(
     ]
 
 
-def _whole(admin: AdminClient) -> ClusterMetadata:
+def whole(admin: AdminClient) -> ClusterMetadata:
     """The metadata, as soon as every replica of every partition is in sync."""
 
     def asked() -> ClusterMetadata | None:
@@ -239,10 +239,10 @@ def _whole(admin: AdminClient) -> ClusterMetadata:
         is_whole = len(metadata.brokers) == NODES and all(len(each.isrs) == NODES for each in partitions)
         return metadata if is_whole and partitions and all(each.leader > 0 for each in partitions) else None
 
-    return _until(asked, "all replicas in sync")
+    return until_true(asked, "all replicas in sync")
 
 
-def _victim(metadata: ClusterMetadata, victims: "itertools.cycle[int]") -> tuple[int, list[int]]:
+def victim_of(metadata: ClusterMetadata, victims: "itertools.cycle[int]") -> tuple[int, list[int]]:
     """The next broker that leads partitions, and these."""
     partitions = metadata.topics[TOPIC].partitions
     while True:
@@ -276,7 +276,7 @@ def _wrong_in(bootstrap: str, partition: int, acknowledged: Acknowledged) -> lis
     return [*wrong[:3], f"partition {partition}: {len(wrong)} records are wrong"] if wrong else []
 
 
-def _until(step: Callable[[], Result | None], what: str) -> Result:
+def until_true(step: Callable[[], Result | None], what: str) -> Result:
     give_up = time.monotonic() + WAIT_S_MAX
     while True:
         result = step()

@@ -45,6 +45,12 @@ class RocketPeer:
         """Start it with these words; read its output with `told`."""
         return subprocess.Popen([*self._words, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
+    def start_with_input(self, *words: str) -> "subprocess.Popen[str]":
+        """Start one that runs until its input ends; nobody reads what it complains of."""
+        return subprocess.Popen(
+            [*self._words, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
     def run(self, *words: str) -> list[dict[str, Any]]:
         """The objects of a whole run."""
         return told(self.start(*words))

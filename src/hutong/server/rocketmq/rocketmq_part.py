@@ -18,6 +18,7 @@ from hutong.broker.rocketmq.gateway import RocketGateway
 from hutong.broker.rocketmq.halves.checks import TransactionChecks
 from hutong.broker.rocketmq.halves.driver import HALF_LOGS, HalfMessages
 from hutong.broker.rocketmq.halves.machine import CheckRules
+from hutong.broker.rocketmq.requests.pop.receipts import numbers_of
 from hutong.broker.rocketmq.signatures import Signatures
 from hutong.broker.topics.led_topics import LedTopics
 from hutong.foundation.clock import Clock
@@ -136,6 +137,7 @@ class RocketMqVerticle(Verticle):
             self._access_keys.signatures if self._access_keys is not None else Signatures(),
             self._identify(),
             started_ms=self._clock.monotonic_ms(),
+            receipt_numbers=numbers_of(self._broker.identity.node_id),
         )
 
     def _halves(self, clients: RocketClients, store_host: Host) -> LedTopics[HalfMessages]:

@@ -2,7 +2,7 @@
 
 Strategy: a handler raises LedElsewhere before it has changed anything, and the whole command goes to that node. So any
 node takes a client's commands, wherever the leader of the queue is. What was handed over once is not handed over again:
-it is refused, and the first node looks for the leader anew for a while.
+it is refused, and the first node looks for the leader anew for a while. That may be the node itself by then.
 """
 
 from __future__ import annotations
@@ -80,14 +80,7 @@ def hand_over(context: RocketContext, error: LedElsewhere, then: Callable[[Comma
     if context.is_handed_over:
         then(answer_of(error))
         return
-    own = context.parts.broker.identity.node_id
-
-    def find() -> int:
-        node = error.find()
-        # This node does by now: the client comes again.
-        return NO_LEADER if node == own else node
-
-    _ask(context, find, context.command, context.session(), then)
+    _ask(context, error.find, context.command, context.session(), then)
 
 
 def ask_coordinator(context: RocketContext, group: str, command: Command, then: Callable[[Command], None]) -> None:

@@ -11,14 +11,21 @@ number. The kind of topic is 0 here: 1 and 2 are topics of retries, and messages
 Pure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Final
 
 from hutong.broker.rocketmq.context import checked_integer
 
 NUMBER_MASK: Final = 2**31 - 1
+NODES_APART: Final = 16  # of a cluster, each with numbers of its own
 _NUMBER_AT: Final = 3
 _NORMAL_TOPIC: Final = 0
+
+
+def numbers_of(node_id: int) -> Iterator[int]:
+    """The receipt numbers of a node: an old receipt of a leader that died must not be one of the next leader's."""
+    return count(node_id % NODES_APART * ((NUMBER_MASK + 1) // NODES_APART))
 
 
 def member_of(number: int) -> str:
