@@ -41,7 +41,7 @@ def handle(context: RocketContext) -> Answer:
         raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"A batch of acknowledgements has 1 to {ENTRIES_MAX} entries.")
     for entry in asked.acks:
         _check(entry)
-    batch = _Batch(context)
+    batch = _Acknowledging(context)
     # Before anything is settled: where another node leads its queue, that gets the whole command.
     first = _key_of(context, asked.acks[0])
     for number, entry in enumerate(asked.acks):
@@ -50,7 +50,7 @@ def handle(context: RocketContext) -> Answer:
     return batch.pending
 
 
-class _Batch:
+class _Acknowledging:
     """The outcome of one request. `end` says that no more entries come."""
 
     def __init__(self, context: RocketContext) -> None:
