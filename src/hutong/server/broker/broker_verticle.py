@@ -229,10 +229,7 @@ class BrokerVerticle(Verticle):
         stopping = OwnerGone("the node is stopping")
         if self._upkeep is not None:
             self._upkeep.stop()
-        if self._delays is not None:
-            self._delays.close()
-        if self._topic_creation is not None:
-            self._topic_creation.close(stopping)
+        self._end_own_work(stopping)
         self._queues.end_waits(stopping)
         # Members that wait for a group or a transaction are answered before their connections drain.
         for shard in self._shards:
@@ -252,6 +249,13 @@ class BrokerVerticle(Verticle):
             if not self.has_served:
                 self._data_dir.discard()
             self._data_dir.close()
+
+    def _end_own_work(self, stopping: OwnerGone) -> None:
+        """End what the node does by itself."""
+        if self._delays is not None:
+            self._delays.close()
+        if self._topic_creation is not None:
+            self._topic_creation.close(stopping)
 
     async def _close_journals(self) -> None:
         await self._journals.close()
