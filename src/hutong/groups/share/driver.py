@@ -173,8 +173,6 @@ class ShareCoordinator:
         self, group_id: str, offsets: Mapping[PartitionKey, int | None], then: Callable[[HutongError | None], None]
     ) -> None:
         """Let a group that is there begin at these offsets, or forget its progress in partitions (None)."""
-        entry = self._host.get(group_id)
-        assert entry is not None, "the caller has made sure of it"
         if not offsets:
             then(None)
             return
@@ -185,8 +183,14 @@ class ShareCoordinator:
             else:
                 self._deliveries.replace(offsets, then)
 
+        self.keep(group_id, stored)
+
+    def keep(self, group_id: str, then: Callable[[HutongError | None], None]) -> None:
+        """Let a group that is there outlive its members."""
+        entry = self._host.get(group_id)
+        assert entry is not None, "the caller has made sure of it"
         # The progress may be on another node: without a record of its own the group would be unknown after a restart.
-        self._host.append(entry, [(encode_group_key(group_id), encode_group(entry.machine.epoch))], stored)
+        self._host.append(entry, [(encode_group_key(group_id), encode_group(entry.machine.epoch))], then)
 
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with all its progress."""

@@ -10,14 +10,17 @@ every other, in the order of their ids (`AllocateMessageQueueAveragely`).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hutong.broker.rights.authorization import check
 from hutong.broker.rocketmq.cluster.routes import leading_brokers
 from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.refusals import RocketRefused
+from hutong.broker.rocketmq.requests.admin.asking import settled
 from hutong.broker.rocketmq.requests.pop.groups import coordinators_of, make_group, may_pop
 from hutong.broker.rocketmq.requests.pop.r200050_pop import ALL_QUEUES
+from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.rocketmq.bodies import (
     BROADCASTING,
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hutong.broker.rocketmq.context import RocketContext
-    from hutong.remoting.channels.answers import Answer
+    from hutong.remoting.channels.answers import Answer, ReadyAnswer
 
 
 def handle_query(context: RocketContext) -> Answer:
@@ -73,9 +76,12 @@ def handle_mode(context: RocketContext) -> Answer:
     if (asked.mode == POP_MODE) is not is_pop:
         does = "pops" if is_pop else "pulls, since it has offsets of pulls"
         raise RocketRefused(ResponseCode.SYSTEM_ERROR, f"Group {asked.consumerGroup[:127]} {does}.")
-    if is_pop:
-        make_group(context, shard, asked.consumerGroup)
-    return Command(ResponseCode.SUCCESS)
+    if not is_pop:
+        return Command(ResponseCode.SUCCESS)
+    make_group(context, shard, asked.consumerGroup)
+    pending: Pending[ReadyAnswer] = Pending()
+    shard.share_groups.keep(asked.consumerGroup, partial(settled, pending))
+    return pending
 
 
 def _share(context: RocketContext, asked: AssignmentRequest, queues: int) -> Sequence[int]:
