@@ -1,5 +1,6 @@
 """The names that `hutong` exports: all are there, none is loaded before it is asked for, and the page lists them."""
 
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -18,6 +19,13 @@ def test_an_exported_name_is_there_and_on_the_page(name: str) -> None:
     assert getattr(hutong, name).__name__ == name
     assert f"`{name}`" in API.read_text() or name == "Node"
     assert name in dir(hutong)
+
+
+def test_what_the_pages_import_is_on_the_page() -> None:
+    pages = "".join(path.read_text() for path in API.parent.glob("*.md"))
+    imported = set(re.findall(r"^(?:from|import) (hutong[\w.]*)", pages, re.MULTILINE))
+    documented = re.findall(r"^\.\. auto\w+:: (hutong[\w.]*)", API.read_text(), re.MULTILINE)
+    assert {name for name in imported if not any(f"{one}.".startswith(f"{name}.") for one in documented)} == set()
 
 
 def test_the_errors_of_the_tree_are_those_of_its_module() -> None:

@@ -66,10 +66,18 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     assert pages == set(re.findall(r"^([a-z/-]+)$", index, re.MULTILINE))
 
 
-def test_the_table_of_contents_has_six_groups() -> None:
+def test_the_table_of_contents_has_its_groups() -> None:
     index = (ROOT / "docs" / "index.md").read_text()
-    groups = ["Run", "Kafka clients", "Bus and services", "Pipelines", "Operate", "Inside"]
-    assert re.findall(r"^:caption: (.*)$", index, re.MULTILINE) == groups
+    assert re.findall(r"^:caption: (.*)$", index, re.MULTILINE) == [
+        "Start here",
+        "Kafka clients",
+        "RocketMQ clients",
+        "Event bus and RPC",
+        "Pipelines",
+        "Run it",
+        "How it works",
+        "Reference",
+    ]
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"])
