@@ -60,9 +60,8 @@ def _as_restructured_text(app: object, what: str, name: str, member: object, opt
 
 def setup(app: object) -> None:
     # These packages import their names on demand; autodoc sees only names that are there.
-    for package in map(
-        import_module, ("hutong.reactor", "hutong.remoting", "hutong.rpc", "hutong.runtime", "hutong.testing")
-    ):
+    packages = ("handlers", "reactor", "remoting", "rpc", "runtime", "testing")
+    for package in (import_module(f"hutong.{name}") for name in packages):
         for name in package.__all__:
             setattr(package, name, getattr(package, name))
     app.connect("autodoc-skip-member", _skip_internals)  # type: ignore[attr-defined]
