@@ -19,9 +19,9 @@ from hutong.broker.state.state_topic import StateTopic
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import CorruptData, UnknownFormat
 from hutong.groups import record_keys
+from hutong.groups.assigned.messages import RecordKind
 from hutong.groups.classic import records as classic_records
 from hutong.groups.consumer import records as consumer_records
-from hutong.groups.consumer.messages import RecordKind
 from hutong.groups.offsets import records as offset_records
 from hutong.groups.share import records as share_records
 from hutong.groups.share.delivery.window import OffsetRun, ShareRecordState
@@ -149,7 +149,7 @@ def replay_consumer_group(data: bytes) -> object:
     size = int.from_bytes(data[:2], "big")
     groups: dict[str, object] = {}
     key, value = data[2 : 2 + size], data[2 + size :]
-    consumer_records.replay(groups, key, value or None)  # type: ignore[arg-type]
+    consumer_records.RECORDS.replay(groups, key, value or None)  # type: ignore[arg-type]
     return groups
 
 

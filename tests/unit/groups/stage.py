@@ -7,12 +7,13 @@ from tests.unit.foundation.fake_state import FakeState
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import Owner
+from hutong.groups.assigned.settings import GroupTimes
 from hutong.groups.classic.driver import GroupCoordinator
 from hutong.groups.classic.messages import JoinReply, SyncReply
 from hutong.groups.consumer.assignment.catalogue import TopicFacts
 from hutong.groups.consumer.driver import ConsumerGroupCoordinator
-from hutong.groups.consumer.records import KEY_VERSIONS
-from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
+from hutong.groups.consumer.records import RECORDS
+from hutong.groups.consumer.settings import ConsumerGroupSettings
 from hutong.groups.directory import GroupDirectory
 from hutong.groups.offsets.coordinator import OffsetCoordinator
 from hutong.groups.offsets.offset_log import Change
@@ -79,7 +80,7 @@ class Stage:
         )
         for key, value in self.state.durable:
             is_group = key[:2] == GROUP_KEY_VERSION.to_bytes(2, "big")
-            kind = self.consumer_groups if key[1] in KEY_VERSIONS else self.groups if is_group else self.offsets
+            kind = self.consumer_groups if key[1] in RECORDS.key_versions else self.groups if is_group else self.offsets
             kind.replay(key, value)
         for name in self.topics:
             self.consumer_groups.topic_changed(TopicFacts(name, topic_id(name), 4), exists=True)

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from hutong.foundation.errors import DiskFull, HutongError, Refused
+from hutong.groups.assigned.settings import GroupTimes
 from hutong.groups.configs import CONFIGURED_GROUPS_MAX, GroupConfigKey, GroupConfigs
 from hutong.groups.consumer.configs import GREATER, config_keys, times_of
-from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
+from hutong.groups.consumer.settings import ConsumerGroupSettings
 from hutong.wire.kafka.error_codes import ErrorCode
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"

@@ -11,8 +11,8 @@ from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may
 from hutong.foundation.waiting.pending import Pending
+from hutong.groups.assigned.messages import Removal, RemoveReply
 from hutong.groups.classic.messages import Leaver, LeaveReply
-from hutong.groups.consumer.messages import Removal, RemoveReply
 from hutong.groups.directory import GroupKind
 from hutong.groups.requests import group_id_error
 from hutong.security.acls import Operation, ResourceType

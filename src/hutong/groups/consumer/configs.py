@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from hutong.groups.assigned.settings import GroupTimes
 from hutong.groups.configs import GroupConfigKey, GroupConfigs, bounded_number
-from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
+from hutong.groups.consumer.settings import ConsumerGroupSettings
 
 SESSION_TIMEOUT_MS: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL_MS: Final = "consumer.heartbeat.interval.ms"

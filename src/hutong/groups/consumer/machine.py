@@ -11,37 +11,35 @@ those records are durable. A record that could not be stored is stored again wit
 Knows nothing of sockets, clocks, disks or committed offsets. All time-outs are deadlines compared on `Tick`.
 """
 
-from collections.abc import Iterable, Mapping
-
 from hutong.foundation.errors import Refused
-from hutong.foundation.machine import Answer, Tick
+from hutong.foundation.machine import Tick
+from hutong.groups.assigned.member import MemberState
+from hutong.groups.assigned.messages import (
+    LEAVING_FOR_A_WHILE,
+    NO_TIMEOUT,
+    RecordKind,
+    Remove,
+    StoreFailed,
+    SubscribedTopicsChanged,
+)
+from hutong.groups.assigned.settings import GroupTimes
 from hutong.groups.classic.messages import Join, Sync
 from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
 from hutong.groups.consumer.core import ConsumerGroupCore
 from hutong.groups.consumer.members import classic_members
-from hutong.groups.consumer.members.checks import commit_error, find_member, find_removed, offset_fetch_error
-from hutong.groups.consumer.members.member import ConsumerMember, MemberState
+from hutong.groups.consumer.members.checks import find_member
+from hutong.groups.consumer.members.member import ConsumerMember
 from hutong.groups.consumer.messages import (
-    LEAVING_FOR_A_WHILE,
-    NO_TIMEOUT,
     ConsumerGroupDescription,
     ConsumerHeartbeat,
-    EpochNote,
     Event,
     HeartbeatReply,
     Instruction,
     Partition,
-    RecordKey,
-    RecordKind,
-    Remove,
-    RemoveReply,
     StoredGroup,
-    StoreFailed,
-    StoreRecords,
-    SubscribedTopicsChanged,
 )
 from hutong.groups.consumer.record_tables import MemberValue
-from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
+from hutong.groups.consumer.settings import ConsumerGroupSettings
 from hutong.wire.kafka.error_codes import ErrorCode
 
 _NO_PARTITIONS: frozenset[Partition] = frozenset()
@@ -67,40 +65,16 @@ class ConsumerGroup(ConsumerGroupCore):
         group.epoch, group.assignment_epoch = stored.epoch, stored.assignment_epoch
         for member_id, stored_member in stored.members.items():
             member = ConsumerMember.restored(member_id, stored_member, stored.currents.get(member_id))
-            group.add(member)
-            group.touch(RecordKind.MEMBER, member_id)
+            group.restore_member(member, stored.targets.get(member_id, _NO_PARTITIONS), now_ms)
             # A pattern is compiled again. One that this build no longer accepts must not keep the node from starting.
             group._restore_subscription(member, stored_member)
-            group.targets[member_id] = stored.targets.get(member_id, _NO_PARTITIONS)
-            group.owners.update(dict.fromkeys(member.held(), member_id))
-            # The time that the node was down does not count: members could not send heartbeats.
-            group.renew(member, now_ms)
-            group._deadlines.watch_revocation(member, now_ms)
-        group.count_targets()
-        group.count_footprints()
-        # Everything is as stored, so nothing is to be written.
-        group._touched.clear()
+        group.end_restoring()
         # The stored hash names the topics of the last epoch. If topics changed while the node was down, a new epoch
         # begins.
         group.subscriptions.believe(stored.metadata_hash)
         return group
 
     # ---- questions
-
-    def next_tick_ms(self) -> int | None:
-        """The time at which a `Tick` is due, or None while nothing can expire. May be early, never late."""
-        is_behind = self.members and self.epoch > self.assignment_epoch and self._may_assign
-        # While patterns are being matched no tick can help: the catalogue reports the end itself.
-        assign_ms = self._assign_after_ms if is_behind else None
-        return min((due for due in (self._deadlines.next_tick_ms, assign_ms) if due is not None), default=None)
-
-    def check_commit(self, member_id: str, epoch: int, partitions: Iterable[Partition], api_version: int) -> ErrorCode:
-        """Check a commit of these partitions."""
-        return commit_error(self.members, member_id, epoch, partitions, api_version)
-
-    def check_offset_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Check an OffsetFetch: a member with an old epoch would read old offsets."""
-        return offset_fetch_error(self.members, member_id, epoch)
 
     def describe(self) -> ConsumerGroupDescription:
         return ConsumerGroupDescription(
@@ -121,9 +95,9 @@ class ConsumerGroup(ConsumerGroupCore):
             case ConsumerHeartbeat():
                 self._heartbeat(event)
             case Remove():
-                self._remove_all(event)
+                self.remove_all(event)
             case Tick(now_ms):
-                self._tick(now_ms)
+                self.tick(now_ms)
             case SubscribedTopicsChanged(now_ms):
                 # Only topics that members read raise the epoch. Others do so if a pattern now matches them.
                 if self.subscriptions.refresh():
@@ -131,28 +105,13 @@ class ConsumerGroup(ConsumerGroupCore):
                 else:
                     self.assign(now_ms)
             case Join():
-                self._out.append(Answer(event.ticket, classic_members.join(self, event)))
+                self.answer(event.ticket, classic_members.join(self, event))
             case Sync():
-                self._out.append(Answer(event.ticket, classic_members.sync(self, event)))
-            case StoreFailed(keys):
-                # Nobody waits for these records: the driver has answered with an error. They go with the next change.
-                self._touched.update(dict.fromkeys(keys))
+                self.answer(event.ticket, classic_members.sync(self, event))
+            case StoreFailed():
+                self.note_unstored(event)
                 return []
-        if self._touched:
-            self.count_footprints()
-            # Records come before answers, so that the driver knows that the answers depend on them.
-            self._out.insert(0, StoreRecords(tuple(sorted(self._touched))))
-            self._touched.clear()
-        out, self._out = self._out, []
-        return out
-
-    def retire(self) -> tuple[RecordKey, ...]:
-        """The group ends: every record it may have is to be deleted. Only an empty group is ever retired."""
-        assert not self.members
-        self.is_dead = True
-        # Records that a failed append left dirty may be on disk. They get tombstones, too.
-        kinds = (RecordKind.GROUP, RecordKind.TARGET_EPOCH)
-        return tuple(sorted({*self._touched, *((kind, "") for kind in kinds)}))
+        return self.take_out()
 
     # ---- heartbeats
 
@@ -162,7 +121,7 @@ class ConsumerGroup(ConsumerGroupCore):
             reply = self._leave(beat) if beat.epoch < 0 else self._keep(beat)
         except Refused as refused:
             reply = HeartbeatReply(ErrorCode(refused.code), refused.message)
-        self._out.append(Answer(beat.ticket, reply))
+        self.answer(beat.ticket, reply)
 
     def _keep(self, beat: ConsumerHeartbeat) -> HeartbeatReply:
         """A member comes, comes back or stays."""
@@ -205,10 +164,7 @@ class ConsumerGroup(ConsumerGroupCore):
         """The member's place: its own, a new one, or that of the static member that it takes over."""
         if known is None:
             member = ConsumerMember(beat.member_id, instance_id=beat.instance_id)
-            self.add(member)
-            self.targets[beat.member_id] = _NO_PARTITIONS
-            self.touch(RecordKind.MEMBER, beat.member_id)
-            self.touch(RecordKind.CURRENT, beat.member_id)
+            self.admit(member)
         # A new process with the same instance id (KIP-345).
         elif known.member_id != beat.member_id:
             member = self.rename(known, beat.member_id)
@@ -261,54 +217,18 @@ class ConsumerGroup(ConsumerGroupCore):
     def _suspend_static_member(self, member: ConsumerMember) -> None:
         """A static member stops and will be back: its partitions wait for it until its session ends."""
         # What it was about to give up it will not get back, so others need not wait.
-        self.release(member.revoking)
+        self.release(self.locks_of(member, member.revoking))
         member.previous_epoch, member.epoch = member.epoch, LEAVING_FOR_A_WHILE
         member.state, member.revoking, member.revocation_deadline_ms = MemberState.STABLE, {}, None
         self.touch(RecordKind.CURRENT, member.member_id)
 
-    def _remove_all(self, event: Remove) -> None:
-        errors = []
-        for removal in event.removals:
-            member, error = find_removed(removal, self.members, self.static_ids)
-            if member is not None:
-                self.drop(member)
-            errors.append(error)
-        # One epoch for all that are removed together. Unknown members change nothing.
-        if ErrorCode.NONE in errors:
-            self.begin_epoch("members were removed", event.now_ms)
-        self._out.append(Answer(event.ticket, RemoveReply(tuple(errors))))
-
-    # ---- time
-
-    def _tick(self, now_ms: int) -> None:
-        expired = self._deadlines.expired(self.members.values(), now_ms)
-        for member in expired:
-            # Both time-outs end the membership. The note says which one, since the operator's remedy differs.
-            is_silent = member.session_deadline_ms is not None and member.session_deadline_ms <= now_ms
-            what = "was not heard of in time" if is_silent else "did not give up its partitions in time"
-            self._out.append(EpochNote(f"{member.member_id} {what} and is removed"))
-            self.drop(member)
-        if expired:
-            self.begin_epoch("members were silent", now_ms)
-        self.assign(now_ms)
-
     # ---- invariants
 
     def check_invariants(self) -> None:
-        assert self.assignment_epoch <= self.epoch
-        assert self.targets.keys() == self.members.keys()
-        holders: Mapping[Partition, str] = {
-            partition: member.member_id for member in self.members.values() for partition in member.held()
-        }
-        assert holders == self.owners
-        assert self._target_count == sum(map(len, self.targets.values()))
-        self._footprints.check_invariants(self.members)
-        assert sum(len(list(member.held())) for member in self.members.values()) == len(holders)
+        super().check_invariants()
+        assert sum(len(list(member.held())) for member in self.members.values()) == len(self.owners)
         assert sum(map(len, self.targets.values())) == len(frozenset().union(*self.targets.values()))
         statics = {m.instance_id: m.member_id for m in self.members.values() if m.instance_id is not None}
         assert statics == self.static_ids
         assert all(member.epoch <= self.assignment_epoch for member in self.members.values())
-        self._deadlines.check_invariants(self.members.values())
-        for member in self.members.values():
-            member.check_invariants()
         self.subscriptions.check_invariants((m.topic_names, m.topic_regex) for m in self.members.values())

@@ -5,38 +5,26 @@ carries the answer out waits until everything that the group had stored until th
 time.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from hutong.foundation.machine import Answer, Tick
+from hutong.groups.assigned import records as stored
+from hutong.groups.assigned.messages import (
+    NO_TIMEOUT,
+    EpochNote,
+    Remove,
+    RemoveReply,
+    StoreFailed,
+    StoreRecords,
+    SubscribedTopicsChanged,
+)
 from hutong.groups.classic.messages import Join, JoinReply, Sync, SyncReply
 from hutong.groups.consumer.record_tables import MemberValue
 from hutong.wire.kafka.error_codes import ErrorCode
 
 Partition: TypeAlias = tuple[bytes, int]
 """(topic id, index). A topic that is deleted and made again under its name is another topic."""
-
-JOINING: Final = 0
-LEAVING: Final = -1
-LEAVING_FOR_A_WHILE: Final = -2  # a static member that will come back
-NO_TIMEOUT: Final = -1
-
-
-class RecordKind(IntEnum):
-    """The records of one group; the numbers are Kafka's versions of their keys."""
-
-    GROUP = 3
-    MEMBER = 5
-    TARGET_EPOCH = 6
-    TARGET = 7
-    CURRENT = 8
-
-
-RecordKey: TypeAlias = tuple[RecordKind, str]
-"""Key of a record: its kind, and the member id for kinds with one record of each member, else an empty string."""
-
 
 # ---- what members are
 
@@ -71,35 +59,6 @@ class ConsumerHeartbeat:
     client_host: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """One member to be removed by an administrator or its own LeaveGroup; an instance id alone is enough (KIP-345)."""
-
-    member_id: str
-    instance_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Remove:
-    ticket: int
-    now_ms: int
-    removals: tuple[Removal, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SubscribedTopicsChanged:
-    """Topics came, went or grew. The catalogue knows it already."""
-
-    now_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoreFailed:
-    """These records are not on disk: they are stored again with the next change."""
-
-    keys: tuple[RecordKey, ...]
-
-
 Event: TypeAlias = ConsumerHeartbeat | Remove | Tick | SubscribedTopicsChanged | StoreFailed | Join | Sync
 
 
@@ -118,32 +77,7 @@ class HeartbeatReply:
     assignment: frozenset[Partition] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveReply:
-    """One code for each removal, in the order asked."""
-
-    errors: tuple[ErrorCode, ...]
-
-
 Reply: TypeAlias = HeartbeatReply | RemoveReply | JoinReply | SyncReply
-
-
-# ---- instructions
-
-
-@dataclass(frozen=True, slots=True)
-class StoreRecords:
-    """Make these records durable as the group now has them; those it has no more are deleted."""
-
-    keys: tuple[RecordKey, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class EpochNote:
-    """For people and figures: what happened to the group."""
-
-    text: str
-    is_rebalance: bool = False
 
 
 Instruction: TypeAlias = Answer[Reply] | StoreRecords | EpochNote
@@ -179,24 +113,5 @@ class ConsumerGroupDescription:
     members: tuple[ConsumerMemberDescription, ...]
 
 
-@dataclass(slots=True)
-class StoredGroup:
-    """A group as replayed from its records."""
-
-    epoch: int = 0
-    metadata_hash: int = 0
-    assignment_epoch: int = 0
-    members: dict[str, MemberValue] = field(default_factory=dict)
-    targets: dict[str, frozenset[Partition]] = field(default_factory=dict)
-    currents: dict[str, "StoredCurrent"] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCurrent:
-    """A member's partitions as stored, each with the epoch in which it was assigned."""
-
-    epoch: int
-    previous_epoch: int
-    state: int
-    assigned: Mapping[Partition, int]
-    revoking: Mapping[Partition, int]
+StoredGroup: TypeAlias = stored.StoredGroup[MemberValue, Partition]
+"""A group as replayed from its records."""

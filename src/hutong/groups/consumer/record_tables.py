@@ -20,17 +20,6 @@ from hutong.wire.kafka.schema import (
 from hutong.wire.kafka.schema import struct as table
 
 
-@message(versions="3-8")
-class ConsumerGroupKey:
-    group_id: str = string()
-
-
-@message(versions="3-8")
-class MemberKey:
-    group_id: str = string()
-    member_id: str = string()
-
-
 @message(versions="0-0", flexible="0+")
 class GroupValue:
     epoch: int = int32()
@@ -60,11 +49,6 @@ class MemberValue:
     rebalance_timeout_ms: int = int32(default=-1)
     server_assignor: str | None = string(nullable="0+")
     classic: ClassicMemberMetadata | None = nested(ClassicMemberMetadata, nullable="0+", tag=0, default=None)
-
-
-@message(versions="0-0", flexible="0+")
-class TargetEpochValue:
-    assignment_epoch: int = int32()
 
 
 @table

@@ -5,15 +5,10 @@ Pure. Knows the wire's messages and the settings' bounds, and nothing of groups.
 
 from typing import Final
 
-from hutong.groups.consumer.members.member import MEMBER_BYTES, declared_bytes
-from hutong.groups.consumer.messages import (
-    JOINING,
-    LEAVING,
-    LEAVING_FOR_A_WHILE,
-    NO_TIMEOUT,
-    ConsumerHeartbeat,
-    HeartbeatReply,
-)
+from hutong.groups.assigned.member import MEMBER_BYTES
+from hutong.groups.assigned.messages import JOINING, LEAVING, LEAVING_FOR_A_WHILE, NO_TIMEOUT
+from hutong.groups.consumer.members.member import declared_bytes
+from hutong.groups.consumer.messages import ConsumerHeartbeat, HeartbeatReply
 from hutong.groups.consumer.settings import ConsumerGroupSettings
 from hutong.groups.requests import GroupCaller
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -1,7 +1,9 @@
 """The bounds and times of consumer groups (KIP-848). Kafka's names and defaults, but where a comment says why."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from hutong.groups.assigned.settings import GroupTimes
 
 
 class MigrationPolicy(StrEnum):
@@ -12,21 +14,17 @@ class MigrationPolicy(StrEnum):
     DOWNGRADE = "downgrade"
     BIDIRECTIONAL = "bidirectional"
 
-
-@dataclass(frozen=True, slots=True)
-class GroupTimes:
-    """Times of one group: the node's settings, or the group's own (`consumer.session.timeout.ms` and the like)."""
-
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-    assignment_interval_ms: int = 1_000  # KIP-1263: a fleet that starts or stops together costs few assignments
+    @property
+    def allows_upgrade(self) -> bool:
+        """Return True if a classic group may become a consumer group."""
+        return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupSettings:
     """Every wait and every growth of a group is limited by one of these."""
 
-    times: GroupTimes = GroupTimes()
+    times: GroupTimes = field(default_factory=GroupTimes)
     session_timeout_ms_min: int = 45_000
     session_timeout_ms_max: int = 60_000
     heartbeat_interval_ms_min: int = 5_000

@@ -21,7 +21,7 @@ from hutong.groups.consumer.assignment.catalogue import TopicFacts
 from hutong.groups.consumer.configs import GREATER as CONSUMER_GREATER
 from hutong.groups.consumer.configs import config_keys, times_of
 from hutong.groups.consumer.driver import ConsumerGroupCoordinator
-from hutong.groups.consumer.records import KEY_VERSIONS as CONSUMER_KEY_VERSIONS
+from hutong.groups.consumer.records import RECORDS as CONSUMER_RECORDS
 from hutong.groups.directory import GroupDirectory
 from hutong.groups.offsets.coordinator import OffsetCoordinator
 from hutong.groups.record_keys import GROUP_KEY_VERSION
@@ -178,7 +178,7 @@ class GroupLife(CoordinatorLife[GroupCoordinators]):
 def _by_kind(groups: GroupCoordinators) -> Callable[[bytes, bytes | None], None]:
     def replay(key: bytes, value: bytes | None) -> None:
         version = int.from_bytes(key[:2], "big")
-        if version in CONSUMER_KEY_VERSIONS:
+        if version in CONSUMER_RECORDS.key_versions:
             groups.consumer.replay(key, value)
         elif version == GROUP_KEY_VERSION:
             groups.classic.replay(key, value)
@@ -195,7 +195,7 @@ def _late_by_kind(groups: GroupCoordinators) -> Callable[[bytes, bytes | None], 
 
     def late(key: bytes, value: bytes | None) -> None:
         version = int.from_bytes(key[:2], "big")
-        if version not in CONSUMER_KEY_VERSIONS and version not in (GROUP_KEY_VERSION, OFFSETS_KEY_VERSION):
+        if version not in CONSUMER_RECORDS.key_versions and version not in (GROUP_KEY_VERSION, OFFSETS_KEY_VERSION):
             groups.offsets.apply_late(key, value)
 
     return late

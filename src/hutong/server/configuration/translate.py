@@ -16,7 +16,8 @@ from hutong.broker.topics.lifetimes import is_state_group
 from hutong.broker.topics.topic_config import KEYS
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode, UsageError
-from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes, MigrationPolicy
+from hutong.groups.assigned.settings import GroupTimes
+from hutong.groups.consumer.settings import ConsumerGroupSettings, MigrationPolicy
 from hutong.groups.settings import GroupSettings
 from hutong.groups.share.settings import ShareSettings
 from hutong.journal.clean.newest_keys import keys_in

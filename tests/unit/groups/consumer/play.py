@@ -4,28 +4,24 @@ from collections.abc import Iterable
 from typing import Any
 
 from hutong.foundation.machine import Answer, Tick
-from hutong.groups.classic.messages import Join, JoinReply, Sync, SyncReply
-from hutong.groups.consumer.assignment.catalogue import TopicCatalogue, TopicFacts
-from hutong.groups.consumer.machine import ConsumerGroup
-from hutong.groups.consumer.members import classic_members
-from hutong.groups.consumer.messages import (
+from hutong.groups.assigned.messages import (
     JOINING,
-    ConsumerHeartbeat,
     EpochNote,
-    Event,
-    HeartbeatReply,
-    Partition,
     RecordKey,
     Removal,
     Remove,
     RemoveReply,
-    Reply,
-    StoredGroup,
     StoreRecords,
     SubscribedTopicsChanged,
 )
-from hutong.groups.consumer.records import encode_key, encode_value, replay
-from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
+from hutong.groups.assigned.settings import GroupTimes
+from hutong.groups.classic.messages import Join, JoinReply, Sync, SyncReply
+from hutong.groups.consumer.assignment.catalogue import TopicCatalogue, TopicFacts
+from hutong.groups.consumer.machine import ConsumerGroup
+from hutong.groups.consumer.members import classic_members
+from hutong.groups.consumer.messages import ConsumerHeartbeat, Event, HeartbeatReply, Partition, Reply, StoredGroup
+from hutong.groups.consumer.records import RECORDS
+from hutong.groups.consumer.settings import ConsumerGroupSettings
 from hutong.wire.kafka.consumer_protocol import (
     ConsumerProtocolSubscription,
     TopicPartition,
@@ -155,7 +151,7 @@ class Play:
         """A crash: what is on record is all there is."""
         stored: dict[str, StoredGroup] = {}
         for key, value in self.log.items():
-            replay(stored, key, value)
+            RECORDS.replay(stored, key, value)
         found = stored.get("readers", StoredGroup())
         self.group = ConsumerGroup.restored(
             "readers", self.catalogue, self.settings, self.settings.times, found, self.now_ms
@@ -172,9 +168,9 @@ class Play:
                     assert reply is None, "what is answered is stored first"
                     self.stored.append(keys)
                     for key in keys:
-                        encoded = encode_key("readers", key)
+                        encoded = RECORDS.encode_key("readers", key)
                         self.log.pop(encoded, None)
-                        self.log[encoded] = encode_value(self.group, key)
+                        self.log[encoded] = RECORDS.encode_value(self.group, key)
                 case Answer(_, answered):
                     reply = answered
                 case EpochNote(text):

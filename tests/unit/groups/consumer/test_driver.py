@@ -7,9 +7,10 @@ from tests.unit.groups.stage import RETENTION_MS, Stage, topic_id
 
 from hutong.foundation.errors import DiskFull
 from hutong.foundation.waiting.table import Owner
+from hutong.groups.assigned.messages import Removal, RemoveReply
+from hutong.groups.assigned.states import AssignedGroupState
 from hutong.groups.consumer.assignment.catalogue import TopicFacts
-from hutong.groups.consumer.messages import HeartbeatReply, Removal, RemoveReply
-from hutong.groups.consumer.states import ConsumerGroupState
+from hutong.groups.consumer.messages import HeartbeatReply
 from hutong.groups.directory import GroupKind
 from hutong.groups.requests import GroupCaller
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -75,7 +76,7 @@ def test_a_restart_takes_members_and_epochs_up() -> None:
     assert (group.epoch, set(group.members)) == (2, {"a", "b"})
     assert stage.groups.directory.kind("g") is GroupKind.CONSUMER
     stage.pass_time(10_100)
-    assert group.state is ConsumerGroupState.EMPTY
+    assert group.state is AssignedGroupState.EMPTY
     stage.restart()
     assert only(beat(stage)).epoch == 4
 

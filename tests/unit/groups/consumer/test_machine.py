@@ -6,11 +6,11 @@ import pytest
 from tests.unit.groups.consumer.play import REBALANCE_MS, SESSION_MS, SETTINGS, Client, Play, at, settle, topic_id
 
 from hutong.foundation.machine import Tick
+from hutong.groups.assigned.member import MemberState
+from hutong.groups.assigned.messages import LEAVING, LEAVING_FOR_A_WHILE, RecordKind, Removal, StoreFailed
+from hutong.groups.assigned.settings import GroupTimes
+from hutong.groups.assigned.states import AssignedGroupState
 from hutong.groups.consumer.assignment.catalogue import TopicFacts
-from hutong.groups.consumer.members.member import MemberState
-from hutong.groups.consumer.messages import LEAVING, LEAVING_FOR_A_WHILE, RecordKind, Removal, StoreFailed
-from hutong.groups.consumer.settings import GroupTimes
-from hutong.groups.consumer.states import ConsumerGroupState
 from hutong.wire.kafka.error_codes import ErrorCode
 
 ALL_FOUR = at("orders", 0, 1, 2, 3)
@@ -29,7 +29,7 @@ def test_the_first_member_has_everything_at_once() -> None:
     assert (reply.error, reply.member_id, reply.epoch) == (ErrorCode.NONE, "a", 1)
     assert reply.heartbeat_interval_ms == SETTINGS.times.heartbeat_interval_ms
     assert reply.assignment == ALL_FOUR
-    assert scene.group.state is ConsumerGroupState.STABLE
+    assert scene.group.state is AssignedGroupState.STABLE
     assert set(scene.stored[0]) == {
         (RecordKind.GROUP, ""),
         (RecordKind.MEMBER, "a"),
@@ -56,7 +56,7 @@ def test_a_partition_is_given_on_only_when_it_was_given_up() -> None:
     done = scene.beat("a", 1, owned=at("orders", 0, 1))
     assert (done.epoch, done.assignment) == (2, None)
     assert scene.beat("b", 2).assignment == at("orders", 2, 3)
-    assert scene.group.state is ConsumerGroupState.STABLE
+    assert scene.group.state is AssignedGroupState.STABLE
 
 
 def test_a_member_that_leaves_hands_everything_over() -> None:
@@ -73,7 +73,7 @@ def test_whoever_leaves_last_leaves_an_empty_group_with_its_epoch() -> None:
     scene = play()
     scene.join("a", "orders")
     scene.beat("a", LEAVING)
-    assert (scene.group.state, scene.group.epoch) == (ConsumerGroupState.EMPTY, 2)
+    assert (scene.group.state, scene.group.epoch) == (AssignedGroupState.EMPTY, 2)
     assert scene.join("b", "orders").epoch == 3
 
 
@@ -131,7 +131,7 @@ def test_many_changes_at_once_cost_one_assignment() -> None:
     assert scene.join("a", "orders").assignment == ALL_FOUR, "the first is not kept waiting"
     for name in ("b", "c", "d"):
         scene.join(name, "orders")
-    assert scene.group.state is ConsumerGroupState.ASSIGNING
+    assert scene.group.state is AssignedGroupState.ASSIGNING
     assert (scene.group.epoch, scene.group.assignment_epoch) == (4, 1)
     scene.pass_time(1_000)
     assert (scene.group.epoch, scene.group.assignment_epoch) == (4, 4)
@@ -250,7 +250,7 @@ def test_a_static_member_that_stays_away_is_replaced_by_the_others() -> None:
     scene.join("a", "orders", instance_id="one")
     scene.beat("a", LEAVING_FOR_A_WHILE, instance_id="one")
     scene.pass_time(SESSION_MS)
-    assert scene.group.state is ConsumerGroupState.EMPTY
+    assert scene.group.state is AssignedGroupState.EMPTY
 
 
 def test_a_static_member_that_rests_while_giving_up_has_given_up() -> None:
@@ -269,7 +269,7 @@ def test_administrators_remove_members() -> None:
     scene.join("b", "orders")
     reply = scene.remove(Removal("", "one"), Removal("b"), Removal("c"), Removal("", "two"))
     assert reply.errors == (ErrorCode.NONE, ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID)
-    assert scene.group.state is ConsumerGroupState.EMPTY
+    assert scene.group.state is AssignedGroupState.EMPTY
 
 
 # ---- commits
@@ -317,7 +317,7 @@ def test_a_restart_goes_on_where_it_was() -> None:
     scene.restart()
     assert scene.group.describe() == before
     settle(a, b, c)
-    assert scene.group.state is ConsumerGroupState.STABLE
+    assert scene.group.state is AssignedGroupState.STABLE
     assert a.epoch == b.epoch == c.epoch == scene.group.epoch == 3
 
 

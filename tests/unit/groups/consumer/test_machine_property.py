@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.groups.consumer.play import SESSION_MS, SETTINGS, ClassicClient, Client, Play, settle, topic_id
 
-from hutong.groups.consumer.messages import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Partition, Removal
-from hutong.groups.consumer.settings import ConsumerGroupSettings, GroupTimes
-from hutong.groups.consumer.states import ConsumerGroupState
+from hutong.groups.assigned.messages import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Removal
+from hutong.groups.assigned.settings import GroupTimes
+from hutong.groups.assigned.states import AssignedGroupState
+from hutong.groups.consumer.messages import Partition
+from hutong.groups.consumer.settings import ConsumerGroupSettings
 
 NAMES = ("orders", "other", "offers")
 SUBSCRIPTIONS: tuple[tuple[tuple[str, ...], str | None], ...] = (
@@ -114,7 +116,7 @@ class World:
             self.play.pass_time(1_000)
             settle(*self.clients, rounds=1)
         group = self.play.group
-        assert group.state is ConsumerGroupState.STABLE
+        assert group.state is AssignedGroupState.STABLE
         assert {client.epoch for client in self.clients} == {group.epoch}
         assert len(group.members) == len(self.clients)
         owned = [partition for client in self.clients for partition in client.owned]

@@ -12,12 +12,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from hutong.foundation.errors import ProtocolError, Refused
+from hutong.groups.assigned.member import MemberState
+from hutong.groups.assigned.messages import JOINING, LEAVING_FOR_A_WHILE, RecordKind
 from hutong.groups.classic.messages import Join, JoinReply, Sync, SyncReply
 from hutong.groups.classic.records import GroupRecord
 from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
 from hutong.groups.consumer.core import ConsumerGroupCore
-from hutong.groups.consumer.members.member import ConsumerMember, MemberState
-from hutong.groups.consumer.messages import JOINING, LEAVING_FOR_A_WHILE, ClassicSpeech, Partition, RecordKind
+from hutong.groups.consumer.members.member import ConsumerMember
+from hutong.groups.consumer.messages import ClassicSpeech, Partition
 from hutong.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from hutong.wire.kafka.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -133,7 +135,7 @@ def take_over(group: ConsumerGroupCore, record: GroupRecord, now_ms: int) -> boo
         had = _partitions(assigned.assigned_partitions, group.catalogue)
         # A custom assignor may give one partition to two members. Here each has one owner, and the first one keeps it.
         member.assigned = {at: group.epoch for at in had if at not in group.owners}
-        group.owners.update(dict.fromkeys(member.assigned, member.member_id))
+        group.occupy(member)
         group.targets[member.member_id] = frozenset(member.assigned)
         group.renew(member, now_ms)
         for kind in (RecordKind.MEMBER, RecordKind.TARGET, RecordKind.CURRENT):
@@ -200,9 +202,7 @@ def _find_or_create_member(group: ConsumerGroupCore, event: Join) -> ConsumerMem
     if not event.member_id and event.group_instance_id is None and event.requires_known_member_id:
         raise Refused(ErrorCode.MEMBER_ID_REQUIRED)
     member = ConsumerMember(member_id, event.group_instance_id)
-    group.add(member)
-    group.targets[member_id] = frozenset()
-    group.touch(RecordKind.CURRENT, member_id)
+    group.admit(member)
     return member
 
 

@@ -8,11 +8,11 @@ from tests.unit.groups.consumer.play import REBALANCE_MS, SESSION_MS, ClassicCli
 from tests.unit.groups.consumer.test_driver import beat, only
 from tests.unit.groups.stage import CONSUMER_SETTINGS, SUBSCRIPTION, Stage, topic_id
 
+from hutong.groups.assigned.messages import LEAVING, LEAVING_FOR_A_WHILE
+from hutong.groups.assigned.states import AssignedGroupState
 from hutong.groups.classic.messages import JoinReply
 from hutong.groups.consumer.machine import ConsumerGroup
-from hutong.groups.consumer.messages import LEAVING, LEAVING_FOR_A_WHILE
 from hutong.groups.consumer.settings import MigrationPolicy
-from hutong.groups.consumer.states import ConsumerGroupState
 from hutong.groups.directory import GroupKind
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.consumer_protocol import (
@@ -47,7 +47,7 @@ def test_a_classic_member_gets_what_the_others_give_up() -> None:
     assert scene.join_classic("old", ["orders"]).generation_id == 2
     assert len(assigned(scene, "old", 2)) == 2
     assert scene.heartbeat_classic("old", 2) is ErrorCode.NONE
-    assert scene.group.state is ConsumerGroupState.STABLE
+    assert scene.group.state is AssignedGroupState.STABLE
 
 
 def test_a_classic_member_gives_up_between_two_joins() -> None:

@@ -1,4 +1,4 @@
-"""Session and revocation time-outs of the members of one consumer group.
+"""Session and revocation time-outs of the members of one group.
 
 Strategy: each member has its own deadlines, and `next_tick_ms` is a lower bound of all of them. Renewing a session, by
 far the most frequent change, moves one number. Only when the bound is reached are all members checked.
@@ -7,8 +7,11 @@ Knows nothing of epochs: the group decides what an expired deadline means.
 """
 
 from collections.abc import Iterable
+from typing import TypeVar
 
-from hutong.groups.consumer.members.member import ConsumerMember, MemberState
+from hutong.groups.assigned.member import AssignedMember, MemberState
+
+MemberT = TypeVar("MemberT", bound=AssignedMember)  # type: ignore[type-arg]
 
 
 class MemberDeadlines:
@@ -17,14 +20,12 @@ class MemberDeadlines:
     def __init__(self) -> None:
         self.next_tick_ms: int | None = None  # nothing expires before this; None while nothing can expire
 
-    def renew_session(self, member: ConsumerMember, session_timeout_ms: int, now_ms: int) -> None:
-        # A member of the classic protocol chooses its own time-out (JoinGroup); KIP-848 moved it to the broker.
-        timeout_ms = session_timeout_ms if member.classic is None else member.classic.session_timeout_ms
-        member.session_deadline_ms = now_ms + timeout_ms
+    def renew_session(self, member: MemberT, session_timeout_ms: int, now_ms: int) -> None:
+        member.session_deadline_ms = now_ms + member.session_timeout_ms(session_timeout_ms)
         self.check_by(member.session_deadline_ms)
 
-    def watch_revocation(self, member: ConsumerMember, now_ms: int) -> None:
-        """Give a member its own rebalance time-out to revoke partitions, since other members wait for them."""
+    def watch_revocation(self, member: MemberT, now_ms: int) -> None:
+        """Give a member its own rebalance time-out to revoke what it must, since other members wait for it."""
         if member.state is not MemberState.UNREVOKED:
             member.revocation_deadline_ms = None
         elif member.revocation_deadline_ms is None:
@@ -36,7 +37,7 @@ class MemberDeadlines:
         if self.next_tick_ms is None or deadline_ms < self.next_tick_ms:
             self.next_tick_ms = deadline_ms
 
-    def expired(self, members: Iterable[ConsumerMember], now_ms: int) -> list[ConsumerMember]:
+    def expired(self, members: Iterable[MemberT], now_ms: int) -> list[MemberT]:
         """The members of which a deadline has passed. Before the bound is reached no member is looked at."""
         if self.next_tick_ms is None or now_ms < self.next_tick_ms:
             return []
@@ -45,5 +46,5 @@ class MemberDeadlines:
         self.next_tick_ms = min(alive_ms, default=None)
         return [member for member in members if member.deadline_ms <= now_ms]
 
-    def check_invariants(self, members: Iterable[ConsumerMember]) -> None:
+    def check_invariants(self, members: Iterable[MemberT]) -> None:
         assert all(self.next_tick_ms is not None and self.next_tick_ms <= member.deadline_ms for member in members)
