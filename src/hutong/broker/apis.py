@@ -260,6 +260,14 @@ _ROWS: Final = (
     _api(79, _of(_GROUP, "READ"), _of(_TOPIC, "READ")),  # ShareAcknowledge
     _api(80, _of(_CLUSTER, "ALTER")),  # AddRaftVoter
     _api(81, _of(_CLUSTER, "ALTER")),  # RemoveRaftVoter
+    _api(
+        88,
+        _of(_GROUP, "READ"),
+        _of(_TOPIC, "DESCRIBE"),
+        _of(_CLUSTER, "CREATE") + _of(_TOPIC, "CREATE"),
+        elements_max=LIST_ELEMENTS_MAX,
+    ),  # StreamsGroupHeartbeat
+    _list(89, _of(_GROUP, "DESCRIBE"), _of(_TOPIC, "DESCRIBE"), division=_DESCRIBED_GROUP_IDS),  # StreamsGroupDescribe
     _costly(90, _of(_GROUP, "DESCRIBE"), _of(_TOPIC, "DESCRIBE")),  # DescribeShareGroupOffsets
     _costly(91, _of(_GROUP, "READ"), _of(_TOPIC, "READ")),  # AlterShareGroupOffsets
     _api(92, _of(_GROUP, "DELETE"), _of(_TOPIC, "READ")),  # DeleteShareGroupOffsets

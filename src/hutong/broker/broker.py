@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from hutong.groups.share.delivery.driver import Deliveries
     from hutong.groups.share.delivery.progress import KeptProgress
     from hutong.groups.share.driver import ShareCoordinator
+    from hutong.groups.streams.driver import StreamsGroupCoordinator
     from hutong.transactions.driver import TransactionCoordinator
 
 
@@ -66,6 +67,7 @@ class Broker:
     producer_ids: ProducerIds
     groups: GroupCoordinator
     consumer_groups: ConsumerGroupCoordinator
+    streams_groups: StreamsGroupCoordinator
     group_configs: GroupConfigs
     share_groups: ShareCoordinator
     share_deliveries: Deliveries

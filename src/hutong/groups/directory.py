@@ -21,6 +21,7 @@ class GroupKind(Enum):
     CLASSIC = "classic"
     CONSUMER = "consumer"
     SHARE = "share"
+    STREAMS = "streams"
 
 
 class GroupDirectory:

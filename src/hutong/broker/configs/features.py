@@ -2,8 +2,7 @@
 
 A feature is a name with a range of levels. What a node supports is a fact of its code; the level that is *finalized*
 is what clients may count on: with `transaction.version` 2 a Java producer leaves AddPartitionsToTxn out, for one. The
-levels are those that `kafka-storage format` of Kafka 4.3 finalizes without options. `streams.version` is left out:
-streams groups (KIP-1071) are not spoken here.
+levels are those that `kafka-storage format` of Kafka 4.3 finalizes without options.
 
 Knows nothing of requests. A level of 0 means that the feature is off; it is then not among the finalized ones.
 """
@@ -34,6 +33,7 @@ METADATA_VERSION: Final = "metadata.version"
 GROUP_VERSION: Final = "group.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 SHARE_VERSION: Final = "share.version"
+STREAMS_VERSION: Final = "streams.version"
 
 SUPPORTED: Final = {
     feature.name: feature
@@ -42,6 +42,7 @@ SUPPORTED: Final = {
         Feature("kraft.version", 0, 1, 0),
         Feature(METADATA_VERSION, 7, 30, 30),  # 3.3-IV3 to 4.3-IV0
         Feature(SHARE_VERSION, 0, 1, 1),
+        Feature(STREAMS_VERSION, 0, 1, 1),
         Feature(TRANSACTION_VERSION, 0, 2, 2),
         Feature("eligible.leader.replicas.version", 0, 1, 1),
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hutong.groups.consumer.driver import ConsumerGroupCoordinator
     from hutong.groups.share.delivery.progress import KeptProgress
     from hutong.groups.share.driver import ShareCoordinator
+    from hutong.groups.streams.driver import StreamsGroupCoordinator
     from hutong.transactions.driver import TransactionCoordinator
 
 
@@ -32,6 +33,7 @@ class BrokerShard:
         "groups",
         "share_groups",
         "share_progress",
+        "streams_groups",
         "transactions",
     )
 
@@ -41,6 +43,7 @@ class BrokerShard:
         *,
         groups: GroupCoordinator,
         consumer_groups: ConsumerGroupCoordinator,
+        streams_groups: StreamsGroupCoordinator,
         share_groups: ShareCoordinator,
         share_progress: KeptProgress,
         transactions: TransactionCoordinator,
@@ -49,6 +52,7 @@ class BrokerShard:
         self._broker = broker
         self.groups = groups
         self.consumer_groups = consumer_groups
+        self.streams_groups = streams_groups
         self.share_groups = share_groups
         self.share_progress = share_progress
         self.transactions = transactions

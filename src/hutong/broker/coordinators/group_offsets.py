@@ -6,7 +6,7 @@ Knows nothing of how requests are laid out; the offsets themselves are in one ta
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hutong.groups.directory import GroupKind
 from hutong.groups.offsets.records import NO_EXPIRY_MS, StoredOffset
@@ -17,6 +17,7 @@ from hutong.wire.kafka.error_codes import ErrorCode
 if TYPE_CHECKING:
     from hutong.broker.coordinators.parts import GroupParts
     from hutong.broker.topics.partition import Topic
+    from hutong.groups.assigned.driver import AssignedGroupCoordinator
     from hutong.groups.offsets.offset_log import Change
     from hutong.wire.kafka.apis.shared import PartitionErrorCode
 
@@ -39,8 +40,9 @@ def commit_error(
     kind = broker.groups.directory.kind(group_id)
     if kind is GroupKind.SHARE:
         return ErrorCode.GROUP_ID_NOT_FOUND
-    if kind is GroupKind.CONSUMER:
-        return broker.consumer_groups.commit_error(group_id, member_id, generation_or_epoch, partitions, api_version)
+    assigned = _assigned_groups(broker, kind)
+    if assigned is not None:
+        return assigned.commit_error(group_id, member_id, generation_or_epoch, partitions, api_version)
     has_no_group = kind is None and generation_or_epoch >= 0 and api_version >= _MEMBER_EPOCHS_FROM
     if has_no_group and group_id_error(group_id, broker.groups.settings, may_be_empty=True) is ErrorCode.NONE:
         return ErrorCode.GROUP_ID_NOT_FOUND
@@ -59,21 +61,26 @@ def transactional_commit_error(
     kind = broker.groups.directory.kind(group_id)
     if kind is GroupKind.SHARE:
         return ErrorCode.GROUP_ID_NOT_FOUND
-    if kind is not GroupKind.CONSUMER:
+    assigned = _assigned_groups(broker, kind)
+    if assigned is None:
         return broker.groups.transactional_commit_error(group_id, member_id, instance_id, generation_or_epoch)
     if not member_id and instance_id is None and generation_or_epoch < 0:
         return ErrorCode.NONE
-    error = broker.consumer_groups.commit_error(
-        group_id, member_id, generation_or_epoch, partitions, _MEMBER_EPOCHS_FROM
-    )
+    error = assigned.commit_error(group_id, member_id, generation_or_epoch, partitions, _MEMBER_EPOCHS_FROM)
     return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
 
 def offset_fetch_error(broker: GroupParts, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
     """Check a fetch of the group's offsets. A missing group has none, and every client may see that."""
-    if broker.groups.directory.kind(group_id) is GroupKind.CONSUMER:
-        return broker.consumer_groups.offset_fetch_error(group_id, member_id, member_epoch)
-    return ErrorCode.NONE
+    assigned = _assigned_groups(broker, broker.groups.directory.kind(group_id))
+    return ErrorCode.NONE if assigned is None else assigned.offset_fetch_error(group_id, member_id, member_epoch)
+
+
+def _assigned_groups(broker: GroupParts, kind: GroupKind | None) -> AssignedGroupCoordinator[Any] | None:
+    """The coordinator of groups in which the broker assigns, whose members have epochs; None for other kinds."""
+    if kind is GroupKind.CONSUMER:
+        return broker.consumer_groups
+    return broker.streams_groups if kind is GroupKind.STREAMS else None
 
 
 class CommittedPartition(Protocol):

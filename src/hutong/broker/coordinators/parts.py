@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hutong.groups.classic.driver import GroupCoordinator
     from hutong.groups.consumer.driver import ConsumerGroupCoordinator
     from hutong.groups.share.driver import ShareCoordinator
+    from hutong.groups.streams.driver import StreamsGroupCoordinator
     from hutong.transactions.driver import TransactionCoordinator
 
 
@@ -28,6 +29,7 @@ class GroupParts(RightsParts, Protocol):
     cluster: ClusterView
     coordination: Coordination
     consumer_groups: ConsumerGroupCoordinator
+    streams_groups: StreamsGroupCoordinator
     groups: GroupCoordinator
     identity: NodeIdentity
     read_actors: ReadActors

@@ -73,6 +73,8 @@ COORDINATED: Final[Mapping[int, tuple[CoordinationKind, Keys]]] = {
     69: (_GROUP, lambda request: request.group_ids),  # ConsumerGroupDescribe
     76: (_GROUP, _group_id),  # ShareGroupHeartbeat
     77: (_GROUP, lambda request: request.group_ids),  # ShareGroupDescribe
+    88: (_GROUP, _group_id),  # StreamsGroupHeartbeat
+    89: (_GROUP, lambda request: request.group_ids),  # StreamsGroupDescribe
     90: (_GROUP, lambda request: [group.group_id for group in request.groups]),  # DescribeShareGroupOffsets
     91: (_GROUP, _group_id),  # AlterShareGroupOffsets
     92: (_GROUP, _group_id),  # DeleteShareGroupOffsets

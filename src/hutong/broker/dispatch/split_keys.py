@@ -38,6 +38,7 @@ _FIELDS: Final = {
     65: _Fields("transactional_ids", "transaction_states", "transactional_id"),
     69: _Fields("group_ids", *_BY_GROUP),
     77: _Fields("group_ids", *_BY_GROUP),
+    89: _Fields("group_ids", *_BY_GROUP),
     90: _Fields("groups", *_BY_GROUP),
 }
 

@@ -79,6 +79,7 @@ _ROWS: Final[Mapping[int, tuple[_Results, ...]]] = {
     65: (_Results("transaction_states", attrgetter("transactional_ids"), ("transactional_id",)),),
     69: (_Results("groups", attrgetter("group_ids"), ("group_id",)),),
     77: (_Results("groups", attrgetter("group_ids"), ("group_id",)),),
+    89: (_Results("groups", attrgetter("group_ids"), ("group_id",)),),
     90: (_Results("groups", attrgetter("groups"), ("group_id",)),),
 }
 

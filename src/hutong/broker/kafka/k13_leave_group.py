@@ -44,9 +44,12 @@ def handle(
             context.broker.read_actors.forget(context.session)
         pending.complete(_response(leavers, reply, context.api_version))
 
-    if groups.directory.kind(request.group_id) is GroupKind.CONSUMER:
+    kind = groups.directory.kind(request.group_id)
+    if kind in (GroupKind.CONSUMER, GroupKind.STREAMS):
         removals = [Removal(leaver.member_id, leaver.group_instance_id) for leaver in leavers]
-        context.broker.consumer_groups.remove(request.group_id, removals, left)
+        broker = context.broker
+        assigned = broker.consumer_groups if kind is GroupKind.CONSUMER else broker.streams_groups
+        assigned.remove(request.group_id, removals, left)
     else:
         groups.leave(request.group_id, leavers, left)
     return pending

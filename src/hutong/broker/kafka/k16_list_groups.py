@@ -41,5 +41,8 @@ def _all(context: RequestContext[GroupParts]) -> Iterator[ListedGroup]:
         yield ListedGroup(classic.group_id, classic.protocol_type, classic.state.value, GroupKind.CLASSIC.value)
     for group in broker.consumer_groups:
         yield ListedGroup(group.group_id, CONSUMER_PROTOCOL_TYPE, group.state.value, GroupKind.CONSUMER.value)
+    for streams in broker.streams_groups:
+        # As in Kafka the protocol type is the kind's name.
+        yield ListedGroup(streams.group_id, GroupKind.STREAMS.value, streams.state.value, GroupKind.STREAMS.value)
     for shared in broker.share_groups:
         yield ListedGroup(shared.group_id, PROTOCOL_TYPE, state_of(shared), GroupKind.SHARE.value)

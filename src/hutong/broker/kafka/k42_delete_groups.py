@@ -49,6 +49,8 @@ def _delete(group_id: str, pending: PendingInParts[DeleteGroupsResponse], contex
     kind = broker.groups.directory.kind(group_id)
     if kind is GroupKind.CONSUMER:
         broker.consumer_groups.delete(group_id, deleted)
+    elif kind is GroupKind.STREAMS:
+        broker.streams_groups.delete(group_id, deleted)
     elif kind is GroupKind.SHARE:
         broker.share_groups.delete(group_id, deleted)
     else:

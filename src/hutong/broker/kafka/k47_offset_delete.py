@@ -8,10 +8,13 @@ The client needs DELETE of the group and READ of the topics.
 
 from __future__ import annotations
 
+from typing import Any
+
 from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may
 from hutong.foundation.waiting.pending import Pending
+from hutong.groups.assigned.core import AssignedGroupCore
 from hutong.groups.classic.states import GroupState
 from hutong.groups.record_keys import OffsetKey
 from hutong.groups.requests import group_id_error
@@ -71,7 +74,7 @@ def _group_error(group_id: str, context: RequestContext[GroupParts]) -> ErrorCod
     if error is not ErrorCode.NONE:
         return error
     group = context.broker.groups.get(group_id)
-    if group is None and context.broker.consumer_groups.get(group_id) is not None:
+    if group is None and _assigned_group(group_id, context) is not None:
         return ErrorCode.NONE
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
@@ -83,8 +86,14 @@ def _group_error(group_id: str, context: RequestContext[GroupParts]) -> ErrorCod
 
 def _subscribed(group_id: str, context: RequestContext[GroupParts]) -> frozenset[str] | None:
     """The topics that members are reading; None if it is not known."""
-    consumer_group = context.broker.consumer_groups.get(group_id)
-    if consumer_group is not None:
-        return consumer_group.subscriptions.names
+    assigned = _assigned_group(group_id, context)
+    if assigned is not None:
+        return assigned.topic_names if assigned.members else frozenset()
     group = context.broker.groups.get(group_id)
     return subscribed_topics(group.subscriptions()) if group is not None else frozenset()
+
+
+def _assigned_group(group_id: str, context: RequestContext[GroupParts]) -> AssignedGroupCore[Any, Any] | None:
+    """The group, if it is one in which the broker assigns."""
+    broker = context.broker
+    return broker.consumer_groups.get(group_id) or broker.streams_groups.get(group_id)

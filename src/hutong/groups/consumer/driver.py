@@ -188,18 +188,19 @@ class ConsumerGroupCoordinator(AssignedGroupCoordinator[ConsumerGroup]):
 
     # ---- topics and settings
 
-    def topic_changed(self, topic: TopicFacts, exists: bool) -> None:
-        """A topic came, went or has another number of partitions."""
+    def topic_changed(self, topic: TopicFacts, exists: bool) -> bool:
+        """A topic came, went or has another number of partitions. False if it was so already."""
         # Readers before and after the change: a group may have read the topic until now, or match it from now on.
         concerned = self._readers(topic.name)
         has_changed = self.catalogue.put(topic) if exists else self.catalogue.remove(topic.name)
         # Catalogues report each change of a topic, most of which concern its settings alone.
         if not has_changed:
-            return
+            return False
         now_ms = self._clock.monotonic_ms()
         for entry in {id(entry): entry for entry in [*concerned, *self._readers(topic.name)]}.values():
             self._feed(entry, SubscribedTopicsChanged(now_ms))
         self._match_soon()
+        return True
 
     def settings_changed(self, group_id: str) -> None:
         """The group's own settings were altered."""

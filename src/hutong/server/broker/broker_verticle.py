@@ -188,6 +188,7 @@ class BrokerVerticle(Verticle):
             producer_ids=producer_ids,
             groups=first.groups.parts.classic,
             consumer_groups=first.groups.parts.consumer,
+            streams_groups=first.groups.parts.streams,
             group_configs=self._group_configs,
             share_groups=coordinators.share.groups[0],
             share_deliveries=coordinators.share.deliveries,

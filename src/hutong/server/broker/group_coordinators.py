@@ -7,6 +7,7 @@ offsets.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hutong.broker.handling.node_facts import Coordination
 from hutong.broker.topics.catalogue import Topics
@@ -30,6 +31,11 @@ from hutong.groups.share.configs import GREATER as SHARE_GREATER
 from hutong.groups.share.configs import config_keys as share_config_keys
 from hutong.groups.share.driver import ShareCoordinator
 from hutong.groups.share.records import OFFSETS_KEY_VERSION, in_offsets, out_of_offsets
+from hutong.groups.streams.configs import GREATER as STREAMS_GREATER
+from hutong.groups.streams.configs import config_keys as streams_config_keys
+from hutong.groups.streams.configs import rules_of
+from hutong.groups.streams.driver import StreamsGroupCoordinator
+from hutong.groups.streams.records import RECORDS as STREAMS_RECORDS
 from hutong.server.broker.coordinator_life import Apply, CoordinatorLife, NoState
 from hutong.server.broker.environment import BrokerEnvironment
 from hutong.server.configuration import translate
@@ -45,12 +51,14 @@ class GroupCoordinators:
     offsets: OffsetCoordinator
     classic: GroupCoordinator
     consumer: ConsumerGroupCoordinator
+    streams: StreamsGroupCoordinator
     share: ShareCoordinator | None = None  # where their groups are in this log, too: among several nodes
 
     def close(self) -> None:
         """Answer every waiting request."""
         self.classic.close()
         self.consumer.close()
+        self.streams.close()
         if self.share is not None:
             self.share.close()
         self.offsets.close()
@@ -60,9 +68,10 @@ def group_configs(settings: Settings) -> GroupConfigs:
     """The configs that single groups may set, of each kind of group. The catalogue's log replays them."""
     keys = config_keys(translate.consumer_group_settings(settings))
     share_keys = share_config_keys(translate.share_settings(settings))
+    streams_keys = streams_config_keys(translate.streams_group_settings(settings))
     return GroupConfigs(
-        [*keys, *share_keys, *actor_config_keys(), *rocketmq_config_keys()],
-        (*CONSUMER_GREATER, *SHARE_GREATER),
+        [*keys, *share_keys, *streams_keys, *actor_config_keys(), *rocketmq_config_keys()],
+        (*CONSUMER_GREATER, *SHARE_GREATER, *STREAMS_GREATER),
     )
 
 
@@ -111,6 +120,7 @@ class GroupLife(CoordinatorLife[GroupCoordinators]):
         self._topics.on_change.append(self._topic_changed)
         self._configs.on_change.append(self._settings_changed)
         parts.consumer.start()
+        parts.streams.start()
         if parts.share is not None:
             parts.share.start()
         parts.classic.start()
@@ -163,16 +173,29 @@ class GroupLife(CoordinatorLife[GroupCoordinators]):
             settings=translate.consumer_group_settings(settings),
             times_of=lambda group_id: times_of(configs, group_id),
         )
+        streams = StreamsGroupCoordinator(
+            clock=clock,
+            timers=wheel,
+            state=state,
+            directory=directory,
+            offsets=offsets,
+            classic=classic,
+            catalogue=consumer.catalogue,
+            settings=translate.streams_group_settings(settings),
+            rules_of=lambda group_id: rules_of(configs, group_id),
+        )
         share = None if self.make_share is None else self.make_share(ShareGroupState(state), directory)
-        return GroupCoordinators(directory, offsets, classic, consumer, share)
+        return GroupCoordinators(directory, offsets, classic, consumer, streams, share)
 
     def _topic_changed(self, topic: Topic, exists: bool) -> None:
         if not exists:
             self.parts.offsets.forget_topic(topic.name)
-        self.parts.consumer.topic_changed(_facts(topic), exists)
+        if self.parts.consumer.topic_changed(_facts(topic), exists):
+            self.parts.streams.topic_changed(topic.name)
 
     def _settings_changed(self, group_id: str) -> None:
         self.parts.consumer.settings_changed(group_id)
+        self.parts.streams.settings_changed(group_id)
 
 
 def _by_kind(groups: GroupCoordinators) -> Callable[[bytes, bytes | None], None]:
@@ -180,6 +203,8 @@ def _by_kind(groups: GroupCoordinators) -> Callable[[bytes, bytes | None], None]
         version = int.from_bytes(key[:2], "big")
         if version in CONSUMER_RECORDS.key_versions:
             groups.consumer.replay(key, value)
+        elif version in STREAMS_RECORDS.key_versions:
+            groups.streams.replay(key, value)
         elif version == GROUP_KEY_VERSION:
             groups.classic.replay(key, value)
         elif version == OFFSETS_KEY_VERSION and groups.share is not None:
@@ -190,12 +215,22 @@ def _by_kind(groups: GroupCoordinators) -> Callable[[bytes, bytes | None], None]
     return replay
 
 
+_OF_GROUPS: Final = frozenset(
+    {
+        *CONSUMER_RECORDS.key_versions,
+        *STREAMS_RECORDS.key_versions,
+        GROUP_KEY_VERSION,
+        OFFSETS_KEY_VERSION,
+    }
+)
+
+
 def _late_by_kind(groups: GroupCoordinators) -> Callable[[bytes, bytes | None], None]:
     """Late records of offsets alone change anything: members' coordinators are ahead of the disk already."""
 
     def late(key: bytes, value: bytes | None) -> None:
         version = int.from_bytes(key[:2], "big")
-        if version not in CONSUMER_RECORDS.key_versions and version not in (GROUP_KEY_VERSION, OFFSETS_KEY_VERSION):
+        if version not in _OF_GROUPS:
             groups.offsets.apply_late(key, value)
 
     return late

@@ -92,6 +92,7 @@ def follow_coordinators(broker: "Broker | BrokerShard", groups: GroupLife, trans
 
     def groups_swapped(parts: GroupCoordinators) -> None:
         broker.groups, broker.consumer_groups = parts.classic, parts.consumer
+        broker.streams_groups = parts.streams
         if parts.share is not None:
             broker.share_groups = parts.share
 

@@ -74,6 +74,7 @@ class ShardedCoordinators:
                 broker,
                 groups=lives.groups.parts.classic,
                 consumer_groups=lives.groups.parts.consumer,
+                streams_groups=lives.groups.parts.streams,
                 share_groups=share.groups[number],
                 share_progress=share.kept[number],
                 transactions=lives.transactions.parts,

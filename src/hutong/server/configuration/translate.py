@@ -20,6 +20,7 @@ from hutong.groups.assigned.settings import GroupTimes
 from hutong.groups.consumer.settings import ConsumerGroupSettings, MigrationPolicy
 from hutong.groups.settings import GroupSettings
 from hutong.groups.share.settings import ShareSettings
+from hutong.groups.streams.settings import StreamsGroupSettings, StreamsRules
 from hutong.journal.clean.newest_keys import keys_in
 from hutong.journal.settings import JournalSettings
 from hutong.reactor.limits import ReactorLimits
@@ -281,6 +282,27 @@ def consumer_group_settings(settings: Settings) -> ConsumerGroupSettings:
         assignment_interval_ms_max=group.consumer_max_assignment_interval_ms,
         members_max=group.consumer_max_size,
         migration_policy=MigrationPolicy(group.consumer_migration_policy),
+    )
+
+
+def streams_group_settings(settings: Settings) -> StreamsGroupSettings:
+    group = settings.group
+    return StreamsGroupSettings(
+        rules=StreamsRules(
+            session_timeout_ms=group.streams_session_timeout_ms,
+            heartbeat_interval_ms=group.streams_heartbeat_interval_ms,
+            assignment_interval_ms=group.streams_assignment_interval_ms,
+            standby_replicas=group.streams_num_standby_replicas,
+            initial_rebalance_delay_ms=group.streams_initial_rebalance_delay_ms,
+        ),
+        session_timeout_ms_bounds=(group.streams_min_session_timeout_ms, group.streams_max_session_timeout_ms),
+        heartbeat_interval_ms_bounds=(group.streams_min_heartbeat_interval_ms, group.streams_max_heartbeat_interval_ms),
+        assignment_interval_ms_bounds=(
+            group.streams_min_assignment_interval_ms,
+            group.streams_max_assignment_interval_ms,
+        ),
+        standby_replicas_max=group.streams_max_standby_replicas,
+        members_max=group.streams_max_size,
     )
 
 

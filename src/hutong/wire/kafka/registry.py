@@ -139,6 +139,8 @@ _ROWS: Final[tuple[tuple[int, str, int, int, int | None], ...]] = (  # key, name
     (79, "ShareAcknowledge", 1, 2, 0),
     (80, "AddRaftVoter", 0, 1, 0),
     (81, "RemoveRaftVoter", 0, 0, 0),
+    (88, "StreamsGroupHeartbeat", 0, 0, 0),
+    (89, "StreamsGroupDescribe", 0, 0, 0),
     (90, "DescribeShareGroupOffsets", 0, 1, 0),
     (91, "AlterShareGroupOffsets", 0, 0, 0),
     (92, "DeleteShareGroupOffsets", 0, 0, 0),

@@ -88,6 +88,84 @@ class NodeGroupSettings:
         "group.consumer.max.assignment.interval.ms",
         minimum=0,
     )
+    streams_session_timeout_ms: int = setting(
+        45 * SECOND_MS,
+        "Silence after which a member is removed from a streams group.",
+        "group.streams.session.timeout.ms",
+        minimum=1,
+    )
+    streams_min_session_timeout_ms: int = setting(
+        45 * SECOND_MS,
+        "Least such timeout that a streams group's own setting may say.",
+        "group.streams.min.session.timeout.ms",
+        minimum=1,
+    )
+    streams_max_session_timeout_ms: int = setting(
+        60 * SECOND_MS,
+        "Greatest such timeout that a streams group's own setting may say.",
+        "group.streams.max.session.timeout.ms",
+        minimum=1,
+    )
+    streams_heartbeat_interval_ms: int = setting(
+        5 * SECOND_MS,
+        "How often members of a streams group are to send heartbeats.",
+        "group.streams.heartbeat.interval.ms",
+        minimum=1,
+    )
+    streams_min_heartbeat_interval_ms: int = setting(
+        5 * SECOND_MS,
+        "Least such interval that a streams group's own setting may say.",
+        "group.streams.min.heartbeat.interval.ms",
+        minimum=1,
+    )
+    streams_max_heartbeat_interval_ms: int = setting(
+        15 * SECOND_MS,
+        "Greatest such interval that a streams group's own setting may say.",
+        "group.streams.max.heartbeat.interval.ms",
+        minimum=1,
+    )
+    streams_assignment_interval_ms: int = setting(
+        SECOND_MS,
+        "Time between two assignments of a streams group: changes meanwhile are taken together.",
+        "group.streams.assignment.interval.ms",
+        minimum=0,
+    )
+    streams_min_assignment_interval_ms: int = setting(
+        0,
+        "Least such interval that a streams group's own setting may say.",
+        "group.streams.min.assignment.interval.ms",
+        minimum=0,
+    )
+    streams_max_assignment_interval_ms: int = setting(
+        15 * SECOND_MS,
+        "Greatest such interval that a streams group's own setting may say.",
+        "group.streams.max.assignment.interval.ms",
+        minimum=0,
+    )
+    streams_initial_rebalance_delay_ms: int = setting(
+        500,  # Kafka waits 3 s; see `initial_rebalance_delay_ms`. Moving a task with state costs more than a partition
+        "How long the first member of a streams group waits for others before the first assignment.",
+        "group.streams.initial.rebalance.delay.ms",
+        minimum=0,
+        maximum=HOUR_MS,
+    )
+    streams_num_standby_replicas: int = setting(
+        0,
+        "Copies of the state of each task that other processes of a streams group keep.",
+        "group.streams.num.standby.replicas",
+        minimum=0,
+        maximum=100,
+    )
+    streams_max_standby_replicas: int = setting(
+        2,
+        "Most such copies that a streams group's own setting may say.",
+        "group.streams.max.standby.replicas",
+        minimum=0,
+        maximum=100,
+    )
+    streams_max_size: int = setting(
+        1000, "Members of one streams group.", "group.streams.max.size", minimum=1, maximum=100_000
+    )
     consumer_max_size: int = setting(
         1000, "Members of one such group.", "group.consumer.max.size", minimum=1, maximum=100_000
     )

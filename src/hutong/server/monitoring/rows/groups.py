@@ -37,12 +37,15 @@ def _shared_ages(survey: Survey) -> Iterator[tuple[str, float]]:
     return ((row.labels, row.age_ms / 1000) for row in survey.share_offsets if row.age_ms is not None)
 
 
+_SHARE: Final = GroupKind.SHARE.value
+
+
 def _states(survey: Survey) -> Iterator[tuple[str, int]]:
     return ((braced(("kind", "state"), key), count) for key, count in sorted(survey.states.items()))
 
 
 def _count(survey: Survey, state: str) -> int:
-    return survey.states[GroupKind.CLASSIC.value, state] + survey.states[GroupKind.CONSUMER.value, state]
+    return sum(count for (kind, named), count in survey.states.items() if named == state and kind != _SHARE)
 
 
 def _in_state(state: str) -> Callable[[Survey], LabelsReady]:
@@ -55,6 +58,7 @@ def _rebalances(sources: Sources) -> Labelled:
         shards = sources.broker.shards
         yield (GroupKind.CLASSIC.value,), sum(shard.groups.rebalances_total for shard in shards)
         yield (GroupKind.CONSUMER.value,), sum(shard.consumer_groups.rebalances_total for shard in shards)
+        yield (GroupKind.STREAMS.value,), sum(shard.streams_groups.rebalances_total for shard in shards)
 
 
 METRICS: Final[tuple[Metric, ...]] = (
@@ -101,7 +105,7 @@ SURVEYED: Final[tuple[Surveyed, ...]] = (
         "kafka_coordinator_group_groupmetadatamanager_numgroups",
         GAUGE,
         "Groups of consumers.",
-        lambda survey: [("", sum(n for (kind, _), n in survey.states.items() if kind != GroupKind.SHARE.value))],
+        lambda survey: [("", sum(n for (kind, _), n in survey.states.items() if kind != _SHARE))],
     ),
     *(
         surveyed(

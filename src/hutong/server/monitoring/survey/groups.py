@@ -127,8 +127,8 @@ def _state_and_members(broker: Shard, group_id: str, kind: GroupKind | None) -> 
     if kind is GroupKind.CLASSIC:
         classic = broker.groups.get(group_id)
         return None if classic is None else (classic.state.value, len(classic.member_table.members))
-    if kind is GroupKind.CONSUMER:
-        group = broker.consumer_groups.get(group_id)
+    if kind in (GroupKind.CONSUMER, GroupKind.STREAMS):
+        group = broker.consumer_groups.get(group_id) or broker.streams_groups.get(group_id)
         return None if group is None else (group.state.value, len(group.members))
     shared = broker.share_groups.get(group_id)
     return None if shared is None else (state_of(shared), len(shared))

@@ -1,0 +1,1 @@
+"""Streams groups: the broker assigns the tasks of a Kafka Streams application (KIP-1071)."""

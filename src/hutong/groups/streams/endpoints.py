@@ -1,0 +1,36 @@
+"""Where clients find the state of a streams group: the partitions behind each client's endpoint (interactive queries).
+
+Pure.
+"""
+
+from collections.abc import Iterable
+
+from hutong.groups.streams.core import StreamsGroupCore
+from hutong.groups.streams.messages import EndpointPartitions, Role
+
+
+def endpoints_of(group: StreamsGroupCore) -> tuple[EndpointPartitions, ...]:
+    """The partitions of every member that has an endpoint."""
+    return tuple(
+        EndpointPartitions(
+            member.endpoint,
+            _partitions(group, member.tasks(Role.ACTIVE)),
+            _partitions(group, member.tasks(Role.STANDBY)),
+        )
+        for member in group.members.values()
+        if member.endpoint is not None
+    )
+
+
+def _partitions(group: StreamsGroupCore, tasks: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...]]:
+    """The partitions that these tasks read: a task reads its number of each topic that has so many."""
+    if group.topology is None:
+        return {}
+    topics = {each.subtopology_id: each.read_topics for each in group.topology.subtopologies}
+    counts = group.configured.partition_counts
+    found: dict[str, list[int]] = {}
+    for subtopology, index in sorted(tasks):
+        for name in topics.get(subtopology, ()):
+            if index < counts.get(name, 0):
+                found.setdefault(name, []).append(index)
+    return {name: tuple(indexes) for name, indexes in found.items()}
