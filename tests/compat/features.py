@@ -35,6 +35,7 @@ FEATURES: Final = {
     "group-cooperative": Feature("groups", "cooperative rebalance"),
     "group-848": Feature("groups", "consumer protocol of KIP-848"),
     "group-share": Feature("groups", "share groups of KIP-932"),
+    "group-streams": Feature("groups", "streams groups of KIP-1071"),
     "topics": Feature("admin", "create, list, describe and delete topics"),
     "partitions": Feature("admin", "add partitions"),
     "configs": Feature("admin", "describe and alter configurations"),
@@ -86,6 +87,7 @@ def _lacks(client: str, *features: str) -> set[tuple[str, str]]:
     return {(client, feature) for feature in features}
 
 
+_OTHER_LANGUAGES: Final = ("confluent-kafka", "aiokafka", "kafka-python", "kafkajs", "franz-go", "sarama")
 _NO_ADMIN_OF_INTERNALS: Final = ("log-dirs", "client-quotas", "describe-transactions")
 
 # What the client has no call for, as of the version that the suite runs.
@@ -100,7 +102,8 @@ NOT_OFFERED: Final = {
     *_lacks("kcat", "topics", "partitions", "configs", "groups-described", "groups-deleted", "group-offsets"),
     *_lacks("kcat", "delete-records", "list-offsets"),
     *_lacks("aiokafka", "reauthentication"),
-    *_lacks("Java 3.x", "group-share"),
+    *_lacks("Java 3.x", "group-share", "group-streams"),
+    *((client, "group-streams") for client in (*_OTHER_LANGUAGES, "kcat", "Spark")),
     *_lacks("Kafka's tools", "produce-idempotent", "large-records", "produce-errors", "out-of-range"),
     *_lacks("Kafka's tools", "group-rebalance", "group-static", "group-cooperative", "txn-offsets", "txn-fencing"),
     *_lacks(

@@ -5,6 +5,7 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from crc32c import crc32c
@@ -19,12 +20,12 @@ from hutong.broker.state.state_topic import StateTopic
 from hutong.foundation.clock import ManualClock
 from hutong.foundation.errors import CorruptData, UnknownFormat
 from hutong.groups import record_keys
-from hutong.groups.assigned.messages import RecordKind
 from hutong.groups.classic import records as classic_records
 from hutong.groups.consumer import records as consumer_records
 from hutong.groups.offsets import records as offset_records
 from hutong.groups.share import records as share_records
 from hutong.groups.share.delivery.window import OffsetRun, ShareRecordState
+from hutong.groups.streams import records as streams_records
 from hutong.journal.append.producers import ProducerState, RememberedBatch
 from hutong.journal.format import chunk, clean_offsets, index
 from hutong.journal.read.walk import SegmentWindow
@@ -144,20 +145,22 @@ def group_seeds() -> Iterator[bytes]:
         yield b"\2" + head + struct.pack(">i", 2) + member * 2
 
 
-def replay_consumer_group(data: bytes) -> object:
+def replay_assigned_group(data: bytes) -> object:
     """A record of consumer groups: two bytes say how long its key is."""
     size = int.from_bytes(data[:2], "big")
-    groups: dict[str, object] = {}
+    groups: dict[str, Any] = {}
     key, value = data[2 : 2 + size], data[2 + size :]
-    consumer_records.RECORDS.replay(groups, key, value or None)  # type: ignore[arg-type]
+    version = int.from_bytes(key[:2], "big")
+    kind = streams_records if version in streams_records.RECORDS.key_versions else consumer_records
+    kind.RECORDS.replay(groups, key, value or None)
     return groups
 
 
-def consumer_group_seeds() -> Iterator[bytes]:
-    for kind in RecordKind:
-        key = kind.to_bytes(2, "big") + b"\0\2ab\0\2cd"
+def assigned_group_seeds() -> Iterator[bytes]:
+    for version in (*consumer_records.RECORDS.key_versions, *streams_records.RECORDS.key_versions):
+        key = version.to_bytes(2, "big") + b"\0\2ab\0\2cd"
         yield len(key).to_bytes(2, "big") + key + b"\0\0" + bytes(range(60))
-        group_key = kind.to_bytes(2, "big") + b"\0\2ab"
+        group_key = version.to_bytes(2, "big") + b"\0\2ab"
         yield len(group_key).to_bytes(2, "big") + group_key + b"\0\0\0\0\0\1\0"
         yield len(group_key).to_bytes(2, "big") + group_key
 
@@ -255,7 +258,7 @@ TARGETS = [
         group_seeds,
         STORAGE_ERRORS,
     ),
-    Target("consumer-group-records", replay_consumer_group, consumer_group_seeds, STORAGE_ERRORS),
+    Target("consumer-group-records", replay_assigned_group, assigned_group_seeds, STORAGE_ERRORS),
     Target(
         "share-group-records",
         read_record(share_records.decode_key, share_records.decode_group, share_records.decode_progress),

@@ -18,6 +18,7 @@ SHARERS: Final = "sharers"  # a share group whose member looks at TOPIC
 EMPTY_SHARERS: Final = "empty-sharers"
 MEMBER: Final = "AAAAAAAAAAAAAAAAAAAAAA"  # of READERS and SHARERS
 TRANSACTION: Final = "x"
+STREAMERS: Final = "streamers"  # a streams group whose member reads TOPIC
 NOBODY: Final = "nobody"
 NODE_ID: Final = 1
 _PARTITION: Final = {"name": TOPIC, "partitions": [0]}
@@ -204,6 +205,31 @@ SAMPLES: Final[Mapping[int, Sequence[tuple[int, dict[str, Any]]]]] = {
     66: [(1, {"duration_filter": -1})],
     68: [(0, {"group_id": NOBODY, "member_id": "m", "member_epoch": -2, "subscribed_topic_names": [TOPIC]})],
     69: [(0, {"group_ids": [READERS]})],
+    88: [
+        (
+            0,
+            {
+                "group_id": STREAMERS,
+                "member_id": "m",
+                "rebalance_timeout_ms": 1000,
+                "process_id": "p",
+                "active_tasks": [],
+                "standby_tasks": [],
+                "warmup_tasks": [],
+                "topology": {
+                    "subtopologies": [
+                        {
+                            "subtopology_id": "0",
+                            "source_topics": [TOPIC],
+                            # So many nodes there are not: the topic is missing for ever.
+                            "state_changelog_topics": [{"name": "changelog", "replication_factor": 5}],
+                        }
+                    ]
+                },
+            },
+        )
+    ],
+    89: [(0, {"group_ids": [STREAMERS]})],
     74: [(1, {"resource_types": [2]})],
     75: [(0, {"topics": [{"name": TOPIC}], "response_partition_limit": 10})],
     76: [(1, {"group_id": NOBODY, "member_id": MEMBER, "member_epoch": 5, "subscribed_topic_names": [TOPIC]})],

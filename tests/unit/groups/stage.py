@@ -21,6 +21,9 @@ from hutong.groups.offsets.records import StoredOffset
 from hutong.groups.record_keys import GROUP_KEY_VERSION, OffsetKey
 from hutong.groups.requests import GroupCaller
 from hutong.groups.settings import GroupSettings
+from hutong.groups.streams.driver import StreamsGroupCoordinator
+from hutong.groups.streams.records import RECORDS as STREAMS_RECORDS
+from hutong.groups.streams.settings import StreamsGroupSettings, StreamsRules
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -29,6 +32,9 @@ from hutong.wire.kafka.error_codes import ErrorCode
 
 SETTINGS = GroupSettings(initial_rebalance_delay_ms=100, offsets_retention_ms=3_600_000)
 CONSUMER_SETTINGS = ConsumerGroupSettings(times=GroupTimes(10_000, 500, 0))
+STREAMS_SETTINGS = StreamsGroupSettings(
+    rules=StreamsRules(10_000, 5_000, 0, initial_rebalance_delay_ms=0), members_max=10
+)
 RETENTION_MS = SETTINGS.offsets_retention_ms
 SESSION_MS = 10_000
 SUBSCRIPTION = encode(ConsumerProtocolSubscription(["orders"]), 1)
@@ -78,15 +84,35 @@ class Stage:
             classic=self.groups,
             settings=CONSUMER_SETTINGS,
         )
+        self.streams_groups = StreamsGroupCoordinator(
+            clock=self.clock,
+            timers=self.wheel,
+            state=self.state,
+            directory=self.directory,
+            offsets=self.offsets,
+            classic=self.groups,
+            catalogue=self.consumer_groups.catalogue,
+            settings=STREAMS_SETTINGS,
+        )
         for key, value in self.state.durable:
-            is_group = key[:2] == GROUP_KEY_VERSION.to_bytes(2, "big")
-            kind = self.consumer_groups if key[1] in RECORDS.key_versions else self.groups if is_group else self.offsets
-            kind.replay(key, value)
+            self._replay(key, value)
         for name in self.topics:
             self.consumer_groups.topic_changed(TopicFacts(name, topic_id(name), 4), exists=True)
         self.consumer_groups.start()
+        self.streams_groups.start()
         self.groups.start()
         self.offsets.start()
+
+    def _replay(self, key: bytes, value: bytes | None) -> None:
+        version = int.from_bytes(key[:2], "big")
+        if version in RECORDS.key_versions:
+            self.consumer_groups.replay(key, value)
+        elif version in STREAMS_RECORDS.key_versions:
+            self.streams_groups.replay(key, value)
+        elif version == GROUP_KEY_VERSION:
+            self.groups.replay(key, value)
+        else:
+            self.offsets.replay(key, value)
 
     def restart(self) -> None:
         self.state.on_their_way.clear()

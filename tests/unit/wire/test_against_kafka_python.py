@@ -16,6 +16,7 @@ NOT_IN_KAFKA_PYTHON = {
     68: "ConsumerGroupHeartbeat: kafka-python does not speak the new group protocol (KIP-848)",
     69: "ConsumerGroupDescribe: kafka-python does not speak the new group protocol (KIP-848)",
     **dict.fromkeys((76, 77, 78, 79, 90, 91, 92), "kafka-python knows no share groups (KIP-932)"),
+    **dict.fromkeys((88, 89), "kafka-python knows no streams groups (KIP-1071)"),
     **dict.fromkeys((38, 39, 40, 41), "delegation tokens: kafka-python does not speak of them"),
     **dict.fromkeys((64, 80, 81), "brokers and voters: kafka-python does not speak of them"),
     10_000: "an API of Hutong alone",

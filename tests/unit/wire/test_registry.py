@@ -83,6 +83,8 @@ KAFKA_4_3 = {  # key: name, first and last version, first flexible version
     79: ("ShareAcknowledge", 1, 2, 0),
     80: ("AddRaftVoter", 0, 1, 0),
     81: ("RemoveRaftVoter", 0, 0, 0),
+    88: ("StreamsGroupHeartbeat", 0, 0, 0),
+    89: ("StreamsGroupDescribe", 0, 0, 0),
     90: ("DescribeShareGroupOffsets", 0, 1, 0),
     91: ("AlterShareGroupOffsets", 0, 0, 0),
     92: ("DeleteShareGroupOffsets", 0, 0, 0),

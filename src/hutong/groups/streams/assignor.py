@@ -96,7 +96,8 @@ def _kept(workers: Mapping[str, Worker], tasks: Sequence[Task], shares: Mapping[
     owners: dict[Task, str] = {}
     spare: list[tuple[str, Task]] = []
     for member_id, share in shares.items():
-        for task in sorted(workers[member_id].active):
+        # By partition, so that what it keeps is of all subtopologies alike: one may cost much more than another.
+        for task in sorted(workers[member_id].active, key=lambda task: (task[1], task[0])):
             if task not in known or task in owners:
                 continue
             if len(share.active) < floor:

@@ -89,7 +89,8 @@ class StreamsGroupCore(AssignedGroupCore[StreamsMember, Holding]):
     # ---- topics and targets
 
     def believe(self, metadata_hash: int) -> None:
-        """Take it that the topics had this hash when the group was stored."""
+        """Take it that the topics had this hash when the group was stored. The next refresh compares it."""
+        self.refresh_topics()
         self._believed = metadata_hash
 
     def refresh_topics(self) -> bool:
@@ -157,7 +158,8 @@ class StreamsGroupCore(AssignedGroupCore[StreamsMember, Holding]):
         active = [holding for member in self.members.values() for holding in member.held() if holding[0] is Role.ACTIVE]
         assert len(active) == len(set(active)), "a task is active twice"
         counts = self.configured.task_counts
-        if self.members and self.configured.is_ready and self.epoch == self.assignment_epoch:
+        is_current = self._believed is None and self.epoch == self.assignment_epoch
+        if self.members and self.configured.is_ready and is_current:
             targets = [holding for target in self.targets.values() for holding in target if holding[0] is Role.ACTIVE]
             assert sorted(targets) == sorted((Role.ACTIVE, name, at) for name, n in counts.items() for at in range(n))
         assert all(member.epoch <= self.assignment_epoch for member in self.members.values())

@@ -5,13 +5,21 @@ from pathlib import Path
 import pytest
 from tests.unit.broker.wire_node import client_of, running_node
 
-from hutong.broker.configs.features import GROUP_VERSION, METADATA_VERSION, SHARE_VERSION, TRANSACTION_VERSION, Features
+from hutong.broker.configs.features import (
+    GROUP_VERSION,
+    METADATA_VERSION,
+    SHARE_VERSION,
+    STREAMS_VERSION,
+    TRANSACTION_VERSION,
+    Features,
+)
 from hutong.wire.kafka.apis.k18_api_versions import ApiVersionsRequest
 
 FINALIZED = {
     GROUP_VERSION: 1,
     METADATA_VERSION: 30,
     SHARE_VERSION: 1,
+    STREAMS_VERSION: 1,
     TRANSACTION_VERSION: 2,
     "eligible.leader.replicas.version": 1,
 }

@@ -20,6 +20,7 @@ from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupReq
 from hutong.wire.kafka.apis.k19_create_topics import CreatableTopic, CreateTopicsRequest
 from hutong.wire.kafka.apis.k22_init_producer_id import InitProducerIdRequest
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from hutong.wire.kafka.apis.k88_streams_group_heartbeat import StreamsGroupHeartbeatRequest, Subtopology, Topology
 from hutong.wire.kafka.batch.compression import Compression
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -67,6 +68,12 @@ async def join_consumer_group(client: WireClient) -> list[Any]:
     return [(await client.ask(request, 1)).error_code]
 
 
+async def join_streams_group(client: WireClient) -> list[Any]:
+    topology = Topology(0, [Subtopology("0", ["t"])])
+    request = StreamsGroupHeartbeatRequest("app", "m", 0, 0, None, None, 1_000, topology, [], [], [], "p")
+    return [(await client.ask(request, 0)).error_code]
+
+
 async def begin_share_session(client: WireClient) -> list[Any]:
     member = Member(client, "ann")
     assert (await member.beat(0, "t")).error_code == 0
@@ -97,6 +104,7 @@ MEETINGS: list[tuple[str, Meet, list[int]]] = [
     ("cold_reads", fetch_old_records, [0, THROTTLE_MS]),
     ("group waits", join_group, [UNAVAILABLE]),
     ("consumer group waits", join_consumer_group, [UNAVAILABLE]),
+    ("streams group waits", join_streams_group, [UNAVAILABLE]),
     ("share_sessions", begin_share_session, [ErrorCode.SHARE_SESSION_LIMIT_REACHED]),
     ("share_fetches", share_fetch_and_wait, [0]),
 ]

@@ -23,6 +23,7 @@ REFUSALS = {
 }
 LIST_GROUPS, LIST_TRANSACTIONS, METADATA = 16, 66, 3
 SHARE_FETCH, SHARE_ACKNOWLEDGE = 78, 79
+STREAMS_HEARTBEAT = 88
 
 
 def test_every_api_is_in_the_table() -> None:
@@ -36,6 +37,8 @@ def is_refused(api_key: int, response: Any) -> bool:
         return GROUP not in [group.group_id for group in response.groups]
     if api_key == LIST_TRANSACTIONS:
         return TRANSACTION not in [each.transactional_id for each in response.transaction_states]
+    if api_key == STREAMS_HEARTBEAT and any("Unauthorized" in each.status_detail for each in response.status or ()):
+        return True
     return bool(REFUSALS.intersection(codes_of(response)))
 
 

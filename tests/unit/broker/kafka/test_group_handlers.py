@@ -99,6 +99,7 @@ class Desk:
         self._broker = SimpleNamespace(
             groups=self.stage.groups,
             consumer_groups=self.stage.consumer_groups,
+            streams_groups=self.stage.streams_groups,
             share_groups=(),
             clock=self.stage.clock,
             topics=FakeTopics(),
