@@ -152,15 +152,8 @@ MEANT: Final[list[Meant]] = [
     Meant(
         "ApiVersions",
         r"api_keys\[\]",
-        "The share coordinator's own requests (83-87) are for brokers among themselves; streams groups (88, 89) are "
-        "not there.",
-        kafka=r"\{'api_key': 8[3-9],.*",
-    ),
-    Meant(
-        "ApiVersions",
-        r"(supported|finalized)_features\[\]",
-        "Streams groups are not there.",
-        kafka=".*streams.version.*",
+        "The share coordinator's own requests (83-87) are for brokers among themselves.",
+        kafka=r"\{'api_key': 8[3-7],.*",
     ),
     Meant("AddPartitionsToTxn", "", "Kafka never answers a request that names no transaction.", kafka=SILENT),
     Meant(

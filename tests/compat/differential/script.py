@@ -29,7 +29,7 @@ Step: TypeAlias = tuple[Any, int]
 
 DANGEROUS: Final = frozenset({7, 27, 57, 64, 80, 81})
 """Requests of brokers and administrators that would end, downgrade or corrupt the node under test."""
-WAITING: Final = frozenset({68, 76, 77, 78, 79, 90, 91, 92})
+WAITING: Final = frozenset({68, 76, 77, 78, 79, 88, 89, 90, 91, 92})
 """Protocols whose answers depend on background work of the server: compared by tests of their own."""
 MUTATION_CHANCE: Final = 0.12
 
