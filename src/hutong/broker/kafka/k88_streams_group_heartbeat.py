@@ -24,8 +24,8 @@ from hutong.broker.rights.group_rights import denial_of_heartbeat
 from hutong.broker.topics.internal_topics import INTERNAL_TOPICS
 from hutong.broker.topics.parts import TopicParts
 from hutong.foundation.waiting.pending import Pending
-from hutong.groups.streams.messages import EndpointPartitions, Holding, Role, StreamsReply
-from hutong.groups.streams.records import tasks_in
+from hutong.groups.streams.messages import EndpointPartitions, Holding, StreamsReply, TaskRole
+from hutong.groups.streams.record_values import tasks_in
 from hutong.groups.streams.topics import Status, StatusCode
 from hutong.wire.kafka.apis import k88_streams_group_heartbeat as wire
 from hutong.wire.kafka.apis.k88_streams_group_heartbeat import (
@@ -123,8 +123,8 @@ def _response(reply: StreamsReply) -> StreamsGroupHeartbeatResponse:
 
 def _put_assignment(response: StreamsGroupHeartbeatResponse, assignment: Iterable[Holding]) -> None:
     # Clients take all three lists or none.
-    response.active_tasks = tasks_in(assignment, Role.ACTIVE)
-    response.standby_tasks = tasks_in(assignment, Role.STANDBY)
+    response.active_tasks = tasks_in(assignment, TaskRole.ACTIVE)
+    response.standby_tasks = tasks_in(assignment, TaskRole.STANDBY)
     response.warmup_tasks = []
 
 

@@ -13,8 +13,8 @@ from hutong.broker.coordinators.parts import GroupParts
 from hutong.broker.handling.context import RequestContext
 from hutong.broker.rights.authorization import may, operations
 from hutong.broker.rights.group_rights import HIDDEN_TOPICS, may_see_all
-from hutong.groups.streams.messages import Holding, Role, StreamsGroupDescription, StreamsMemberDescription
-from hutong.groups.streams.records import tasks_in
+from hutong.groups.streams.messages import Holding, StreamsGroupDescription, StreamsMemberDescription, TaskRole
+from hutong.groups.streams.record_values import tasks_in
 from hutong.groups.streams.topology import InternalTopic, Topology
 from hutong.groups.streams.wire_topology import encoded_topics
 from hutong.security.acls import Operation, ResourceType
@@ -110,4 +110,4 @@ def _member(member: StreamsMemberDescription) -> Member:
 
 
 def _assignment(holdings: Iterable[Holding]) -> TaskAssignment:
-    return TaskAssignment(tasks_in(holdings, Role.ACTIVE), tasks_in(holdings, Role.STANDBY), [])
+    return TaskAssignment(tasks_in(holdings, TaskRole.ACTIVE), tasks_in(holdings, TaskRole.STANDBY), [])

@@ -106,7 +106,7 @@ class AssignedGroupCore(Generic[MemberT, HoldingT]):
         raise NotImplementedError
 
     def holdings_of(self, partitions: Iterable[tuple[bytes, int]]) -> Iterable[HoldingT | None]:
-        """What these partitions (topic id, index) belong to; None for one that belongs to nothing here."""
+        """The holdings that these partitions (topic id, index) belong to; None for one that belongs to nothing here."""
         raise NotImplementedError
 
     def forget_declaration(self, member: MemberT) -> None:

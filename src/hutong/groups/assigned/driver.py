@@ -1,4 +1,4 @@
-"""What the coordinators of all groups in which the broker assigns have in common.
+"""The common part of the coordinators of all groups in which the broker assigns.
 
 Strategy: each request becomes an event of one group, in a `MachineHost`. The records that the event changed are
 appended together. Its answer leaves when they, and all that the group had appended before, are durable. Committed
@@ -318,7 +318,7 @@ class AssignedGroupCoordinator(Generic[GroupT]):
         self._fed(entry)
 
     def _fed(self, entry: AssignedGroupEntry[GroupT]) -> None:
-        """What a kind of group does after each event."""
+        """Do what a kind of group has to do after each event."""
 
     def _store(self, entry: AssignedGroupEntry[GroupT], keys: tuple[RecordKey, ...]) -> None:
         group = entry.machine

@@ -42,7 +42,7 @@ OF_EACH_MEMBER: Final = frozenset({RecordKind.MEMBER, RecordKind.TARGET, RecordK
 class Removal:
     """One member to be removed by an administrator or its own LeaveGroup; an instance id alone is enough (KIP-345)."""
 
-    member_id: str
+    member_id: str  # may be empty where there is an instance id
     instance_id: str | None = None
 
 
@@ -101,6 +101,6 @@ class StoredCurrent(Generic[HoldingT]):
 
     epoch: int
     previous_epoch: int
-    state: int
+    state: int  # Kafka's number, checked when the member is restored
     assigned: Mapping[HoldingT, int]
     revoking: Mapping[HoldingT, int]

@@ -41,7 +41,7 @@ class TargetEpochValue:
 class StoredGroup(Generic[MemberValueT, HoldingT]):
     """A group as replayed from its records."""
 
-    epoch: int = 0
+    epoch: int = 0  # 0: there is no record of the group itself
     metadata_hash: int = 0
     assignment_epoch: int = 0
     members: dict[str, MemberValueT] = field(default_factory=dict)
@@ -58,6 +58,7 @@ class GroupRecords(Generic[StoredT]):
     def __init__(self, versions: Mapping[RecordKind, int], stored: type[StoredT]) -> None:
         self.key_versions = frozenset(versions.values())
         self._versions = versions
+        # A kind's number is ours, its version is Kafka's.
         self._kinds = {version: kind for kind, version in versions.items()}
         self._stored = stored
 

@@ -24,7 +24,7 @@ Task: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class Runner:
     """A member: the process it runs in, and what it had."""
 
     process_id: str
@@ -43,7 +43,10 @@ class Share:
 
 
 def assign(
-    workers: Mapping[str, Worker], task_counts: Mapping[str, int], stateful: Collection[str], standby_replicas: int
+    workers: Mapping[str, Runner],
+    task_counts: Mapping[str, int],
+    stateful: Collection[str],
+    standby_replicas: int,
 ) -> dict[str, Share]:
     """The tasks of each member."""
     shares = {member_id: Share() for member_id in sorted(workers)}
@@ -60,7 +63,7 @@ def assign(
 
 
 def _assign_active(
-    workers: Mapping[str, Worker], tasks: Sequence[Task], shares: Mapping[str, Share]
+    workers: Mapping[str, Runner], tasks: Sequence[Task], shares: Mapping[str, Share]
 ) -> dict[Task, str]:
     """Give every task to one member; return the process of each."""
     owners = _kept(workers, tasks, shares)
@@ -79,17 +82,19 @@ def _assign_active(
             shares[owners[task]].active.add(task)
         else:
             left.append(task)
+    # Those that may have one more than the floor: again near the state first.
     for task in left:
         fits = [member_id for member_id in near.get(task, ()) if len(shares[member_id].active) == floor]
         if fits and extra > 0:
             extra -= 1
             owners[task] = min(fits)
             shares[owners[task]].active.add(task)
+    # State is nowhere, or where it is there is no room: the load alone decides.
     _fill(shares, [task for task in left if task not in owners], owners)
     return {task: workers[member_id].process_id for task, member_id in owners.items()}
 
 
-def _kept(workers: Mapping[str, Worker], tasks: Sequence[Task], shares: Mapping[str, Share]) -> dict[Task, str]:
+def _kept(workers: Mapping[str, Runner], tasks: Sequence[Task], shares: Mapping[str, Share]) -> dict[Task, str]:
     """Let members keep what they had, each up to its even share."""
     known = set(tasks)
     floor, extra = divmod(len(tasks), len(shares))
@@ -98,6 +103,7 @@ def _kept(workers: Mapping[str, Worker], tasks: Sequence[Task], shares: Mapping[
     for member_id, share in shares.items():
         # By partition, so that what it keeps is of all subtopologies alike: one may cost much more than another.
         for task in sorted(workers[member_id].active, key=lambda task: (task[1], task[0])):
+            # Topics may have gone, and after a takeover two members may claim a task.
             if task not in known or task in owners:
                 continue
             if len(share.active) < floor:
@@ -114,7 +120,7 @@ def _kept(workers: Mapping[str, Worker], tasks: Sequence[Task], shares: Mapping[
     return owners
 
 
-def _holders_of_state(workers: Mapping[str, Worker]) -> dict[Task, list[str]]:
+def _holders_of_state(workers: Mapping[str, Runner]) -> dict[Task, list[str]]:
     """The members of each process that had a task, as a standby or active."""
     members: dict[str, list[str]] = {}
     processes: dict[Task, set[str]] = {}
@@ -130,6 +136,7 @@ def _holders_of_state(workers: Mapping[str, Worker]) -> dict[Task, list[str]]:
 
 
 def _fill(shares: Mapping[str, Share], tasks: Iterable[Task], owners: dict[Task, str]) -> None:
+    # The least loaded member first; ties by name, so that the result does not depend on the order of joins.
     heap = [(len(share.active), member_id) for member_id, share in shares.items()]
     heapify(heap)
     for task in tasks:
@@ -145,7 +152,7 @@ def _fill(shares: Mapping[str, Share], tasks: Iterable[Task], owners: dict[Task,
 class _Processes:
     """The processes by their load for each member, and the members of each."""
 
-    def __init__(self, workers: Mapping[str, Worker], shares: Mapping[str, Share]) -> None:
+    def __init__(self, workers: Mapping[str, Runner], shares: Mapping[str, Share]) -> None:
         self._shares = shares
         self.members: dict[str, list[str]] = {}
         for member_id in shares:
@@ -191,14 +198,16 @@ class _Processes:
 
 
 def _assign_standbys(
-    workers: Mapping[str, Worker],
+    workers: Mapping[str, Runner],
     tasks: Sequence[Task],
     homes: Mapping[Task, str],
     shares: Mapping[str, Share],
     standby_replicas: int,
 ) -> None:
     processes = _Processes(workers, shares)
+    # One process has the active task; a second copy in it would share its fate, and its folder.
     replicas = min(standby_replicas, len(processes.members) - 1)
+    # What a member had it keeps up to its even share of all tasks, active and standby.
     even = -(-(sum(processes.loads.values()) + replicas * len(tasks)) // len(shares))
     had: dict[Task, list[str]] = {}
     for member_id in shares:

@@ -15,14 +15,14 @@ from hutong.groups.assigned.core import AssignedGroupCore
 from hutong.groups.assigned.messages import RecordKind
 from hutong.groups.assigned.states import AssignedGroupState
 from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
-from hutong.groups.streams.assignor import Worker, assign
+from hutong.groups.streams.assignor import Runner, assign
 from hutong.groups.streams.member import StreamsMember
-from hutong.groups.streams.messages import Holding, Role
+from hutong.groups.streams.messages import Holding, TaskRole
 from hutong.groups.streams.settings import StreamsGroupSettings, StreamsRules
 from hutong.groups.streams.topics import ConfiguredTopology, configure
 from hutong.groups.streams.topology import Topology
 
-TOPOLOGY_BYTES_PER_BYTE: Final = 4  # objects and tables of names beside the names
+TOPOLOGY_BYTES_PER_BYTE: Final = 4  # with the objects and tables of the names
 _NOTHING = ConfiguredTopology()
 
 
@@ -108,10 +108,10 @@ class StreamsGroupCore(AssignedGroupCore[StreamsMember, Holding]):
         if self.topology is None or not self.configured.is_ready:
             return dict.fromkeys(self.members, frozenset())
         workers = {
-            member_id: Worker(
+            member_id: Runner(
                 member.process_id,
-                self._target_tasks(member_id, Role.ACTIVE),
-                self._target_tasks(member_id, Role.STANDBY),
+                self._target_tasks(member_id, TaskRole.ACTIVE),
+                self._target_tasks(member_id, TaskRole.STANDBY),
             )
             for member_id, member in self.members.items()
         }
@@ -119,7 +119,7 @@ class StreamsGroupCore(AssignedGroupCore[StreamsMember, Holding]):
         return {
             member_id: frozenset(
                 (role, subtopology, index)
-                for role, tasks in ((Role.ACTIVE, share.active), (Role.STANDBY, share.standby))
+                for role, tasks in ((TaskRole.ACTIVE, share.active), (TaskRole.STANDBY, share.standby))
                 for subtopology, index in tasks
             )
             for member_id, share in shares.items()
@@ -127,7 +127,7 @@ class StreamsGroupCore(AssignedGroupCore[StreamsMember, Holding]):
 
     def locks_of(self, member: StreamsMember, holdings: Iterable[Holding]) -> Iterable[Hashable]:
         for role, subtopology, index in holdings:
-            if role is Role.ACTIVE:
+            if role is TaskRole.ACTIVE:
                 yield subtopology, index
             yield subtopology, index, member.process_id
 
@@ -136,9 +136,9 @@ class StreamsGroupCore(AssignedGroupCore[StreamsMember, Holding]):
             topic = self._catalogue.by_id(topic_id)
             readers = () if topic is None or self.topology is None else self.topology.readers.get(topic.name, ())
             # Kafka Streams lets one subtopology read a topic. Of several the first one's task decides.
-            yield (Role.ACTIVE, readers[0], index) if readers else None
+            yield (TaskRole.ACTIVE, readers[0], index) if readers else None
 
-    def _target_tasks(self, member_id: str, role: Role) -> frozenset[tuple[str, int]]:
+    def _target_tasks(self, member_id: str, role: TaskRole) -> frozenset[tuple[str, int]]:
         return frozenset((name, index) for has_as, name, index in self.targets[member_id] if has_as is role)
 
     def _count_of(self, name: str) -> int | None:
@@ -155,11 +155,11 @@ class StreamsGroupCore(AssignedGroupCore[StreamsMember, Holding]):
 
     def check_invariants(self) -> None:
         super().check_invariants()
-        active = [holding for member in self.members.values() for holding in member.held() if holding[0] is Role.ACTIVE]
+        active = [each for member in self.members.values() for each in member.held() if each[0] is TaskRole.ACTIVE]
         assert len(active) == len(set(active)), "a task is active twice"
         counts = self.configured.task_counts
         is_current = self._believed is None and self.epoch == self.assignment_epoch
         if self.members and self.configured.is_ready and is_current:
-            targets = [holding for target in self.targets.values() for holding in target if holding[0] is Role.ACTIVE]
-            assert sorted(targets) == sorted((Role.ACTIVE, name, at) for name, n in counts.items() for at in range(n))
+            targets = [each[1:] for target in self.targets.values() for each in target if each[0] is TaskRole.ACTIVE]
+            assert sorted(targets) == sorted((name, at) for name, n in counts.items() for at in range(n))
         assert all(member.epoch <= self.assignment_epoch for member in self.members.values())

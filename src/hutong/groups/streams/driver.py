@@ -23,13 +23,12 @@ from hutong.groups.requests import GroupCaller
 from hutong.groups.streams.machine import StreamsGroup
 from hutong.groups.streams.messages import StoredStreamsGroup, StreamsReply
 from hutong.groups.streams.records import RECORDS
-from hutong.groups.streams.requests import bytes_of_heartbeat, heartbeat_error, heartbeat_event, topology_of
 from hutong.groups.streams.settings import StreamsGroupSettings, StreamsRules
-from hutong.wire.kafka.apis.k88_streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from hutong.groups.peer import ClassicGroups
+    from hutong.wire.kafka.apis.k88_streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
 _CLOSED: Final = StreamsReply(UNAVAILABLE)
 
@@ -77,22 +76,25 @@ class StreamsGroupCoordinator(AssignedGroupCoordinator[StreamsGroup]):
     def heartbeat(
         self, request: StreamsGroupHeartbeatRequest, caller: GroupCaller, then: Callable[[StreamsReply], None]
     ) -> None:
+        from hutong.groups.streams import requests  # late: most nodes have no streams groups
+
         # Checks that need no group come first, so that a bad request creates none.
-        refusal = _CLOSED if self._host.is_closed else heartbeat_error(request, self.settings)
+        refusal = _CLOSED if self._host.is_closed else requests.heartbeat_error(request, self.settings)
         if refusal is not None:
             then(refusal)
             return
         try:
-            topology = topology_of(request, self.settings)
+            topology = requests.topology_of(request, self.settings)
         except Refused as refused:
             then(StreamsReply(ErrorCode(refused.code), refused.message))
             return
+        # The group is made here if it has to be, and goes again if the machine refuses its first member.
         entry = self._entry_for(request.group_id, caller, may_create=request.member_epoch == JOINING)
         if isinstance(entry, tuple):
             then(StreamsReply(*entry))
             return
         # The first member's topology is kept; the others' are compared with it.
-        wanted_bytes = bytes_of_heartbeat(request, topology, is_first=entry.machine.topology is None)
+        wanted_bytes = requests.bytes_of_heartbeat(request, topology, is_first=entry.machine.topology is None)
         # Leaving always passes: it frees memory.
         if request.member_epoch >= JOINING and not self._has_room(entry, request.member_id, None, wanted_bytes, caller):
             self._tidy(entry)
@@ -100,12 +102,13 @@ class StreamsGroupCoordinator(AssignedGroupCoordinator[StreamsGroup]):
             return
         ticket = self._callers.park(then, _CLOSED, owner=caller.owner, holder=caller.holder)
         if ticket is not None:
-            self._feed(entry, heartbeat_event(request, topology, caller, ticket, self._clock.monotonic_ms()))
+            self._feed(entry, requests.heartbeat_event(request, topology, caller, ticket, self._clock.monotonic_ms()))
         self._tidy(entry)
 
     def topic_changed(self, name: str) -> None:
         """A topic came, went or has another number of partitions. The catalogue knows it already."""
         now_ms = self._clock.monotonic_ms()
+        # Few groups have many topics; each names its own, so no index is kept of them.
         for entry in self._host:
             if name in entry.machine.topic_names:
                 self._feed(entry, SubscribedTopicsChanged(now_ms))

@@ -1,4 +1,6 @@
-"""Where clients find the state of a streams group: the partitions behind each client's endpoint (interactive queries).
+"""The places at which clients find the state of a streams group (interactive queries).
+
+Strategy: the partitions behind the endpoint of each client that has one.
 
 Pure.
 """
@@ -6,7 +8,7 @@ Pure.
 from collections.abc import Iterable
 
 from hutong.groups.streams.core import StreamsGroupCore
-from hutong.groups.streams.messages import EndpointPartitions, Role
+from hutong.groups.streams.messages import EndpointPartitions, TaskRole
 
 
 def endpoints_of(group: StreamsGroupCore) -> tuple[EndpointPartitions, ...]:
@@ -14,8 +16,8 @@ def endpoints_of(group: StreamsGroupCore) -> tuple[EndpointPartitions, ...]:
     return tuple(
         EndpointPartitions(
             member.endpoint,
-            _partitions(group, member.tasks(Role.ACTIVE)),
-            _partitions(group, member.tasks(Role.STANDBY)),
+            _partitions(group, member.tasks(TaskRole.ACTIVE)),
+            _partitions(group, member.tasks(TaskRole.STANDBY)),
         )
         for member in group.members.values()
         if member.endpoint is not None
@@ -24,11 +26,13 @@ def endpoints_of(group: StreamsGroupCore) -> tuple[EndpointPartitions, ...]:
 
 def _partitions(group: StreamsGroupCore, tasks: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...]]:
     """The partitions that these tasks read: a task reads its number of each topic that has so many."""
+    # Before the first member, and after records of another version.
     if group.topology is None:
         return {}
     topics = {each.subtopology_id: each.read_topics for each in group.topology.subtopologies}
     counts = group.configured.partition_counts
     found: dict[str, list[int]] = {}
+    # A task of a wide subtopology has no partition in its narrower topics.
     for subtopology, index in sorted(tasks):
         for name in topics.get(subtopology, ()):
             if index < counts.get(name, 0):

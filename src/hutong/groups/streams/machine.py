@@ -106,6 +106,7 @@ class StreamsGroup(StreamsGroupCore):
             case StoreFailed():
                 self.note_unstored(event)
                 return []
+        # The next start of the application is not to be ended by the last one's fault.
         if not self.members:
             self.shutdown_by = None
         return self.take_out()
@@ -145,7 +146,7 @@ class StreamsGroup(StreamsGroupCore):
         has_news = had != member.assigned.keys()
         # What clients with endpoints have decides where others send their queries.
         self.endpoint_epoch += has_news and member.endpoint is not None
-        # A client that joins is told everything; so is one that has lost a reply, and has other tasks than it was told.
+        # A client that joins gets everything; so does one that has lost a reply, and so has other tasks than its own.
         has_others = beat.owned is not None and beat.owned != member.assigned.keys()
         return self._reply(member, beat, is_news=has_news or has_others or beat.epoch == JOINING)
 
@@ -167,6 +168,7 @@ class StreamsGroup(StreamsGroupCore):
 
     def _check_owned(self, beat: StreamsHeartbeat) -> None:
         """Raises Refused for a task that the topology does not have."""
+        # While topics are missing, members still give up what they had before.
         if not self.configured.is_ready:
             return
         for _, subtopology, index in beat.owned or ():
@@ -190,7 +192,7 @@ class StreamsGroup(StreamsGroupCore):
             self.topology = beat.topology
             self.touch(RecordKind.TOPOLOGY)
             return True
-        # An older one is told so in its answers. A newer one has to wait until the last member of this one has left.
+        # Answers say so to an older one. A newer one has to wait until the last member of this one has left.
         if self.topology.epoch <= beat.topology.epoch and self.topology != beat.topology:
             raise Refused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
         return False
@@ -202,6 +204,7 @@ class StreamsGroup(StreamsGroupCore):
             member.rack_id = beat.rack_id
         if beat.rebalance_timeout_ms != NO_TIMEOUT:
             member.rebalance_timeout_ms = beat.rebalance_timeout_ms
+        # Said by a member that joins, maybe again and with another version of the application.
         if beat.topology is not None:
             member.topology_epoch = beat.topology.epoch
         if beat.process_id is not None:
@@ -254,6 +257,7 @@ class StreamsGroup(StreamsGroupCore):
             found.append(Status(StatusCode.STALE_TOPOLOGY, detail))
         if self.configured.problem is not None:
             found.append(self.configured.problem)
+        # Missing topics are the better reason for an empty answer than the delay.
         elif self.state is AssignedGroupState.ASSIGNING:
             detail = "Assignment delayed, since more members may join or leave at this moment."
             found.append(Status(StatusCode.ASSIGNMENT_DELAYED, detail))

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hutong.groups.assigned.member import MEMBER_BYTES, AssignedMember
 from hutong.groups.assigned.messages import StoredCurrent
-from hutong.groups.streams.messages import Endpoint, Holding, Role, StreamsMemberDescription
-from hutong.groups.streams.record_tables import MemberValue
+from hutong.groups.streams.messages import Endpoint, Holding, StreamsMemberDescription, TaskRole
+
+if TYPE_CHECKING:
+    from hutong.groups.streams.record_tables import StreamsMemberValue
 
 _WORD_BYTES: Final = 100  # of a string, and of its place in a tuple
 
@@ -21,13 +23,15 @@ def declared_bytes(words: Iterable[str | None]) -> int:
 class StreamsMember(AssignedMember[Holding]):
     """A member with what it says of its process and its application."""
 
-    topology_epoch: int = 0
-    process_id: str = ""
+    topology_epoch: int = 0  # behind the group's: the member runs an older version of the application
+    process_id: str = ""  # never changes: the locks of its tasks depend on it
     endpoint: Endpoint | None = None
     client_tags: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def restored(cls, member_id: str, stored: MemberValue, current: StoredCurrent[Holding] | None) -> "StreamsMember":
+    def restored(
+        cls, member_id: str, stored: "StreamsMemberValue", current: StoredCurrent[Holding] | None
+    ) -> "StreamsMember":
         """The member of a record."""
         endpoint = stored.user_endpoint
         member = cls(
@@ -58,7 +62,7 @@ class StreamsMember(AssignedMember[Holding]):
             self.client_tags,
         )
 
-    def tasks(self, role: Role) -> frozenset[tuple[str, int]]:
+    def tasks(self, role: TaskRole) -> frozenset[tuple[str, int]]:
         """The tasks that it may run in this role."""
         return frozenset((subtopology, index) for held_as, subtopology, index in self.assigned if held_as is role)
 

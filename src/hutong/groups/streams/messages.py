@@ -8,7 +8,7 @@ time.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hutong.foundation.machine import Answer, Tick
 from hutong.groups.assigned import records as stored
@@ -21,20 +21,19 @@ from hutong.groups.assigned.messages import (
     StoreRecords,
     SubscribedTopicsChanged,
 )
-from hutong.groups.streams.record_tables import MemberValue
 from hutong.groups.streams.topics import NewTopic, Status
 from hutong.groups.streams.topology import Topology
 from hutong.wire.kafka.error_codes import ErrorCode
 
 
-class Role(IntEnum):
-    """How a member runs a task: it processes records, or it keeps a copy of the task's state."""
+class TaskRole(IntEnum):
+    """The way in which a member runs a task: it processes records, or it keeps a copy of the task's state."""
 
     ACTIVE = 0
     STANDBY = 1
 
 
-Holding: TypeAlias = tuple[Role, str, int]
+Holding: TypeAlias = tuple[TaskRole, str, int]
 """A task in a role: (role, subtopology, partition)."""
 
 Endpoint: TypeAlias = tuple[str, int]
@@ -53,16 +52,16 @@ class StreamsHeartbeat:
     ticket: int
     now_ms: int
     member_id: str
-    epoch: int
-    endpoint_epoch: int = 0
+    epoch: int  # 0 joins, negative ones leave
+    endpoint_epoch: int = 0  # of the endpoints that the client knows
     rack_id: str | None = None
     rebalance_timeout_ms: int = NO_TIMEOUT
-    topology: Topology | None = None
-    owned: frozenset[Holding] | None = None
-    process_id: str | None = None
-    endpoint: Endpoint | None = None
-    client_tags: tuple[tuple[str, str], ...] | None = None
-    shuts_down: bool = False
+    topology: Topology | None = None  # said by a member that joins
+    owned: frozenset[Holding] | None = None  # in all roles; clients say them together
+    process_id: str | None = None  # all threads of one process share the folders of their tasks
+    endpoint: Endpoint | None = None  # `application.server`
+    client_tags: tuple[tuple[str, str], ...] | None = None  # kept and shown; the assignor does not use them
+    shuts_down: bool = False  # the member asks for the end of the whole application
     client_id: str = ""
     client_host: str = ""
 
@@ -75,10 +74,10 @@ Event: TypeAlias = StreamsHeartbeat | Remove | Tick | SubscribedTopicsChanged | 
 
 @dataclass(frozen=True, slots=True)
 class EndpointPartitions:
-    """What a client with an endpoint has: the partitions of each topic that its tasks read."""
+    """The share of a client with an endpoint: the partitions of each topic that its tasks read."""
 
     endpoint: Endpoint
-    active: Mapping[str, tuple[int, ...]]
+    active: Mapping[str, tuple[int, ...]]  # topic -> partitions
     standby: Mapping[str, tuple[int, ...]]
 
 
@@ -92,8 +91,8 @@ class StreamsReply:
     epoch: int = 0
     heartbeat_interval_ms: int = 0
     assignment: frozenset[Holding] | None = None
-    status: tuple[Status, ...] = ()
-    to_create: tuple[NewTopic, ...] = ()
+    status: tuple[Status, ...] = ()  # several may hold at a time
+    to_create: tuple[NewTopic, ...] = ()  # for the handler, not for the client
     endpoint_epoch: int = 0
     endpoints: tuple[EndpointPartitions, ...] | None = None
 
@@ -112,7 +111,7 @@ class StreamsMemberDescription:
     epoch: int
     client_id: str
     client_host: str
-    topology_epoch: int
+    topology_epoch: int  # of the topology that it joined with
     process_id: str
     endpoint: Endpoint | None
     client_tags: tuple[tuple[str, str], ...]
@@ -137,7 +136,7 @@ class StreamsGroupDescription:
 
 
 @dataclass(slots=True)
-class StoredStreamsGroup(stored.StoredGroup[MemberValue, Holding]):
+class StoredStreamsGroup(stored.StoredGroup[Any, Holding]):
     """A group as replayed from its records."""
 
     topology: Topology | None = None

@@ -4,79 +4,32 @@ Kafka's layout (StreamsGroupMetadata 17, StreamsGroupMemberMetadata 19, StreamsG
 StreamsGroupTargetAssignmentMember 21, StreamsGroupCurrentMemberAssignment 22, StreamsGroupTopology 23) so that tools
 that read that topic read ours. The group's metadata hash is our own function of the topics.
 
+Strategy: their values (`record_values.py`) are imported with the first record. Most nodes have no streams groups, and
+every start would pay for a dozen tables (10 ms).
+
 Pure.
 """
 
-from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from hutong.foundation.errors import CorruptData, Refused
-from hutong.groups.assigned.messages import RecordKind, StoredCurrent
-from hutong.groups.assigned.records import GroupRecords, TargetEpochValue, epochs_of
-from hutong.groups.record_keys import decode_record
-from hutong.groups.streams.configs import STANDBY_REPLICAS
+from hutong.groups.assigned.messages import RecordKind
+from hutong.groups.assigned.records import GroupRecords
 from hutong.groups.streams.core import StreamsGroupCore
-from hutong.groups.streams.member import StreamsMember
-from hutong.groups.streams.messages import NOT_VALIDATED, Holding, Role, StoredStreamsGroup
-from hutong.groups.streams.record_tables import (
-    CurrentValue,
-    GivenTasks,
-    GroupValue,
-    MemberValue,
-    TargetValue,
-    TopologyValue,
-)
-from hutong.groups.streams.topology import Topology
-from hutong.groups.streams.wire_topology import decoded, encoded
-from hutong.wire.kafka.apis.streams_shared import Endpoint, KeyValue, TaskIds
-
-_STANDBYS: Final = STANDBY_REPLICAS.removeprefix("streams.")  # Kafka's name of the setting in the record
+from hutong.groups.streams.messages import StoredStreamsGroup
 
 
 class StreamsGroupRecords(GroupRecords[StoredStreamsGroup]):
     """The records of streams groups."""
 
     def value(self, group: StreamsGroupCore, kind: RecordKind, member_id: str) -> Any:
-        if kind is RecordKind.GROUP:
-            return _group_value(group)
-        if kind is RecordKind.TOPOLOGY:
-            return None if group.topology is None else TopologyValue(group.topology.epoch, encoded(group.topology))
-        if kind is RecordKind.TARGET_EPOCH:
-            return TargetEpochValue(group.assignment_epoch)
-        member = group.members[member_id]
-        if kind is RecordKind.MEMBER:
-            return _member_value(member)
-        if kind is RecordKind.TARGET:
-            target = group.targets[member_id]
-            return TargetValue(tasks_in(target, Role.ACTIVE), tasks_in(target, Role.STANDBY), [])
-        return CurrentValue(
-            member.epoch,
-            member.previous_epoch,
-            int(member.state),
-            _given(member.assigned, Role.ACTIVE),
-            _given(member.assigned, Role.STANDBY),
-            [],
-            _given(member.revoking, Role.ACTIVE),
-            _given(member.revoking, Role.STANDBY),
-            [],
-        )
+        from hutong.groups.streams import record_values  # late, see above
+
+        return record_values.value_of(group, kind, member_id)
 
     def apply(self, group: StoredStreamsGroup, kind: RecordKind, member_id: str, value: bytes) -> None:
-        if kind is RecordKind.GROUP:
-            decoded_group = decode_record(GroupValue, value)
-            group.epoch, group.metadata_hash = decoded_group.epoch, decoded_group.metadata_hash
-            group.standby_replicas = _standby_replicas(decoded_group)
-        elif kind is RecordKind.TOPOLOGY:
-            group.topology = _topology(decode_record(TopologyValue, value))
-        elif kind is RecordKind.TARGET_EPOCH:
-            group.assignment_epoch = decode_record(TargetEpochValue, value).assignment_epoch
-        elif kind is RecordKind.MEMBER:
-            group.members[member_id] = decode_record(MemberValue, value)
-        elif kind is RecordKind.TARGET:
-            target = decode_record(TargetValue, value)
-            group.targets[member_id] = holdings_in(target.active_tasks, target.standby_tasks)
-        else:
-            group.currents[member_id] = _current(decode_record(CurrentValue, value))
+        from hutong.groups.streams import record_values  # late, see above
+
+        record_values.apply(group, kind, member_id, value)
 
 
 RECORDS: Final = StreamsGroupRecords(
@@ -90,95 +43,3 @@ RECORDS: Final = StreamsGroupRecords(
     },
     StoredStreamsGroup,
 )
-
-
-def tasks_in(holdings: Iterable[Holding], role: Role) -> list[TaskIds]:
-    """The tasks in one role, by subtopology, as requests and records have them."""
-    found: dict[str, list[int]] = {}
-    for has_as, subtopology, index in sorted(holdings):
-        if has_as is role:
-            found.setdefault(subtopology, []).append(index)
-    return [TaskIds(subtopology, indexes) for subtopology, indexes in found.items()]
-
-
-def holdings_in(active: Iterable[TaskIds], standby: Iterable[TaskIds]) -> frozenset[Holding]:
-    """The tasks of requests and records, in their roles."""
-    return frozenset(
-        (role, each.subtopology_id, index)
-        for role, tasks in ((Role.ACTIVE, active), (Role.STANDBY, standby))
-        for each in tasks
-        for index in each.partitions
-    )
-
-
-def _group_value(group: StreamsGroupCore) -> GroupValue:
-    is_validated = group.topology is not None and group.configured.is_ready
-    return GroupValue(
-        group.epoch,
-        group.metadata_hash,
-        group.topology.epoch if is_validated and group.topology is not None else NOT_VALIDATED,
-        [KeyValue(_STANDBYS, str(group.times.standby_replicas))],
-    )
-
-
-def _standby_replicas(value: GroupValue) -> int:
-    configs = {config.key: config.value for config in value.last_assignment_configs or ()}
-    try:
-        return int(configs.get(_STANDBYS, "0"))
-    except ValueError as error:
-        raise CorruptData(f"a streams group in the groups' topic: {error}") from error
-
-
-def _member_value(member: StreamsMember) -> MemberValue:
-    return MemberValue(
-        instance_id=member.instance_id,
-        rack_id=member.rack_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        rebalance_timeout_ms=member.rebalance_timeout_ms,
-        topology_epoch=member.topology_epoch,
-        process_id=member.process_id,
-        user_endpoint=None if member.endpoint is None else Endpoint(*member.endpoint),
-        client_tags=[KeyValue(key, value) for key, value in member.client_tags],
-    )
-
-
-def _given(holdings: Mapping[Holding, int], role: Role) -> list[GivenTasks]:
-    return [
-        GivenTasks(
-            tasks.subtopology_id,
-            tasks.partitions,
-            # As in Kafka epochs fence commits, which active tasks alone make.
-            [holdings[role, tasks.subtopology_id, index] for index in tasks.partitions]
-            if role is Role.ACTIVE
-            else None,
-        )
-        for tasks in tasks_in(holdings, role)
-    ]
-
-
-def _topology(value: TopologyValue) -> Topology:
-    try:
-        return decoded(value.epoch, value.subtopologies)
-    except Refused as refused:
-        raise CorruptData(f"a topology in the groups' topic: {refused.message}") from refused
-
-
-def _current(value: CurrentValue) -> StoredCurrent[Holding]:
-    epoch = value.member_epoch
-    return StoredCurrent(
-        epoch=epoch,
-        previous_epoch=value.previous_member_epoch,
-        state=value.state,
-        assigned=_taken(value.active_tasks, Role.ACTIVE, epoch) | _taken(value.standby_tasks, Role.STANDBY, epoch),
-        revoking=_taken(value.active_tasks_pending_revocation, Role.ACTIVE, epoch)
-        | _taken(value.standby_tasks_pending_revocation, Role.STANDBY, epoch),
-    )
-
-
-def _taken(given: Iterable[GivenTasks], role: Role, member_epoch: int) -> dict[Holding, int]:
-    return {
-        (role, each.subtopology_id, index): epoch
-        for each in given
-        for index, epoch in epochs_of(each.partitions, each.assignment_epochs, member_epoch)
-    }

@@ -9,7 +9,7 @@ from hutong.groups.requests import GroupCaller
 from hutong.groups.streams.core import TOPOLOGY_BYTES_PER_BYTE
 from hutong.groups.streams.member import declared_bytes
 from hutong.groups.streams.messages import StreamsHeartbeat, StreamsReply
-from hutong.groups.streams.records import holdings_in
+from hutong.groups.streams.record_values import holdings_in
 from hutong.groups.streams.settings import StreamsGroupSettings
 from hutong.groups.streams.topology import Topology, problem_of
 from hutong.groups.streams.wire_topology import decoded
@@ -33,6 +33,7 @@ def _problem(request: StreamsGroupHeartbeatRequest) -> str:
     checks = (
         (not request.member_id.strip(), "MemberId can't be empty."),
         (not request.group_id.strip(), "GroupId can't be empty."),
+        # Kafka 4.3 has no static members in streams groups either.
         (request.instance_id is not None, "Static membership is not yet supported."),
         (request.rack_id is not None and not request.rack_id.strip(), "RackId can't be empty."),
         # What Kafka 4.3 refuses, too: none of its clients says how far its tasks are behind, so none warms up.
@@ -60,8 +61,10 @@ def _problem_of_tasks(request: StreamsGroupHeartbeatRequest) -> str:
         "StandbyTasks": request.standby_tasks,
         "WarmupTasks": request.warmup_tasks,
     }
+    # Who joins has given everything up; tasks that it still ran could be given to others meanwhile.
     if request.member_epoch == JOINING:
         return next((f"{name} must be empty when (re-)joining." for name, tasks in named.items() if tasks != []), "")
+    # One list alone would leave open whether the other tasks were given up.
     if len({tasks is None for tasks in named.values()}) > 1:
         return "If one task-type is non-null, all must be non-null."
     return ""
@@ -69,6 +72,7 @@ def _problem_of_tasks(request: StreamsGroupHeartbeatRequest) -> str:
 
 def _too_long(request: StreamsGroupHeartbeatRequest, settings: StreamsGroupSettings) -> str:
     """Refuse names that are too long to be stored, and more of them than a member may have."""
+    # Every one of these strings is kept, and written with each change of the member.
     tags = request.client_tags or []
     if len(tags) > settings.tags_max:
         return f"A member has at most {settings.tags_max} tags."
@@ -92,8 +96,10 @@ def topology_of(request: StreamsGroupHeartbeatRequest, settings: StreamsGroupSet
         raise _invalid(f"A topology has at most {settings.subtopologies_max} subtopologies here.")
     if sum(map(_size_of, said.subtopologies)) > settings.topology_topics_max:
         raise _invalid(f"A topology names at most {settings.topology_topics_max} topics and settings of topics here.")
+    # No client sends them: Kafka Streams refuses patterns with this protocol.
     if any(each.source_topic_regex for each in said.subtopologies):
         raise _invalid("Patterns of source topics are not supported.")
+    # In its one form, in which the group compares it.
     topology = decoded(said.epoch, said.subtopologies)
     if topology.footprint_bytes > settings.topology_bytes_max:
         raise _invalid(f"A topology has at most {settings.topology_bytes_max} bytes of names and settings here.")

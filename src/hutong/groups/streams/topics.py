@@ -1,4 +1,4 @@
-"""What a topology comes to with the topics that exist: how many tasks, which topics are missing or do not fit.
+"""The tasks of a topology with the topics that exist, and the topics that are missing or do not fit.
 
 Strategy: in this order, as Kafka does. Source topics must exist. A repartition topic without a fixed number of
 partitions has as many as the largest topic that its writers read. Topics of a co-partition group have the same number,
@@ -21,7 +21,7 @@ NAMES_SHOWN_MAX: Final = 20  # in the text for people
 
 
 class StatusCode(IntEnum):
-    """What an answer tells a member beside its tasks; the numbers are Kafka's."""
+    """News for a member in addition to its tasks; the numbers are Kafka's."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -90,12 +90,14 @@ def configure(topology: Topology, count_of: Callable[[str], int | None], tasks_m
     if missing:
         detail = f"Internal topics are missing: [{_listed([topic.name for topic in missing])}]"
         problem = Status(StatusCode.MISSING_INTERNAL_TOPICS, detail)
+    # With missing internal topics sizes are known all the same, and are described.
     return ConfiguredTopology(problem, task_counts, counts, missing)
 
 
 def _source_counts(topology: Topology, count_of: Callable[[str], int | None]) -> dict[str, int]:
     names = {name for each in topology.subtopologies for name in each.source_topics}
     found = {name: count_of(name) for name in sorted(names)}
+    # The application's own topics are never created for it: a misspelt name would make an empty one.
     missing = [name for name, count in found.items() if count is None]
     if missing:
         raise _Misfit(StatusCode.MISSING_SOURCE_TOPICS, f"Source topics {_listed(missing)} are missing.")
@@ -106,6 +108,7 @@ def _count_repartition_topics(topology: Topology, counts: dict[str, int]) -> Non
     """Add the number of partitions of every repartition topic. `topology.problem_of` has found that this ends."""
     waiting = {topic.name: topic for each in topology.subtopologies for topic in each.repartition_topics}
     while waiting:
+        # A topic that waits for another one gets its turn in a later round.
         for name, topic in list(waiting.items()):
             reads = [read for writer in topology.writers.get(name, ()) for read in writer.read_topics]
             if topic.partition_count:
@@ -126,11 +129,13 @@ def _copartition(group: Iterable[str], internal: Mapping[str, InternalTopic], co
             StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
             f"Following topics do not have the same number of partitions: [{_listed(pairs)}]",
         )
+    # Repartition topics are made to fit; if all of them are free, the widest one decides.
     common = next(iter(fixed.values())) if fixed else max((counts[name] for name in names), default=0)
     counts.update(dict.fromkeys(names, common))
 
 
 def _check_task_count(task_counts: Mapping[str, int], tasks_max: int) -> None:
+    # Topics may grow after the group was made, so this is a problem of topics, not of the request.
     tasks = sum(task_counts.values())
     if tasks > tasks_max:
         detail = f"The topics of the topology make {tasks} tasks; a streams group has at most {tasks_max} here."
@@ -149,6 +154,7 @@ def _missing_topics(
         found, expected = count_of(name), counts[name]
         if found is None:
             missing.append(NewTopic(name, expected, topic.replication_factor, topic.configs))
+        # Records of one key would be in a partition that the task of this key does not read.
         elif found != expected:
             raise _Misfit(
                 StatusCode.INCORRECTLY_PARTITIONED_TOPICS,

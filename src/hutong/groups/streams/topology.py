@@ -17,8 +17,8 @@ class InternalTopic:
     """A repartition or changelog topic. No partitions: their number follows from others; no factor: the default."""
 
     name: str
-    partition_count: int = 0
-    replication_factor: int = 0
+    partition_count: int = 0  # fixed by the application, 0 where it follows from others
+    replication_factor: int = 0  # 0: the cluster's default
     configs: tuple[tuple[str, str], ...] = ()
 
 
@@ -41,6 +41,7 @@ class Subtopology:
     @property
     def own_changelogs(self) -> tuple[InternalTopic, ...]:
         """Changelogs that are not a source as well: a table may be restored from the topic that it is read from."""
+        # Such a topic exists, and it is not for us to change it.
         return tuple(topic for topic in self.changelog_topics if topic.name not in self.source_topics)
 
     @property
@@ -52,8 +53,8 @@ class Subtopology:
 class Topology:
     """All subtopologies, by id. A later version of the application has a higher epoch."""
 
-    epoch: int
-    subtopologies: tuple[Subtopology, ...]
+    epoch: int  # Kafka Streams sends 0 always, so far
+    subtopologies: tuple[Subtopology, ...]  # sorted by id
 
     @cached_property
     def readers(self) -> dict[str, tuple[str, ...]]:
@@ -100,9 +101,11 @@ class Topology:
 
 def problem_of(topology: Topology) -> str:
     """Describe what is wrong with a topology by itself; empty for a valid one."""
+    # Ids name tasks in requests and records, where two of a name would be one.
     ids = [each.subtopology_id for each in topology.subtopologies]
     if not ids or not all(ids) or len(set(ids)) != len(ids):
         return "Subtopologies must have ids, each its own."
+    # Without a topic to read there would be no partitions, and so no tasks.
     if any(not each.read_topics for each in topology.subtopologies):
         return "Subtopology does not contain any source topics."
     if any(not name for name in topology.topic_names):
@@ -111,6 +114,7 @@ def problem_of(topology: Topology) -> str:
 
 
 def _problem_of_internal_topics(topology: Topology) -> str:
+    # Both kinds are created with different settings, and their sizes follow different rules.
     kinds: dict[str, str] = {}
     for each in topology.subtopologies:
         repartition = [(topic.name, "repartition") for topic in each.repartition_topics]
@@ -131,11 +135,13 @@ def _problem_of_counts(topology: Topology) -> str:
         for topic in each.repartition_topics
         if not topic.partition_count
     }
+    # Nobody writes it, so no topic behind it says how wide it is.
     if not all(open_topics.values()):
         return (
             "Failed to compute number of partitions for all repartition topics, because a repartition source topic is "
             "never used as a sink topic."
         )
+    # Each round settles what is one step further from the sources; a round that settles nothing has found a loop.
     while open_topics:
         known = [
             name

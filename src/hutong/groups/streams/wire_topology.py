@@ -18,6 +18,7 @@ def decoded(epoch: int, subtopologies: Iterable[wire.Subtopology]) -> ours.Topol
 
 
 def _decoded(each: wire.Subtopology) -> ours.Subtopology:
+    # Indexes are positions in the lists as sent, which are sorted afterwards: so groups are kept by name.
     groups = []
     for group in each.copartition_groups:
         if group.source_topic_regex:
@@ -37,6 +38,7 @@ def _decoded(each: wire.Subtopology) -> ours.Subtopology:
 
 def _at(names: Sequence[str], indexes: Iterable[int]) -> list[str]:
     try:
+        # A negative index would count from the end in Python.
         return [names[index] for index in indexes if index >= 0 or _out_of_range()]
     except IndexError:
         raise _invalid("A co-partition group names a topic that its subtopology does not have.") from None
@@ -51,6 +53,7 @@ def _invalid(message: str) -> Refused:
 
 
 def _internal(topics: Iterable[TopicInfo]) -> tuple[ours.InternalTopic, ...]:
+    # Clients build the settings in a map without an order.
     found = (
         ours.InternalTopic(
             topic.name,
@@ -69,6 +72,7 @@ def encoded(topology: ours.Topology) -> list[wire.Subtopology]:
 
 
 def _encoded(each: ours.Subtopology) -> wire.Subtopology:
+    # The indexes of our own order, in which the lists are written.
     sources = {name: index for index, name in enumerate(each.source_topics)}
     repartition = {topic.name: index for index, topic in enumerate(each.repartition_topics)}
     return wire.Subtopology(

@@ -97,7 +97,7 @@ async def test_internal_topics_are_created_and_then_tasks_are_given(tmp_path: Pa
 async def test_a_topic_that_cannot_be_created_is_told(tmp_path: Path) -> None:
     wide = Topology(0, [Subtopology("0", ["lines"], state_changelog_topics=[TopicInfo("counts", 0, 5)])])
     async with scene(tmp_path) as client:
-        (status,) = (await beat(client, topology=wide)).status or ()
+        (status,) = (await beat(client, topology=wide)).status or []
         assert status.status_code == 3
         assert "Creation failed: counts: " in status.status_detail
 
@@ -117,7 +117,7 @@ async def test_a_group_is_described_and_listed(tmp_path: Path) -> None:
         group = await describe(client)
         assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Stable", epoch, epoch)
         assert group.topology is not None
-        zero, one = group.topology.subtopologies or ()
+        zero, one = group.topology.subtopologies or []
         assert (zero.source_topics, zero.repartition_sink_topics) == (["lines"], ["by-word"])
         assert [(each.name, each.partitions) for each in one.state_changelog_topics] == [("counts", 2)]
         (member,) = group.members

@@ -18,10 +18,10 @@ from hutong.groups.streams.messages import (
     Event,
     Holding,
     Reply,
-    Role,
     StoredStreamsGroup,
     StreamsHeartbeat,
     StreamsReply,
+    TaskRole,
 )
 from hutong.groups.streams.records import RECORDS
 from hutong.groups.streams.settings import StreamsGroupSettings, StreamsRules
@@ -48,7 +48,7 @@ def settings(*, delay_ms: int = 0, interval_ms: int = 0, standbys: int = 0) -> S
 
 
 def active(subtopology: str, *indexes: int) -> frozenset[Holding]:
-    return frozenset((Role.ACTIVE, subtopology, index) for index in indexes)
+    return frozenset((TaskRole.ACTIVE, subtopology, index) for index in indexes)
 
 
 class Play:

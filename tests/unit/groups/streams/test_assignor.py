@@ -3,26 +3,26 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutong.groups.streams.assignor import Share, Worker, assign
+from hutong.groups.streams.assignor import Runner, Share, assign
 
 COUNTS = st.dictionaries(st.sampled_from(("0", "1", "2")), st.integers(0, 7), min_size=1)
 
 
 @st.composite
-def workers(draw: st.DrawFn) -> dict[str, Worker]:
+def workers(draw: st.DrawFn) -> dict[str, Runner]:
     """Members with any history, be it one that cannot have been."""
     count = draw(st.integers(1, 7))
     tasks = st.frozensets(st.tuples(st.sampled_from(("0", "1", "gone")), st.integers(0, 8)), max_size=12)
     return {
-        f"m{number}": Worker(draw(st.sampled_from(("p", "q", "r", "s"))), draw(tasks), draw(tasks))
+        f"m{number}": Runner(draw(st.sampled_from(("p", "q", "r", "s"))), draw(tasks), draw(tasks))
         for number in range(count)
     }
 
 
-def again(given_workers: dict[str, Worker], shares: dict[str, Share]) -> dict[str, Worker]:
+def again(given_workers: dict[str, Runner], shares: dict[str, Share]) -> dict[str, Runner]:
     """The members after they have taken their tasks."""
     return {
-        name: Worker(given_workers[name].process_id, frozenset(share.active), frozenset(share.standby))
+        name: Runner(given_workers[name].process_id, frozenset(share.active), frozenset(share.standby))
         for name, share in shares.items()
         if name in given_workers
     }
@@ -30,7 +30,7 @@ def again(given_workers: dict[str, Worker], shares: dict[str, Share]) -> dict[st
 
 @given(workers(), COUNTS, st.integers(0, 2))
 def test_every_task_is_active_once_and_loads_are_even(
-    members: dict[str, Worker], counts: dict[str, int], standbys: int
+    members: dict[str, Runner], counts: dict[str, int], standbys: int
 ) -> None:
     shares = assign(members, counts, {"0", "2"}, standbys)
     tasks = sorted((name, index) for name, count in counts.items() for index in range(count))
@@ -42,7 +42,7 @@ def test_every_task_is_active_once_and_loads_are_even(
 
 @given(workers(), COUNTS, st.integers(0, 2))
 def test_standbys_are_as_many_as_processes_allow_and_nowhere_twice(
-    members: dict[str, Worker], counts: dict[str, int], standbys: int
+    members: dict[str, Runner], counts: dict[str, int], standbys: int
 ) -> None:
     shares = assign(members, counts, {"0", "2"}, standbys)
     processes = {worker.process_id for worker in members.values()}
@@ -57,7 +57,7 @@ def test_standbys_are_as_many_as_processes_allow_and_nowhere_twice(
 
 
 @given(workers(), COUNTS, st.integers(0, 2))
-def test_nothing_moves_without_a_reason(members: dict[str, Worker], counts: dict[str, int], standbys: int) -> None:
+def test_nothing_moves_without_a_reason(members: dict[str, Runner], counts: dict[str, int], standbys: int) -> None:
     first = assign(members, counts, {"0"}, standbys)
     settled = again(members, first)
     second = assign(settled, counts, {"0"}, standbys)
@@ -67,7 +67,7 @@ def test_nothing_moves_without_a_reason(members: dict[str, Worker], counts: dict
 
 
 @given(workers(), COUNTS)
-def test_of_a_member_that_leaves_only_its_own_tasks_move(members: dict[str, Worker], counts: dict[str, int]) -> None:
+def test_of_a_member_that_leaves_only_its_own_tasks_move(members: dict[str, Runner], counts: dict[str, int]) -> None:
     first = assign(members, counts, (), 0)
     settled = again(members, first)
     if len(settled) == 1:
@@ -81,9 +81,9 @@ def test_of_a_member_that_leaves_only_its_own_tasks_move(members: dict[str, Work
 
 def test_an_orphaned_task_goes_where_its_state_is() -> None:
     members = {
-        "a": Worker("p", frozenset({("0", 0)}), frozenset({("0", 2)})),
-        "b": Worker("q", frozenset({("0", 1)})),
-        "c": Worker("r", frozenset({("0", 3)})),
+        "a": Runner("p", frozenset({("0", 0)}), frozenset({("0", 2)})),
+        "b": Runner("q", frozenset({("0", 1)})),
+        "c": Runner("r", frozenset({("0", 3)})),
     }
     shares = assign(members, {"0": 4}, {"0"}, 1)
     assert ("0", 2) in shares["a"].active
@@ -91,10 +91,10 @@ def test_an_orphaned_task_goes_where_its_state_is() -> None:
 
 def test_a_task_stays_in_its_process_when_a_thread_ends() -> None:
     members = {
-        "a": Worker("p", frozenset({("0", 0), ("0", 1)})),
-        "b": Worker("q"),
+        "a": Runner("p", frozenset({("0", 0), ("0", 1)})),
+        "b": Runner("q"),
     }
-    shares = assign({"a2": Worker("p"), **members}, {"0": 3}, {"0"}, 0)
+    shares = assign({"a2": Runner("p"), **members}, {"0": 3}, {"0"}, 0)
     assert shares["a"].active | shares["a2"].active >= {("0", 0), ("0", 1)}
 
 
@@ -104,5 +104,5 @@ def test_nobody_gets_nothing() -> None:
 
 def test_what_a_member_keeps_is_of_all_subtopologies() -> None:
     everything = frozenset((name, index) for name in ("0", "1") for index in range(4))
-    shares = assign({"a": Worker("p", everything), "b": Worker("q")}, {"0": 4, "1": 4}, (), 0)
+    shares = assign({"a": Runner("p", everything), "b": Runner("q")}, {"0": 4, "1": 4}, (), 0)
     assert sorted(name for name, _ in shares["a"].active) == ["0", "0", "1", "1"]

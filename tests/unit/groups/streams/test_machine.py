@@ -17,7 +17,7 @@ from tests.unit.groups.streams.play import (
 
 from hutong.groups.assigned.messages import LEAVING, Removal, Remove, RemoveReply
 from hutong.groups.assigned.states import AssignedGroupState
-from hutong.groups.streams.messages import Role
+from hutong.groups.streams.messages import TaskRole
 from hutong.groups.streams.topics import NewTopic, StatusCode
 from hutong.groups.streams.topology import Subtopology, Topology
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -47,7 +47,7 @@ def test_missing_internal_topics_are_asked_for_and_waited_for() -> None:
     assert reply.assignment == NO_TASKS
     assert [each.code for each in reply.status] == [StatusCode.MISSING_INTERNAL_TOPICS]
     assert reply.to_create == (NewTopic("by-word", 3, 0, ()), NewTopic("counts-changelog", 3, 0, ()))
-    assert play.group.state is AssignedGroupState.NOT_READY
+    assert play.group.describe().state == AssignedGroupState.NOT_READY
     assert reply.heartbeat_interval_ms == 500, "a member that waits for its first tasks asks again soon"
     play.create(reply)
     assert play.beat("a", reply.epoch).assignment == active("0", 0, 1, 2) | active("1", 0, 1, 2)
@@ -115,11 +115,11 @@ def test_standbys_are_on_other_processes() -> None:
     clients = [Client(play, "a", "p"), Client(play, "b", "q")]
     settle(*clients)
     for client in clients:
-        running = {(name, index) for role, name, index in client.owned if role is Role.ACTIVE}
-        copied = {(name, index) for role, name, index in client.owned if role is Role.STANDBY}
+        running = {(name, index) for role, name, index in client.owned if role is TaskRole.ACTIVE}
+        copied = {(name, index) for role, name, index in client.owned if role is TaskRole.STANDBY}
         assert not running & copied
         assert all(name == "1" for name, _ in copied), "only tasks with state have copies"
-    assert sum(role is Role.STANDBY for client in clients for role, _, _ in client.owned) == 4
+    assert sum(role is TaskRole.STANDBY for client in clients for role, _, _ in client.owned) == 4
 
 
 def test_a_standby_becomes_active_when_its_task_is_orphaned() -> None:
@@ -137,7 +137,7 @@ def test_more_standbys_begin_a_new_assignment() -> None:
     settle(*clients)
     play.group.times = settings(standbys=1).rules
     settle(*clients)
-    assert sum(role is Role.STANDBY for client in clients for role, _, _ in client.owned) == 4
+    assert sum(role is TaskRole.STANDBY for client in clients for role, _, _ in client.owned) == 4
 
 
 # ---- leaving
@@ -240,7 +240,7 @@ def test_the_previous_epoch_is_taken_from_a_member_that_lost_a_reply() -> None:
 
 
 @pytest.mark.parametrize("owned", [active("0", 4), active("0", -1), active("other", 0)])
-def test_a_task_that_there_is_not_is_refused(owned: frozenset[tuple[Role, str, int]]) -> None:
+def test_a_task_that_there_is_not_is_refused(owned: frozenset[tuple[TaskRole, str, int]]) -> None:
     play = Play.counting()
     play.join("a")
     assert play.beat("a", 1, owned=owned).error is ErrorCode.INVALID_REQUEST

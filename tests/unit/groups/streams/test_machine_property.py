@@ -12,7 +12,7 @@ from tests.unit.groups.streams.play import NO_TASKS, SESSION_MS, Client, Play, s
 
 from hutong.groups.assigned.messages import JOINING, LEAVING
 from hutong.groups.assigned.states import AssignedGroupState
-from hutong.groups.streams.messages import Role
+from hutong.groups.streams.messages import TaskRole
 
 CLIENTS = 4
 PROCESSES = ("p", "p", "q", "r")  # the first two are threads of one process
@@ -80,10 +80,10 @@ class World:
             if self.play.now_ms - self.heard_ms.get(client.member_id, -SESSION_MS) >= SESSION_MS:
                 continue
             for role, name, index in client.owned:
-                assert (name, index) not in active or role is not Role.ACTIVE, f"{name}-{index} is active twice"
+                assert (name, index) not in active or role is not TaskRole.ACTIVE, f"{name}-{index} is active twice"
                 assert (name, index, client.process) not in folders, f"{name}-{index} is twice in {client.process}"
                 folders.add((name, index, client.process))
-                if role is Role.ACTIVE:
+                if role is TaskRole.ACTIVE:
                     active.add((name, index))
 
     def check_settled(self) -> None:
@@ -100,8 +100,8 @@ class World:
         assert group.state is AssignedGroupState.STABLE
         assert {client.epoch for client in self.clients} == {group.epoch}
         assert len(group.members) == len(self.clients)
-        active = [task for client in self.clients for task in client.owned if task[0] is Role.ACTIVE]
-        assert sorted(active) == sorted((Role.ACTIVE, name, index) for name in "01" for index in range(4))
+        active = [task for client in self.clients for task in client.owned if task[0] is TaskRole.ACTIVE]
+        assert sorted(active) == sorted((TaskRole.ACTIVE, name, index) for name in "01" for index in range(4))
 
 
 @examples(max_examples=150, deadline=None)

@@ -21,7 +21,7 @@ class TopicInfo:
 
 @value
 class Endpoint:
-    """Where a client answers interactive queries."""
+    """The address at which a client answers interactive queries."""
 
     host: str = string()
     port: int = uint16()
