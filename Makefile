@@ -5,6 +5,8 @@
 #   make test-all             every test: kills and broken disks, Spark, clients in other languages as well
 #   make test-long            those of them that make test leaves out
 #   make test-lowest          what uses them, with the lowest versions that pyproject.toml takes
+#   make test-wheel           wheel and source archive: built, checked, installed, served (ARGS="python3.12 python3.13")
+#   make test-neighbours      installed next to other packages that programs have (ARGS: their names)
 #   make lint                 formatting, lint, types, import contracts
 #   make compat               all tests that drive a node with other people's clients; tells build/compat.jsonl
 #   make compat-cluster       the same on a cluster of three nodes, then with one of them killed
@@ -13,6 +15,8 @@
 #   make simulate SEEDS=10000 whole nodes in virtual time with faults, on all processors (FIRST is the first seed;
 #                             NODES=3 for clusters)
 #   make fuzz SECONDS=600     every decoder on inputs without end (TARGET=name for one; python -m tests.fuzz --list)
+#   make pictures             those of the README
+#   make release              what is published, for HUTONG_REPOSITORY and HUTONG_REFERENCE
 #   make docs                 the documentation as HTML in docs/_build/html
 
 ARGS ?=
@@ -34,7 +38,7 @@ RUN := $(UV) run --quiet --frozen --no-sync
 .DEFAULT_GOAL := help
 PYTEST := $(RUN) pytest -n $(WORKERS) --dist loadfile -o faulthandler_timeout=$(HANG_SECONDS) \
 	-o faulthandler_exit_on_timeout=true
-.PHONY: help demo test test-all test-long test-lowest lint compat compat-cluster compat-table bench simulate fuzz docs sync
+.PHONY: help demo test test-all test-long test-lowest test-wheel test-neighbours pictures release lint compat compat-cluster compat-table bench simulate fuzz docs sync
 
 help:
 	@sed -n 's/^#   /  /p' Makefile
@@ -59,6 +63,22 @@ test-long: sync
 
 test-lowest: $(UV)
 	@sh .ci/test-lowest $(UV) $(ARGS)
+
+test-wheel: $(UV)
+	@sh .ci/test-wheel $(UV) $(ARGS)
+
+test-neighbours: $(UV)
+	@sh .ci/test-neighbours $(UV) $(ARGS)
+
+pictures: sync
+	@PYTHONPATH=. $(RUN) python docs/figures/session.py docs/figures/session.svg
+	@$(RUN) python -m bench picture docs/figures/kafka.json docs/figures/kafka.svg
+
+release: $(UV)
+	@test -n "$$HUTONG_REPOSITORY" || { echo "release: set HUTONG_REPOSITORY to the URL of the repository" >&2; exit 64; }
+	@test -z "$$(git status --porcelain)" || { echo "release: there are changes that are not committed" >&2; exit 65; }
+	@sh .ci/test-wheel $(UV) $(ARGS)
+	@ls dist
 
 compat: sync
 	@TEST_COMPAT=full TEST_COMPAT_REPORT=build/compat.jsonl $(RUN) pytest tests/compat -m compat $(ARGS)

@@ -1,16 +1,42 @@
-"""The compiled pass over records; all else about the package is in pyproject.toml.
+"""The compiled pass over records, and the links of the README; all else about the package is in pyproject.toml.
 
-It is optional: where there is no compiler or no Python.h the build goes on without it, and Python does the same slower.
+The pass is optional: where there is no compiler or no Python.h the build goes on without it, and Python does the same
+slower. A build for an index names the repository in HUTONG_REPOSITORY (and the tag in HUTONG_REFERENCE): pages there
+show the README without its neighbours, so links become absolute.
 """
 
+import os
+import re
 import sysconfig
+from pathlib import Path
 
 from setuptools import Extension, setup
 
 # One build serves Python 3.11 and later (PEP 384). Python without its lock has no such interface yet (PEP 703).
 HAS_LIMITED_API = not sysconfig.get_config_var("Py_GIL_DISABLED")
+REPOSITORY = os.environ.get("HUTONG_REPOSITORY", "").rstrip("/")
+REFERENCE = os.environ.get("HUTONG_REFERENCE", "main")
+
+
+def description() -> str:
+    """The README; with a repository, links to files and pictures of it lead there."""
+    text = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+    if not REPOSITORY:
+        return text
+    text = re.sub(r"(!\[[^]]*\]\()(?!https?:|#)", rf"\1{REPOSITORY}/raw/{REFERENCE}/", text)
+    return re.sub(r"(?<!!)(\[[^]]*\]\()(?!https?:|#)", rf"\1{REPOSITORY}/blob/{REFERENCE}/", text)
+
+
+def urls() -> dict[str, str]:
+    """The pages of the repository, if there is one."""
+    pages = {"Source": "", "Documentation": "/tree/{}/docs", "Changelog": "/blob/{}/CHANGELOG.md", "Issues": "/issues"}
+    return {name: REPOSITORY + page.format(REFERENCE) for name, page in pages.items()} if REPOSITORY else {}
+
 
 setup(
+    long_description=description(),
+    long_description_content_type="text/markdown",
+    project_urls=urls(),
     ext_modules=[
         Extension(
             "hutong.wire.kafka.batch._record_walk",

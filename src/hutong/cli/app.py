@@ -6,7 +6,7 @@ Kafka client, tables, Spark) is imported inside the command, so that `--help` an
 Knows nothing of exit codes beyond what a command returns.
 """
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -18,10 +18,8 @@ from hutong.cli.kafka import actor, client_config, consume, group, produce, topi
 from hutong.cli.node import cert, configuration, demo, inspection, serve, simulate
 from hutong.foundation.errors import ExitCode, UsageError
 
-try:
-    from typer.exceptions import TyperException
-except ImportError:  # before 0.26 typer's errors were those of click
-    from click import ClickException as TyperException  # type: ignore[assignment]
+# The base of typer's errors: click's before 0.26, a copy of typer's own in 0.26 and 0.27, `TyperException` since.
+_REFUSAL: Final[Any] = [kind for kind in typer.BadParameter.__mro__ if hasattr(kind, "format_message")][-1]
 
 app = typer.Typer(
     name="hutong",
@@ -80,7 +78,7 @@ def run_app(arguments: list[str]) -> int:
     client_config.offer(commands)
     try:
         code = commands(arguments, prog_name="hutong", standalone_mode=False)
-    except TyperException as error:
+    except _REFUSAL as error:
         message = error.format_message().strip()
         if not message:  # typer has printed the help of a command that was called with nothing
             return ExitCode.USAGE

@@ -80,7 +80,7 @@ def serve(
         from hutong.rpc.grpc import GrpcTls
 
         options["grpc_tls"] = GrpcTls(grpc_certificate, grpc_key)
-    import uvloop
+    from hutong.runtime.loops.loops import new_event_loop
 
     if is_traced:
         from hutong.tracing.environment import EnvironmentTracing
@@ -88,7 +88,7 @@ def serve(
         own = EnvironmentTracing()
         options["tracing"] = own.tracing
         atexit.register(own.close)  # sends what is left
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(_serve(bind, function, options, as_json=as_json))
 
 

@@ -171,8 +171,7 @@ def _run(settings: Settings, *, as_json: bool, ports: "SystemPorts | None") -> N
     import asyncio
     import logging
 
-    import uvloop
-
+    from hutong.runtime.loops.loops import new_event_loop
     from hutong.server.broker.data.open_files import raise_limit
     from hutong.server.serving import serve_node
 
@@ -195,5 +194,5 @@ def _run(settings: Settings, *, as_json: bool, ports: "SystemPorts | None") -> N
         }
         print(ready_line(listeners, os.getpid(), as_json=as_json), flush=True)
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(serve_node(settings, ready=ready, ports=ports))

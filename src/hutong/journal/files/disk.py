@@ -6,9 +6,11 @@ back (StorageShortage, of which DiskFull is one), a failed flush can not (FlushF
 pages clean, Rebello et al., ATC '20), anything else is a StorageError. The tests' simulated disk
 (`hutong.testing.disks.simulated`) keeps the same contract and the same test suite.
 
-Knows nothing of journals. Linux is assumed where it is faster, not for correctness.
+Knows nothing of journals. Linux is assumed where it is faster, not for correctness: macOS has other calls for some of
+these, or none.
 """
 
+import contextlib
 import errno
 import os
 import stat
@@ -20,6 +22,9 @@ from typing import Final, Protocol
 from hutong.foundation.errors import DiskFull, FlushFailed, StorageError, StorageShortage
 from hutong.wire.buffer import Buffer
 
+with contextlib.suppress(ImportError):  # Windows has none
+    import fcntl
+
 IOV_MAX: Final = 1024  # buffers in one pwritev, by POSIX and Linux
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 # Of the process, of the machine, of the kernel: all come back. An fsync that fails with one of them is FlushFailed.
@@ -27,7 +32,7 @@ _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _FILE_MODE: Final = 0o600  # records and credentials are the node's alone
 _DIRECTORY_MODE: Final = 0o700
 # A link in the folder could let a repair, which root may carry out, write to a file elsewhere.
-_OPEN_FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW
+_OPEN_FLAGS: Final[int] = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)  # neither is Windows's
 FILE_BYTES_MAX: Final = 1 << 30  # of an index or a checkpoint, which is read at once
 _PROBE_BYTES: Final = 4096
 _REMOVED: Final = " (deleted)"  # what Linux adds to the name of an open file that was removed; see proc_pid_fd(5)
@@ -220,7 +225,7 @@ class RealFile:
 
     def flush(self) -> None:
         try:
-            os.fdatasync(self._descriptor)
+            _flush(self._descriptor)
         except OSError as error:
             raise FlushFailed(f"cannot flush {self._path}: {error.strerror}") from error
         self._check_name()
@@ -247,7 +252,11 @@ class RealFile:
 
     def preallocate(self, position: int, count: int) -> None:
         with _translated("reserve space in", self._path):
-            os.posix_fallocate(self._descriptor, position, count)
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(self._descriptor, position, count)
+            # macOS: the file only becomes as long, and a full disk is noticed by the write.
+            elif os.fstat(self._descriptor).st_size < position + count:
+                os.ftruncate(self._descriptor, position + count)
 
     def truncate(self, size: int) -> None:
         with _translated("truncate", self._path):
@@ -261,6 +270,16 @@ class RealFile:
         os.close(self._descriptor)
 
 
+def _flush(descriptor: int) -> None:
+    """Make the contents of a file durable. macOS's fsync leaves them in the drive's cache: fsync(2) there."""
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(descriptor)
+    elif hasattr(fcntl, "F_FULLFSYNC"):
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
+
+
 def _file(descriptor: int, path: Path) -> RealFile:
     """Open a file without the kernel's read-ahead.
 
@@ -271,7 +290,8 @@ def _file(descriptor: int, path: Path) -> RealFile:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise StorageError(f"cannot use {path}: it is not a regular file")
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    if hasattr(os, "posix_fadvise"):  # macOS has none
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
     return RealFile(descriptor, path)
 
 

@@ -9,13 +9,17 @@ Knows nothing of limits, TLS or clients.
 """
 
 import asyncio
+import contextlib
 import errno
 import os
-import resource
 import socket
 from collections.abc import Callable
 from typing import Final
 
+with contextlib.suppress(ImportError):  # Windows has none
+    import resource
+
+UNBOUNDED: Final = 1 << 30  # descriptors, where the system has no limit
 ACCEPTED_PER_TURN: Final = 64
 DESCRIPTORS_KEPT: Final = 128
 """Of the process, for files; of a process that may have few, a quarter."""
@@ -24,11 +28,17 @@ Take = Callable[[socket.socket, str], None]
 """Is given a connection that does not block, and the address it comes from."""
 
 
+def descriptors_max() -> int:
+    """The number of descriptors that the process may have."""
+    if "resource" not in globals():
+        return UNBOUNDED
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return UNBOUNDED if soft == resource.RLIM_INFINITY else soft
+
+
 def descriptors_for_connections() -> int:
     """The descriptor from which on connections are refused."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return 1 << 30
+    soft = descriptors_max()
     return soft - min(DESCRIPTORS_KEPT, soft // 4)
 
 

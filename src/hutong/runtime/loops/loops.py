@@ -12,11 +12,11 @@ from hutong.runtime.loops.timers import LoopTimers
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where it is installed, else asyncio's."""
+    """uvloop's where it is installed, else asyncio's: that with selectors, since the reactor watches sockets."""
     try:
         import uvloop
     except ImportError:
-        return asyncio.new_event_loop()
+        return asyncio.SelectorEventLoop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
 

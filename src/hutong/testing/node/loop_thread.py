@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-import uvloop
+from hutong.runtime.loops.loops import new_event_loop
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class LoopThread:
             self._thread.join()
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(self._stay())
 
     async def _stay(self) -> None:

@@ -11,7 +11,6 @@ Knows nothing of the contents of the folders below it.
 import base64
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import zlib
@@ -20,6 +19,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from hutong.foundation.errors import ExitCode, UsageError
+
+with contextlib.suppress(ImportError):  # Windows has none
+    import fcntl
 
 FORMAT: Final = 2  # 2: chunks say how much before them was not flushed
 _MARK: Final = "hutong.json"
@@ -79,6 +81,13 @@ class DataDir:
 
     def __init__(self, path: Path, random_bytes: Callable[[int], bytes]) -> None:
         """Create it where it is missing, lock it and read its mark. Raises UsageError."""
+        # Without a lock two nodes could write the same journals.
+        if "fcntl" not in globals():
+            raise UsageError(
+                "A node keeps its data on Linux or macOS: this system has no locks for its folder. The bus, services "
+                "and all clients work without one.",
+                ExitCode.UNAVAILABLE,
+            )
         self.path = path
         self._locks: list[int] = []
         try:

@@ -9,8 +9,12 @@ Knows nothing of connections or journals: it has numbers.
 
 import contextlib
 import os
-import resource
 from typing import Final
+
+from hutong.reactor.accept.listening_socket import descriptors_max
+
+with contextlib.suppress(ImportError):  # Windows has none
+    import resource
 
 _DESCRIPTORS: Final = "/dev/fd"
 _WRITING_FILES: Final = 8  # of one journal: active, prepared, checkpoint, index, cleaning's two, their folder
@@ -20,6 +24,8 @@ _SEGMENTS_OPEN_MIN: Final = 4
 
 def raise_limit() -> None:
     """Let the process have as many open files as it may. A system that refuses leaves it as it is."""
+    if "resource" not in globals():
+        return
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):  # macOS takes no soft limit without bound
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -27,8 +33,7 @@ def raise_limit() -> None:
 
 def limit() -> int:
     """The number of files that the process may have open."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 1 << 30 if soft == resource.RLIM_INFINITY else soft
+    return descriptors_max()
 
 
 def open_now() -> int:

@@ -3,19 +3,20 @@
 Knows nothing of messaging.
 """
 
+import mmap
 import os
-import resource
 import time
 from pathlib import Path
 from typing import Final
 
+from hutong.reactor.accept.listening_socket import descriptors_max
 from hutong.server.monitoring.exposition import Samples, Spread
 from hutong.server.monitoring.metric import COUNTER, GAUGE, HISTOGRAM, SECONDS, Labelled, Read, metric
 from hutong.server.monitoring.sources import Sources
 
 _STATM: Final = Path("/proc/self/statm")
 _FILES: Final = "/proc/self/fd"
-_PAGE_BYTES: Final = resource.getpagesize()
+_PAGE_BYTES: Final = mmap.PAGESIZE
 
 
 def _waits(sources: Sources) -> Labelled:
@@ -91,7 +92,7 @@ METRICS: Final = (
         "process_max_fds",
         GAUGE,
         "How many it may have.",
-        lambda _sources: [((), resource.getrlimit(resource.RLIMIT_NOFILE)[0])],
+        lambda _sources: [((), descriptors_max())],
     ),
     metric("process_start_time_seconds", GAUGE, "When the node was started, in Unix time.", _started_at),
 )
