@@ -1,7 +1,8 @@
 """A node next to RocketMQ by RocketMQ's clients: `python -m bench rocketmq`.
 
 Strategy: each turn starts a contender anew, measures it by RocketMQ's own producer benchmark (Java, synchronous sends)
-and the Go client (asynchronous sends, then a push consumer of the backlog), and then idle. Turns alternate. Medians
+and the Go client (asynchronous sends, then a push consumer of the backlog), by raw readers of the newest messages and
+of a backlog (`rocketmq_readers`), and then idle. Turns alternate. Medians
 of the turns are shown, and how many times RocketMQ's they are. Each turn of a job is a fresh Java machine, so its
 warm-up is in every figure alike. A failed send ends the run.
 
@@ -20,7 +21,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from rich.console import Console
 from rich.table import Table
@@ -28,6 +29,7 @@ from rich.table import Table
 from bench.figures import cpu_seconds, memory, running_seconds
 from bench.processes import ReadyProcess
 from bench.raw_client import BrokerError
+from bench.rocketmq_readers import Backlog, TailReader
 from bench.targets import free_port, hutong_command
 
 DEFAULT_SCRIPT: Final = pathlib.Path(__file__).resolve().parents[2] / "shared" / "peers" / "rocketmq" / "rocketmq"
@@ -68,7 +70,17 @@ def _java(name: str, threads: int, size: int, messages: int) -> Job:
     )
 
 
-def _jobs(scale: float) -> list[Job]:
+class AnyJob(Protocol):
+    """A job, by which clients ever."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, script: pathlib.Path, address: str, topic: str) -> Mapping[Row, float]:
+        """The figures of one turn. Raises BrokerError where anything was refused or lost."""
+
+
+def _jobs(scale: float) -> list[AnyJob]:
     count = partial(max, 1_000)
     go = ("go", "-n", "{address}", "-topic", "{topic}", "-sync", "1000", "-async", str(count(int(60_000 * scale))))
     rate = r".*rate=(\d+)/s"
@@ -86,6 +98,9 @@ def _jobs(scale: float) -> list[Job]:
             },
             "lost=0",
         ),
+        TailReader(count(int(4_000 * scale))),
+        Backlog(count(int(60_000 * scale)), 1),
+        Backlog(count(int(60_000 * scale)), 4),
     ]
 
 
@@ -161,7 +176,9 @@ def _contenders(script: pathlib.Path, folder: pathlib.Path) -> dict[str, Callabl
     }
 
 
-def _turn(start: Callable[[int], Contender], script: pathlib.Path, jobs: Sequence[Job], turn: int) -> dict[Row, float]:
+def _turn(
+    start: Callable[[int], Contender], script: pathlib.Path, jobs: Sequence[AnyJob], turn: int
+) -> dict[Row, float]:
     contender = start(turn)
     figures: dict[Row, float] = {("start", "s"): contender.start_s}
     try:

@@ -69,7 +69,7 @@ def _turn(node: ReadyProcess, count: int, size: int) -> dict[str, float]:
     address, pid = node.fields["rocketmq"], int(node.fields["pid"])
     costs: dict[str, float] = {}
     for name, form in (("send, binary header", BINARY), ("send, JSON header", JSON)):
-        frames = send_frames(_TOPIC, size, form)
+        frames = send_frames(_TOPIC, bytes(size), form)
         for row, window, messages in ((name, WINDOW, count), (f"{name}, one by one", 1, count // 20)):
             with connect(address) as connection:
                 send_messages(connection, frames, WARM_UP, window)

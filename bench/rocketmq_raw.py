@@ -10,33 +10,35 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bench.raw_client import BrokerError, RawConnection
-from hutong.wire.rocketmq.codes import RequestCode, ResponseCode
+from bench.raw_client import BrokerError, RawConnection, connect
+from hutong.wire.rocketmq.codes import PULL_WAITS, RequestCode, ResponseCode
 from hutong.wire.rocketmq.command import BINARY, Command, decode, encode
+from hutong.wire.rocketmq.messages import decode_messages
 
 QUEUES: Final = 4
 PULLED_MAX: Final = 32  # as clients ask for
-_FRAMES: Final = 256  # that are repeated; more than are ever unanswered
+FRAMES: Final = 256  # that are repeated; more than are ever unanswered
 _READ_BYTES: Final = 256 * 1024
 _LENGTH: Final = struct.Struct(">I")
 _CODE: Final = struct.Struct(">h")
 _CODE_AT: Final = 8  # of a frame with a binary header, behind its length and mark
 _PROPERTIES: Final = "UNIQ_KEY\x017F0000010A2B3C4D5E6F708192A3B4C5\x02KEYS\x01order-48151623\x02WAIT\x01true\x02"
 _GROUP: Final = "bench"
+_TEMPLATE: Final = "TBW102"  # the topic of whose route new topics are made
 
 
-def send_frames(topic: str, size: int, form: int) -> list[bytes]:
-    """Frames of SEND_MESSAGE_V2 with bodies of `size` bytes, by turns for each queue of the topic."""
-    return [b"".join(encode(_send(topic, size, number, form))) for number in range(_FRAMES)]
+def send_frames(topic: str, body: bytes, form: int, *, queues: int = QUEUES, count: int = FRAMES) -> list[bytes]:
+    """Frames of SEND_MESSAGE_V2, by turns for each queue of the topic."""
+    return [b"".join(encode(_send(topic, body, number, number % queues, form))) for number in range(count)]
 
 
-def _send(topic: str, size: int, number: int, form: int) -> Command:
+def _send(topic: str, body: bytes, number: int, queue: int, form: int) -> Command:
     values = {
         "a": _GROUP,
         "b": topic,
-        "c": "TBW102",
+        "c": _TEMPLATE,
         "d": str(QUEUES),
-        "e": str(number % QUEUES),
+        "e": str(queue),
         "f": "0",
         "g": "1764288000000",
         "h": "0",
@@ -47,7 +49,7 @@ def _send(topic: str, size: int, number: int, form: int) -> Command:
         "m": "false",
         "n": "hutong",
     }
-    return Command(RequestCode.SEND_MESSAGE_V2, number, body=bytes(size), fields=values, serialization=form)
+    return Command(RequestCode.SEND_MESSAGE_V2, number, body=body, fields=values, serialization=form)
 
 
 def send_messages(connection: RawConnection, frames: Sequence[bytes], count: int, window: int) -> None:
@@ -57,7 +59,7 @@ def send_messages(connection: RawConnection, frames: Sequence[bytes], count: int
     while answered < count:
         more = min(window - (sent - answered), count - sent)
         if more:
-            connection.send(b"".join([frames[number % _FRAMES] for number in range(sent, sent + more)]))
+            connection.send(b"".join([frames[number % len(frames)] for number in range(sent, sent + more)]))
             sent += more
         rest += connection.socket.recv(_READ_BYTES)
         done, rest = _check_answers(rest)
@@ -105,9 +107,14 @@ def heartbeat(connection: RawConnection, group: str, topic: str, tags: str = "*"
         raise BrokerError(f"a heartbeat was refused: {answer.remark}")
 
 
-def pull_queue(connection: RawConnection, group: str, topic: str, queue: int, wait_ms: int = 0) -> Iterator[bytes]:
-    """Pull a queue from its first offset on: the stored messages of each answer. Ends with the queue's end."""
-    offset, flags = 0, 2 if wait_ms else 0
+def pull_queue(
+    connection: RawConnection, group: str, topic: str, queue: int, wait_ms: int = 0, from_offset: int = 0
+) -> Iterator[bytes]:
+    """Pull a queue from an offset on: the stored messages of each answer.
+
+    Ends with the queue's end, or waits there for so long by each pull, for ever.
+    """
+    offset, flags = from_offset, PULL_WAITS if wait_ms else 0
     while True:
         fields = {
             "consumerGroup": group,
@@ -137,3 +144,18 @@ def count_messages(body: bytes) -> int:
         at += _LENGTH.unpack_from(body, at)[0]
         count += 1
     return count
+
+
+def stored_bodies(data: bytes) -> list[bytes]:
+    """The bodies of stored messages."""
+    return [bytes(message.body) for message in decode_messages(data)]
+
+
+def broker_of(name_server: str) -> str:
+    """The address of the broker that takes messages to new topics, by its name server."""
+    with connect(name_server) as connection:
+        answer = call(connection, Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields={"topic": _TEMPLATE}))
+    if answer.code:
+        raise BrokerError(f"no route at {name_server}: {answer.remark}")
+    address: str = json.loads(bytes(answer.body))["brokerDatas"][0]["brokerAddrs"]["0"]
+    return address

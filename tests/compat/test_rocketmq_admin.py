@@ -23,7 +23,7 @@ from bench.processes import ReadyProcess
 from bench.targets import free_port
 from tests.support.kafka_tools import QUICK_START, peer_jars
 from tests.support.maven import java_program
-from tests.support.rocketmq import NEW, OLD, PEER, RocketPeer, told
+from tests.support.rocketmq import LINES_SOURCE, NEW, OLD, PEER, RocketPeer, told
 from tests.support.waiting import until
 
 from hutong.testing import EmbeddedNode
@@ -351,7 +351,8 @@ def test_mqadmin_signs_its_requests(tmp_path: Path) -> None:
 def test_javas_client_of_4_9_signs_its_requests(tmp_path: Path) -> None:
     artifacts = (f"org.apache.rocketmq:rocketmq-client:{OLD}", f"org.apache.rocketmq:rocketmq-acl:{OLD}", NO_LOGS)
     options = ("-Drocketmq.client.logUseSlf4j=true", f"-Duser.home={tmp_path}")
-    program = java_program(f"rocketmq-acl-{OLD}", RUNNER.with_name("AclPeer.java"), *artifacts, options=options)
+    source, also = RUNNER.with_name("AclPeer.java"), [LINES_SOURCE]
+    program = java_program(f"rocketmq-acl-{OLD}", source, *artifacts, also=also, options=options)
     with guarded_node(tmp_path) as server:
         for secret, expected in (
             ("rootsecret", [{"sent": "SEND_OK"}, {"received": "key-1"}]),

@@ -1,6 +1,7 @@
 """One topic in two protocols: 100,000 messages each way, and every field of each compared.
 
-Also with transactions of either side, whose undecided and aborted messages nobody may see.
+Among those of Java's client are half messages, which nobody may see before they are committed, and among those that it
+receives are messages that fail and come again. Also with aborted transactions of Kafka.
 """
 
 import os
@@ -26,11 +27,19 @@ QUEUES: Final = 4
 DEADLINE_S: Final = 300.0
 BENCH_S: Final = 60.0
 SEND_OK: Final = "SEND_OK"
+STATES: Final = {3: "COMMIT_MESSAGE", 13: "ROLLBACK_MESSAGE", 23: "UNKNOW"}
+"""Of half messages, by their numbers modulo 30."""
+FAILING: Final = 100  # one message of so many fails when it comes for the first time
+SETTINGS: Final = {
+    "rocketmq.listen": "127.0.0.1:0",
+    "rocketmq.transaction_timeout_ms": "3000",
+    "rocketmq.transaction_check_interval_ms": "5000",
+}
 
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[EmbeddedNode]:
-    with EmbeddedNode(settings={"rocketmq.listen": "127.0.0.1:0"}) as running:
+    with EmbeddedNode(settings=SETTINGS) as running:
         yield running
 
 
@@ -65,24 +74,27 @@ def test_what_java_sends_kafka_reads_field_by_field(node: EmbeddedNode, java: Ro
     told = lines_of(java.start("send", node.rocketmq or "", "FromJava", str(COUNT)), DEADLINE_S)
     assert len(told) == COUNT
     assert {line[4] for line in told} == {SEND_OK}
-    sent = {(int(line[1]), int(line[2])): (int(line[0]), line[3]) for line in told}
-    found = read(node, "FromJava", COUNT)
-    assert len(found) == COUNT == len(sent)
+    assert {int(line[0]): line[5] for line in told} == {n: STATES.get(n % 30, "PLAIN") for n in range(COUNT)}
+    sent = {line[3]: line for line in told if line[5] != "ROLLBACK_MESSAGE"}
+    found = read(node, "FromJava", len(sent))
+    assert len(found) == len(sent)
     for message in found:
-        number, key = sent[message.partition() or 0, message.offset() or 0]
         headers = headers_of(message)
+        # Each once.
+        line = sent.pop(headers["UNIQ_KEY"].decode())
+        number = int(line[0])
+        # A half message was stored elsewhere first.
+        if line[5] == "PLAIN":
+            assert (message.partition(), message.offset()) == (int(line[1]), int(line[2]))
         assert message.value() == f"größe-{number}".encode()
         assert message.key() == b"key-%d" % number
-        assert (headers["TAGS"], headers["n"], headers["UNIQ_KEY"]) == (
-            b"tag-%d" % (number % 7),
-            b"%d" % number,
-            key.encode(),
-        )
+        assert (headers["TAGS"], headers["n"]) == (b"tag-%d" % (number % 7), b"%d" % number)
         record = Record(0, message.timestamp()[1], None, b"", [("rocketmq", headers["rocketmq"])])
         origin = message_of(record, "FromJava", 0, 0, NO_HOST)
         assert origin.flag == number
         assert origin.born_ms <= origin.stored_ms
         assert origin.born_host.address == bytes([127, 0, 0, 1])
+        assert (origin.prepared_offset > 0) is (line[5] != "PLAIN")
 
 
 def test_what_kafka_sends_java_reads_field_by_field(node: EmbeddedNode, java: RocketPeer) -> None:
@@ -109,12 +121,21 @@ def test_what_kafka_sends_java_reads_field_by_field(node: EmbeddedNode, java: Ro
         producer.poll(0)
     assert producer.flush(60) == 0
     assert len(sent) == COUNT
-    told = lines_of(java.start("read", node.rocketmq or "", "FromKafka", "bulk", str(COUNT)), DEADLINE_S)
-    assert len({(line[0], line[1]) for line in told}) == COUNT == len(told)
-    for line in told:
+    count = COUNT + COUNT // FAILING
+    told = lines_of(java.start("read", node.rocketmq or "", "FromKafka", "bulk", str(count)), DEADLINE_S)
+    again = [line for line in told if line[9] == "1"]
+    first = [line for line in told if line[9] == "0"]
+    assert len({(line[0], line[1]) for line in first}) == COUNT == len(first)
+    assert {line[6] for line in again} == {str(number) for number in range(0, COUNT, FAILING)}
+    assert len(again) == COUNT // FAILING
+    born = {number: str(timestamp_ms) for number, timestamp_ms in sent.values()}
+    for line in first:
         number, timestamp_ms = sent[int(line[0]), int(line[1])]
-        times = [str(timestamp_ms)] * 2
-        assert line[2:] == [*times, f"key-{number}", f"tag-{number % 7}", str(number), f"größe-{number}", "0"]
+        assert line[2:4] == [str(timestamp_ms)] * 2
+    for line in told:
+        number = int(line[6])
+        assert line[2] == born[number], "the time of birth stays when it comes again"
+        assert line[4:9] == [f"key-{number}", f"tag-{number % 7}", str(number), f"größe-{number}", "0"]
 
 
 def test_aborted_transactions_of_kafka_are_not_seen_by_java(node: EmbeddedNode, java: RocketPeer) -> None:
@@ -125,7 +146,8 @@ def test_aborted_transactions_of_kafka_are_not_seen_by_java(node: EmbeddedNode, 
     for transaction in range(100):
         producer.begin_transaction()
         for number in range(transaction * 100, transaction * 100 + 100):
-            producer.produce("Aborted", b"%d" % number, partition=number % QUEUES)
+            # A number that does not fail, also when it comes again.
+            producer.produce("Aborted", b"%d" % number, partition=number % QUEUES, headers={"n": "1"})
         if transaction % 3:
             producer.commit_transaction(30)
             committed |= {str(number) for number in range(transaction * 100, transaction * 100 + 100)}
@@ -139,6 +161,7 @@ def test_aborted_transactions_of_kafka_are_not_seen_by_java(node: EmbeddedNode, 
 @pytest.mark.parametrize(
     ("tool", "words"),
     [
+        ("producer-bench", ["-w", "64", "-s", "128"]),
         # Of ten messages one is rolled back, and one is undecided until the client is asked.
         ("transaction-bench", ["-w", "8", "-s", "128", "-sr", "0.1", "-su", "0.1"]),
         ("batch-bench", ["-w", "4", "-s", "128", "-b", "16"]),

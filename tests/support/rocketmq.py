@@ -14,6 +14,7 @@ TRANSACTION_SOURCE: Final = SOURCE.with_name("TransactionPeer.java")
 BULK_SOURCE: Final = SOURCE.with_name("BulkPeer.java")
 SYNC_SOURCE: Final = SOURCE.with_name("SyncPeer.java")
 REQUEST_SOURCE: Final = SOURCE.with_name("RequestPeer.java")
+LINES_SOURCE: Final = SOURCE.with_name("JsonLines.java")
 OLD: Final = "4.9.8"
 NEW: Final = "5.3.3"
 PEER: Final = os.environ.get("HUTONG_TEST_ROCKETMQ_PEER") or str(
@@ -38,7 +39,7 @@ class RocketPeer:
             f"-Drocketmq.client.localOffsetStoreDir={folder}",
             *options,
         )
-        also = [] if source == SOURCE else [SOURCE]
+        also = [LINES_SOURCE] if source == SOURCE else [LINES_SOURCE, SOURCE]
         self._words = java_program(f"rocketmq-{version}", source, *artifacts, also=also, options=all_options)
 
     def start(self, *words: str) -> "subprocess.Popen[str]":

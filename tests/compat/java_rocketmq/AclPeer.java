@@ -32,10 +32,10 @@ public final class AclPeer {
             byte[] body = "grün".getBytes(StandardCharsets.UTF_8);
             Message message = new Message(words[1], "red", "key-1", body);
             message.putUserProperty("color", "grün");
-            System.out.println("{\"sent\": \"" + producer.send(message).getSendStatus() + "\"}");
+            JsonLines.tell("sent", producer.send(message).getSendStatus());
         } catch (MQClientException | MQBrokerException refused) {
             // Already the route: the client says that the topic has none.
-            System.out.println("{\"refused\": true}");
+            JsonLines.tell("refused", true);
             System.exit(0);
         }
         CountDownLatch left = new CountDownLatch(1);
@@ -44,7 +44,7 @@ public final class AclPeer {
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(words[1], "red");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
-            messages.forEach(each -> System.out.println("{\"received\": \"" + each.getKeys() + "\"}"));
+            messages.forEach(each -> JsonLines.tell("received", each.getKeys()));
             left.countDown();
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });

@@ -1,6 +1,4 @@
 import java.nio.charset.StandardCharsets;
-import java.util.HashMap;
-import java.util.Map;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
@@ -57,14 +55,11 @@ public final class DelayPeer {
     }
 
     static void recall(DefaultMQProducer producer, String topic, String handle, String id) throws Exception {
-        Map<String, Object> fields = new HashMap<>();
-        fields.put("id", id);
         try {
-            fields.put("recalled", producer.recallMessage(topic, handle));
+            JsonLines.tell("id", id, "recalled", producer.recallMessage(topic, handle));
         } catch (MQBrokerException error) {
-            fields.put("code", error.getResponseCode());
+            JsonLines.tell("id", id, "code", error.getResponseCode());
         }
-        RocketPeer.tell(fields);
     }
 
     static Message message(String topic, String body) {
@@ -72,15 +67,12 @@ public final class DelayPeer {
     }
 
     static void send(DefaultMQProducer producer, Message message) throws Exception {
-        Map<String, Object> fields = new HashMap<>();
-        fields.put("body", new String(message.getBody(), StandardCharsets.UTF_8));
+        String body = new String(message.getBody(), StandardCharsets.UTF_8);
         try {
             SendResult result = producer.send(message);
-            fields.put("status", result.getSendStatus());
-            fields.put("id", result.getMsgId());
+            JsonLines.tell("body", body, "status", result.getSendStatus(), "id", result.getMsgId());
         } catch (MQBrokerException error) {
-            fields.put("code", error.getResponseCode());
+            JsonLines.tell("body", body, "code", error.getResponseCode());
         }
-        RocketPeer.tell(fields);
     }
 }

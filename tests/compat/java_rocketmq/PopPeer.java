@@ -1,6 +1,5 @@
 import java.lang.reflect.Field;
 import java.util.Arrays;
-import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
@@ -21,7 +20,7 @@ public final class PopPeer {
         try {
             push(words[0], words[1], words[2], words[3], words[4], Integer.parseInt(words[5]), words.length > 6 ? words[6] : null);
         } catch (MQClientException error) {
-            RocketPeer.tell(Map.of("code", error.getResponseCode(), "error", error.getErrorMessage()));
+            JsonLines.tell("code", error.getResponseCode(), "error", error.getErrorMessage());
         } catch (Exception error) {
             error.printStackTrace();
             System.exit(1);

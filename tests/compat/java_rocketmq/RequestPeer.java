@@ -64,7 +64,7 @@ public final class RequestPeer {
             try {
                 tell(producer.request(question, timeoutMs));
             } catch (RequestTimeoutException error) {
-                System.out.println("{\"body\":\"timeout\"}");
+                JsonLines.tell("body", "timeout");
             }
             return;
         }
@@ -78,7 +78,7 @@ public final class RequestPeer {
 
             @Override
             public void onException(Throwable error) {
-                System.out.println("{\"body\":\"timeout\"}");
+                JsonLines.tell("body", "timeout");
                 answered.countDown();
             }
         }, timeoutMs);
@@ -100,7 +100,7 @@ public final class RequestPeer {
     }
 
     static void tell(Message reply) {
-        System.out.println(String.format("{\"body\":\"%s\",\"size\":%d,\"topic\":\"%s\"}",
-                new String(reply.getBody(), StandardCharsets.UTF_8).trim(), reply.getBody().length, reply.getTopic()));
+        String body = new String(reply.getBody(), StandardCharsets.UTF_8).trim();
+        JsonLines.tell("body", body, "size", reply.getBody().length, "topic", reply.getTopic());
     }
 }

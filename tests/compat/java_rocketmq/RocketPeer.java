@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.zip.CRC32;
@@ -19,6 +18,7 @@ import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageClientExt;
 import org.apache.rocketmq.common.message.MessageExt;
 
 /**
@@ -57,26 +57,6 @@ public final class RocketPeer {
         }
     }
 
-    static synchronized void tell(Map<String, Object> fields) {
-        StringBuilder line = new StringBuilder("{");
-        fields.forEach((name, value) -> line.append(line.length() > 1 ? "," : "").append(quoted(name)).append(":").append(json(value)));
-        System.out.println(line.append("}"));
-    }
-
-    @SuppressWarnings("unchecked")
-    static String json(Object value) {
-        if (value instanceof Map) {
-            StringBuilder text = new StringBuilder("{");
-            new TreeMap<>((Map<String, Object>) value).forEach((name, held) -> text.append(text.length() > 1 ? "," : "").append(quoted(name)).append(":").append(json(held)));
-            return text.append("}").toString();
-        }
-        return value == null || value instanceof Number || value instanceof Boolean ? String.valueOf(value) : quoted(value.toString());
-    }
-
-    static String quoted(String text) {
-        return "\"" + text.replace("\\", "\\\\").replace("\"", "\\\"").replace("\u0001", "\\u0001").replace("\u0002", "\\u0002") + "\"";
-    }
-
     static void produce(String address, String topic) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer("producers");
         producer.setNamesrvAddr(address);
@@ -108,7 +88,7 @@ public final class RocketPeer {
 
                 @Override
                 public void onException(Throwable error) {
-                    tell(Map.of("way", "async", "status", error.toString()));
+                    JsonLines.tell("way", "async", "status", error);
                     answered.countDown();
                 }
             });
@@ -130,39 +110,34 @@ public final class RocketPeer {
     }
 
     static void sent(String way, SendResult result) {
-        Map<String, Object> fields = new HashMap<>();
-        fields.put("way", way);
-        fields.put("status", result.getSendStatus());
-        fields.put("queue", result.getMessageQueue().getQueueId());
-        fields.put("broker", result.getMessageQueue().getBrokerName());
-        fields.put("offset", result.getQueueOffset());
-        fields.put("id", result.getMsgId());
-        fields.put("stored", result.getOffsetMsgId());
-        tell(fields);
+        JsonLines.tell("way", way,
+                "status", result.getSendStatus(),
+                "queue", result.getMessageQueue().getQueueId(),
+                "broker", result.getMessageQueue().getBrokerName(),
+                "offset", result.getQueueOffset(),
+                "id", result.getMsgId(),
+                "stored", result.getOffsetMsgId());
     }
 
     static void received(MessageExt message) {
         CRC32 sum = new CRC32();
         sum.update(message.getBody());
-        Map<String, Object> fields = new HashMap<>();
-        fields.put("topic", message.getTopic());
-        fields.put("queue", message.getQueueId());
-        fields.put("offset", message.getQueueOffset());
-        fields.put("stored", message instanceof org.apache.rocketmq.common.message.MessageClientExt
-                ? ((org.apache.rocketmq.common.message.MessageClientExt) message).getOffsetMsgId() : null);
-        fields.put("id", message.getMsgId());
-        fields.put("flag", message.getFlag());
-        fields.put("tags", message.getTags());
-        fields.put("keys", message.getKeys());
-        fields.put("times", message.getReconsumeTimes());
-        fields.put("body", message.getBody().length < 100 ? new String(message.getBody(), StandardCharsets.UTF_8) : message.getBody().length + " bytes");
-        fields.put("sum", sum.getValue());
         Map<String, Object> properties = new HashMap<>(message.getProperties());
         properties.keySet().removeIf(name -> name.matches("MIN_OFFSET|MAX_OFFSET|CONSUME_START_TIME|WAIT|UNIQ_KEY|CLUSTER|TAGS|KEYS|INSTANCE_ID"));
-        fields.put("properties", properties);
-        fields.put("born", message.getBornTimestamp());
-        fields.put("host", message.getBornHostString());
-        tell(fields);
+        JsonLines.tell("topic", message.getTopic(),
+                "queue", message.getQueueId(),
+                "offset", message.getQueueOffset(),
+                "stored", message instanceof MessageClientExt ? ((MessageClientExt) message).getOffsetMsgId() : null,
+                "id", message.getMsgId(),
+                "flag", message.getFlag(),
+                "tags", message.getTags(),
+                "keys", message.getKeys(),
+                "times", message.getReconsumeTimes(),
+                "body", message.getBody().length < 100 ? new String(message.getBody(), StandardCharsets.UTF_8) : message.getBody().length + " bytes",
+                "sum", sum.getValue(),
+                "properties", properties,
+                "born", message.getBornTimestamp(),
+                "host", message.getBornHostString());
     }
 
     static void push(String kind, String address, String topic, String group, String expression, int count) throws Exception {

@@ -1,5 +1,4 @@
 import java.nio.charset.StandardCharsets;
-import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
@@ -81,8 +80,8 @@ public final class TransactionPeer {
         return Integer.parseInt(new String(message.getBody(), StandardCharsets.UTF_8));
     }
 
-    static synchronized void tell(String what, String id, Message message, long offset) {
-        System.out.println(String.format("{\"what\":\"%s\",\"id\":\"%s\",\"number\":%d,\"topic\":\"%s\",\"keys\":\"%s\",\"n\":\"%s\",\"offset\":%d}",
-                what, id, number(message), message.getTopic(), message.getKeys(), message.getProperty("n"), offset));
+    static void tell(String what, String id, Message message, long offset) {
+        JsonLines.tell("what", what, "id", id, "number", number(message), "topic", message.getTopic(), "keys", message.getKeys(),
+                "n", message.getProperty("n"), "offset", offset);
     }
 }

@@ -60,13 +60,13 @@ def origin(flag: int, sys_flag: int, born_ms: int, reconsume_times: int, born_ho
     return _ORIGIN.pack(_ORIGIN_VERSION, flag, sys_flag, born_ms, reconsume_times, born_host.port) + born_host.address
 
 
-def plain_origin(packed: bytes) -> tuple[int, int, int, Host, int] | None:
+def plain_origin(packed: bytes) -> tuple[int, int, int, tuple[bytes, int], int] | None:
     """The flag, sysFlag, time and host of birth and times consumed that `origin` has packed; None for anything else."""
     size = len(packed) - _ORIGIN.size
     if size not in _ADDRESS_BYTES or packed[0] != _ORIGIN_VERSION:
         return None
     _, flag, sys_flag, born_ms, reconsume_times, port = _ORIGIN.unpack_from(packed)
-    return flag, sys_flag, born_ms, Host(packed[_ORIGIN.size :], port), reconsume_times
+    return flag, sys_flag, born_ms, (packed[_ORIGIN.size :], port), reconsume_times
 
 
 def message_of(record: Record, topic: str, queue_id: int, physical: int, store_host: Host) -> StoredMessage:
