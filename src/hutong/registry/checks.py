@@ -43,7 +43,13 @@ def _avro() -> SchemaFormat:
     return AvroFormat()
 
 
-_FORMATS: Final[dict[str, Callable[[], SchemaFormat]]] = {"AVRO": _avro}
+def _json() -> SchemaFormat:
+    from hutong.registry.formats.json_schema import JsonFormat
+
+    return JsonFormat()
+
+
+_FORMATS: Final[dict[str, Callable[[], SchemaFormat]]] = {"AVRO": _avro, "JSON": _json}
 
 
 class SchemaChecks:
