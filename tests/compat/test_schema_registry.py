@@ -18,7 +18,13 @@ from confluent_kafka.schema_registry import (
 )
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf import timestamp_pb2
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 
 from hutong.testing import EmbeddedNode
 
@@ -164,3 +170,58 @@ def test_curl_by_the_documented_examples(node: EmbeddedNode) -> None:
     assert curl("-X", "PUT", *header, *level, f"{url}/config/Kafka-key") == {"compatibility": "NONE"}
     assert curl("-X", "DELETE", f"{url}/subjects/Kafka-key/versions/1") == 1
     assert curl("-X", "DELETE", f"{url}/subjects/Kafka-key?permanent=true") == [1]
+
+
+def test_json_schemas(registry: SchemaRegistryClient) -> None:
+    context = SerializationContext("json-users", VALUE)
+    schema = json.dumps({"title": "User", "type": "object", "properties": {"name": {"type": "string"}}})
+    data = JSONSerializer(schema, registry)({"name": "ann"}, context)
+    assert data is not None
+    assert JSONDeserializer(schema, schema_registry_client=registry)(data, context) == {"name": "ann"}
+    assert registry.get_latest_version("json-users-value").schema.schema_type == "JSON"
+    narrowed = json.dumps({"title": "User", "type": "object", "properties": {"name": {"type": "integer"}}})
+    with pytest.raises(SchemaRegistryError) as caught:
+        JSONSerializer(narrowed, registry)({"name": 3}, context)
+    assert caught.value.http_status_code == 409
+
+
+def message_classes() -> tuple[Any, Any]:
+    """User and Order, as a compiler would make them: Order's file imports User's, and one of protobuf's own."""
+    pool, kind = DescriptorPool(), FieldDescriptorProto
+    pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
+    user = FileDescriptorProto(name="user.proto", package="example", syntax="proto3")
+    user.message_type.add(name="User").field.add(name="name", number=1, type=kind.TYPE_STRING, label=1)
+    order = FileDescriptorProto(name="order.proto", package="example", syntax="proto3")
+    order.dependency.extend(["user.proto", "google/protobuf/timestamp.proto"])
+    fields = order.message_type.add(name="Order").field
+    fields.add(name="by", number=1, type=kind.TYPE_MESSAGE, type_name=".example.User", label=1)
+    fields.add(name="at", number=2, type=kind.TYPE_MESSAGE, type_name=".google.protobuf.Timestamp", label=1)
+    for file in (user, order):
+        pool.AddSerializedFile(file.SerializeToString())
+    found = (pool.FindMessageTypeByName(f"example.{name}") for name in ("User", "Order"))
+    user_class, order_class = map(GetMessageClass, found)
+    return user_class, order_class
+
+
+def test_protobuf_schemas_with_their_imports(registry: SchemaRegistryClient) -> None:
+    user, order = message_classes()
+    settings: dict[str, Any] = {"use.deprecated.format": False, "skip.known.types": True}
+    context = SerializationContext("proto-orders", VALUE)
+    message = order(by=user(name="ann"))
+    message.at.seconds = 7
+    data = ProtobufSerializer(order, registry, settings)(message, context)
+    assert data is not None
+    assert ProtobufDeserializer(order, {"use.deprecated.format": False}, registry)(data, context) == message
+    found = registry.get_latest_version("proto-orders-value")
+    assert (found.schema.schema_type, found.schema_id) == ("PROTOBUF", int.from_bytes(data[1:5], "big"))
+    assert found.schema.references is not None
+    assert [each.name for each in found.schema.references] == ["user.proto"]
+    text = 'syntax = "proto3"; package example; message User { int32 name = 1; }'
+    assert not registry.test_compatibility("user.proto", Schema(text, "PROTOBUF"))
+    assert registry.test_compatibility("user.proto", Schema(text.replace("int32", "bytes"), "PROTOBUF"))
+
+
+def test_the_fixture_of_the_plugin(schema_registry_url: str, hutong_node: EmbeddedNode) -> None:
+    assert schema_registry_url == hutong_node.schema_registry_url
+    with SchemaRegistryClient({"url": schema_registry_url}) as client:
+        assert client.get_subjects() == []

@@ -49,7 +49,13 @@ def _json() -> SchemaFormat:
     return JsonFormat()
 
 
-_FORMATS: Final[dict[str, Callable[[], SchemaFormat]]] = {"AVRO": _avro, "JSON": _json}
+def _protobuf() -> SchemaFormat:
+    from hutong.registry.formats.protobuf import ProtobufFormat
+
+    return ProtobufFormat()
+
+
+_FORMATS: Final[dict[str, Callable[[], SchemaFormat]]] = {"AVRO": _avro, "JSON": _json, "PROTOBUF": _protobuf}
 
 
 class SchemaChecks:
@@ -66,6 +72,14 @@ class SchemaChecks:
             return replace(schema.text, schema=parsed.normalized() if normalize else parsed.canonical)
         except RecursionError:
             raise invalid_schema("it is nested too deep") from None
+
+    def serialized(self, schema: ResolvedText) -> SchemaText:
+        """The same schema of Protobuf as its descriptor in base64. Raises Refused."""
+        from hutong.registry.formats.protobuf import ProtobufSchema
+
+        parsed = self._parse(schema)
+        assert isinstance(parsed, ProtobufSchema)
+        return replace(schema.text, schema=parsed.serialized())
 
     def troubles(self, schema: ResolvedText, comparison: Comparison) -> list[str]:
         """The reasons for which the level forbids this schema; none where it is compatible. Raises Refused."""

@@ -7,6 +7,7 @@ Decides nothing.
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -161,7 +162,8 @@ class RegistryRoutes:
         return _page([each.version for each in found], request)
 
     async def version(self, request: WebRequest) -> dict[str, Any]:
-        return shown(await self._version_of(request))
+        found = await self._version_of(request)
+        return shown(replace(found, text=await self._formatted(found.text, names.split(found.subject)[0], request)))
 
     async def version_text(self, request: WebRequest) -> WebAnswer:
         return _raw((await self._version_of(request)).text)
@@ -194,10 +196,15 @@ class RegistryRoutes:
         machine = await self._service.state()
         context = self._context_of_id(machine, request)
         text = machine.text(context, request.number("id"))
-        answer = shown_text(text)
+        answer = shown_text(await self._formatted(text, context, request))
         if request.flag("fetchMaxId"):
             answer["maxId"] = machine.last_id(context)
         return answer
+
+    async def _formatted(self, text: SchemaText, context: str, request: WebRequest) -> SchemaText:
+        """The text in the form that the client asks for; forms that are not known change nothing."""
+        is_serialized = request.query.get("format") == "serialized"
+        return await self._service.serialized(text, context) if is_serialized else text
 
     async def text_by_id(self, request: WebRequest) -> WebAnswer:
         machine = await self._service.state()

@@ -91,6 +91,13 @@ class RegistryService:
             await self._record(records)
             return made
 
+    async def serialized(self, text: SchemaText, context: str) -> SchemaText:
+        """A Protobuf schema as a descriptor in base64, for clients that read no text; any other one as it is."""
+        if text.schema_type != "PROTOBUF":
+            return text
+        given = resolved(self._log.machine, text, context)
+        return await self._worked(lambda: self._checks.serialized(given))
+
     async def find(
         self, subject: str, text: SchemaText, *, normalize: bool = False, with_deleted: bool = False
     ) -> SchemaVersion:

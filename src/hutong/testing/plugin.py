@@ -2,6 +2,7 @@
 
     hutong_node        the node: its address, helpers that wait, switches that break it (`hutong.testing.EmbeddedNode`)
     kafka_bootstrap    its HOST:PORT, for `bootstrap.servers`
+    schema_registry_url  http://HOST:PORT of a schema registry on that node
     hutong_bus         an event bus of the test's own on that node, for any thread and any event loop
     hutong_rpc         services on that bus, bound and called by the test (`hutong.testing.Services`)
     hutong_cluster     several nodes as one broker, to kill and cut off (`hutong.testing.EmbeddedCluster`)
@@ -86,6 +87,14 @@ def hutong_shared_node(request: pytest.FixtureRequest, _hutong_nodes: "SharedNod
 def kafka_bootstrap(hutong_node: "EmbeddedNode") -> str:
     """The address of the test's node: HOST:PORT, for `bootstrap.servers`."""
     return hutong_node.bootstrap
+
+
+@pytest.fixture
+def schema_registry_url(hutong_node: "EmbeddedNode") -> str:
+    """The address of a schema registry on the test's node: http://HOST:PORT. Needs the extra `registry`."""
+    url = hutong_node.schema_registry_url
+    assert url is not None, "the node of a test that asks for a registry has one"
+    return url
 
 
 @pytest.fixture

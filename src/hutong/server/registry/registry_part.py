@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from hutong.foundation.clock import Clock
+from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.waiting.pending import settle_future
 from hutong.registry import routes
 from hutong.registry.checks import check_installed
@@ -45,7 +46,14 @@ class RegistryPart(NodePart):
         self._broker = broker
 
     def check(self) -> None:
-        check_schema_registry(self._broker.settings)
+        settings = self._broker.settings
+        check_schema_registry(settings)
+        # Changes need one writer, and this one is the only one that a node alone has.
+        if settings.cluster.coordinator is not None:
+            raise UsageError(
+                "The schema registry is for a node alone; leave out schema_registry.listen on a node of a cluster.",
+                ExitCode.CONFIG,
+            )
         check_installed()
 
     async def open(self, node: ComposedNode) -> None:

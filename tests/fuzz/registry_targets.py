@@ -1,0 +1,79 @@
+"""Schemas of each format, as strangers register them; and records of `_schemas`, as strangers write them."""
+
+import json
+from collections.abc import Iterator
+
+from tests.fuzz.target import KIBIBYTE, MEBIBYTE, Target
+
+from hutong.foundation.errors import ProtocolError, Refused
+from hutong.registry.checks import Comparison, ResolvedText, SchemaChecks
+from hutong.registry.machine import RegistryMachine
+from hutong.registry.records import config_record, decode_record, delete_subject_record, schema_record
+from hutong.registry.values import Compatibility, SchemaText, SchemaVersion
+
+FORMATS = ("AVRO", "JSON", "PROTOBUF")
+
+
+def check_schema(data: bytes) -> object:
+    """The first byte names the format. The text is compared with what is kept of it."""
+    text = data[1:].decode(errors="replace")
+    given = ResolvedText(SchemaText(FORMATS[data[0] % 3 if data else 0], text))
+    checks = SchemaChecks()
+    kept = ResolvedText(checks.canonical(given))
+    assert checks.canonical(kept) == kept.text, "what is kept is kept as it is"
+    checks.canonical(given, normalize=True)
+    return checks.troubles(kept, Comparison(Compatibility.FULL_TRANSITIVE, [(1, given), (2, kept)]))
+
+
+def schemas() -> Iterator[bytes]:
+    record = {"type": "record", "name": "a.R", "fields": [{"name": "x", "type": ["null", "R"], "default": None}]}
+    enum = {"type": "enum", "name": "E", "symbols": ["A", "B"], "default": "A"}
+    items = {"type": "array", "items": {"type": "map", "values": {"type": "fixed", "name": "F", "size": 3}}}
+    for schema in (record, enum, items, ["int", "string"], {"type": "bytes", "logicalType": "decimal", "precision": 4}):
+        yield b"\x00" + json.dumps(schema).encode()
+    tree = {"definitions": {"t": {"properties": {"n": {"$ref": "#/definitions/t"}}}}, "$ref": "#/definitions/t"}
+    bounds = {"type": ["integer", "null"], "maximum": 5, "enum": [1, 2], "multipleOf": 2}
+    parts = {"oneOf": [{"type": "object", "required": ["a"], "additionalProperties": False}, {"items": [{}, True]}]}
+    for document in (tree, bounds, parts, {"allOf": [parts, bounds], "pattern": "(a+)+"}):
+        yield b"\x01" + json.dumps(document).encode()
+    message = b"message M { map<string, N> m = 1; oneof o { int32 x = 2; N y = 3; } } message N {}"
+    yield b'\x02syntax = "proto3"; package a.b; ' + message
+    yield b'\x02message M { required string s = 1 [default = "x\\n"]; extensions 5 to max; reserved "a"; }'
+    yield b"\x02enum E { A = 0x1; } service S { rpc M (.a.N) returns (stream N) { option (x) = { y: 1 }; } }"
+    yield b"\x02Cgd4LnByb3RvIgwKAU0SBwoBYRgBIAE="
+
+
+def apply_records(data: bytes) -> object:
+    """Lines are records: a key, a tab and a value, or a key alone."""
+    machine = RegistryMachine()
+    for line in data.split(b"\n"):
+        key, tab, value = line.partition(b"\t")
+        try:
+            change = decode_record(key, value if tab else None)
+        except ProtocolError:
+            continue
+        if change is not None:
+            machine.apply(change)
+            machine.check_invariants()
+    return machine.subjects(with_deleted=True)
+
+
+def records() -> Iterator[bytes]:
+    text = SchemaText("AVRO", '"int"')
+    made = [
+        schema_record(SchemaVersion("s", 1, 1, text)),
+        schema_record(SchemaVersion(":.c:s", 2, 7, SchemaText("JSON", "{}"))),
+        config_record("s", "FULL"),
+        delete_subject_record("s", 1),
+        schema_record(SchemaVersion("s", 1, 1, text, is_deleted=True)),
+    ]
+    yield b"\n".join(b"\t".join(filter(None, each)) for each in made)
+    yield made[0][0]
+
+
+TARGETS = [
+    Target(
+        "schema", check_schema, schemas, (Refused,), memory_base=16 * MEBIBYTE, memory_factor=16 * KIBIBYTE, slowness=4
+    ),
+    Target("schema-records", apply_records, records, ()),
+]
