@@ -20,10 +20,23 @@ from hutong.wire.kafka.batch.records import (
     iterate_records,
     parse_batch_header,
 )
+from hutong.wire.otlp import labelled
 
 _NUMBERS: Final = struct.Struct(">iqqii")
 _START_OFFSET: Final = 2
 _LIMIT: Final = 6
+
+
+METRICS_SEEDS: Final = [
+    b"",
+    b"\x0a\x0c\x0a\x04\x0a\x02\x0a\x00\x12\x04\x12\x02\x0a\x00",
+    b"\x0a\x02\x1a\x00\x0a\x00",
+]
+
+
+def label_metrics(data: bytes) -> object:
+    """Metrics of a client, to which labels are added; labelled ones can be labelled again."""
+    return labelled(labelled(data, {"client_id": "a"}), {"client_id": "b"})
 
 
 def walk_records(data: bytes) -> object:
@@ -114,6 +127,7 @@ def _compare_with_list(search: Any, header: BatchHeader, batch: memoryview) -> N
 
 TARGETS = [
     Target("record-content", walk_records, record_contents),
+    Target("client-metrics", label_metrics, lambda: METRICS_SEEDS),
     Target("codec-pieces", unpack_within, packed_in_pieces, (ProtocolError, LimitExceeded), memory_base=8 * MEBIBYTE),
     Target(
         "timestamp-search",

@@ -2,6 +2,7 @@
 
 import gzip
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -16,6 +17,7 @@ class OtlpReceiver:
         self._news = threading.Condition()
         self._spans: list[Any] = []
         self._metrics: list[Any] = []
+        self._resources: list[Any] = []  # of metrics
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -38,6 +40,13 @@ class OtlpReceiver:
             assert came, f"{len(self._spans)} spans came: {[span.name for span in self._spans]}"
             return list(self._spans)
 
+    def wait_for_resource(self, is_it: Callable[[Any], bool], timeout_s: float = 20.0) -> Any:
+        """A resource that metrics came from."""
+        with self._news:
+            found = self._news.wait_for(lambda: next(filter(is_it, self._resources), None), timeout_s)
+            assert found is not None, f"metrics came from {self._resources}"
+            return found
+
     def __enter__(self) -> "OtlpReceiver":
         self._thread.start()
         return self
@@ -56,6 +65,7 @@ class OtlpReceiver:
                         self._spans.extend(scope.spans)
             elif path == "/v1/metrics":
                 for of_resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                    self._resources.append(of_resource.resource)
                     for of_scope in of_resource.scope_metrics:
                         self._metrics.extend(of_scope.metrics)
             else:

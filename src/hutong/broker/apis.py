@@ -252,6 +252,8 @@ _ROWS: Final = (
     _api(66, _of(_TRANSACTION, "DESCRIBE")),  # ListTransactions
     _api(68, _of(_GROUP, "READ"), _of(_TOPIC, "DESCRIBE")),  # ConsumerGroupHeartbeat
     _list(69, _of(_GROUP, "DESCRIBE"), _of(_TOPIC, "DESCRIBE"), division=_DESCRIBED_GROUP_IDS),  # ConsumerGroupDescribe
+    _api(71, is_open="says which metrics of its own a client shall push"),  # GetTelemetrySubscriptions
+    _api(72, is_open="takes a client's metrics of itself"),  # PushTelemetry
     _api(74, _of(_CLUSTER, "DESCRIBE_CONFIGS")),  # ListConfigResources
     _api(75, _of(_TOPIC, "DESCRIBE")),  # DescribeTopicPartitions
     _api(76, _of(_GROUP, "READ"), _of(_TOPIC, "DESCRIBE")),  # ShareGroupHeartbeat

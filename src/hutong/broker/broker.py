@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hutong.broker.rights.authorization import Authorizer
     from hutong.broker.share.share_fetches import ShareFetches
     from hutong.broker.share.share_sessions import ShareSessions
+    from hutong.broker.telemetry.receiver import Telemetry
     from hutong.broker.topics.catalogue import Topics
     from hutong.broker.topics.topic_creation import TopicCreation
     from hutong.foundation.clock import Clock
@@ -96,6 +97,7 @@ class Broker:
     tracer: RequestTracer | None = None
     topic_creation: TopicCreation = field(init=False)
     delays: Callable[[], RecordTimer] = field(init=False)  # makes it with the first call
+    telemetry: Telemetry | None = None  # where clients' metrics are sent on
     routed_gateway: TransactionGateway | None = None  # among several nodes
     further_shards: tuple[BrokerShard, ...] = ()  # of coordinators; the first is this
 

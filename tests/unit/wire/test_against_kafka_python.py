@@ -19,6 +19,7 @@ NOT_IN_KAFKA_PYTHON = {
     **dict.fromkeys((88, 89), "kafka-python knows no streams groups (KIP-1071)"),
     **dict.fromkeys((38, 39, 40, 41), "delegation tokens: kafka-python does not speak of them"),
     **dict.fromkeys((64, 80, 81), "brokers and voters: kafka-python does not speak of them"),
+    **dict.fromkeys((71, 72), "clients' metrics: kafka-python does not speak of them"),
     10_000: "an API of Hutong alone",
     10_001: "an API of Hutong alone",
 }

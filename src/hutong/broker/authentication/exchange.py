@@ -26,7 +26,6 @@ from hutong.foundation.errors import Expired, LimitExceeded, ProtocolError
 from hutong.foundation.waiting.pending import Continuation
 from hutong.reactor.connections.channel import HELD
 from hutong.reactor.connections.connection import PendingResponse
-from hutong.security.oauth.outcomes import TokenOwner, TokenRefusal
 from hutong.security.principals import USER, Principal
 from hutong.security.sasl.machine import Login, Rules, SaslPhase
 from hutong.security.sasl.steps import Accepted, Challenge, CheckPassword, CheckProof, CheckToken, Rejected, SaslFault
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from hutong.foundation.waiting.table import Owner, WaitTable
     from hutong.reactor.connections.connection import Peer, Response
     from hutong.runtime.threads.offload import Offload
+    from hutong.security.oauth.outcomes import TokenOwner, TokenRefusal
     from hutong.security.sasl.figures import SaslFigures
     from hutong.security.sasl.guesses import Guesses
     from hutong.wire.buffer import Buffer
@@ -227,6 +227,8 @@ class Authentication:
 
     def _check_token(self, check: Check, asked: CheckToken, *, may_wait: bool) -> Response:
         """Check a token now (measured: 50 to 200 us), or once its key has been fetched."""
+        from hutong.security.oauth.outcomes import TokenOwner  # late: few nodes take access tokens
+
         assert self._tokens is not None, "the mechanism is offered only where there are keys"
         found = self._tokens.check(asked.token, may_wait=may_wait)
         if found is None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hutong.broker.dispatch.long_requests import LongRequests
     from hutong.broker.handling.cluster_view import ClusterView
     from hutong.broker.handling.node_facts import NodeIdentity
+    from hutong.broker.telemetry.receiver import Telemetry
     from hutong.broker.topics.catalogue import Topics
     from hutong.foundation.clock import Clock
     from hutong.groups.configs import GroupConfigs
@@ -26,4 +27,5 @@ class AdminParts(RightsParts, Protocol):
     group_configs: GroupConfigs
     identity: NodeIdentity
     long_requests: LongRequests
+    telemetry: Telemetry | None
     topics: Topics

@@ -26,8 +26,8 @@ class ClientSession:
     `id` numbers the connections of a node. `owner` ends with the connection: waits that make sense only while the
     client is there are parked under it. `release` has the request handled again that was answered with HELD.
     `login` is the state of its authentication, None where the listener asks for none; `is_by_token`: it was by a
-    delegation token. `times` are those of the API asked last and `paused_at_us` the time at which the client stopped
-    reading, for the figures.
+    delegation token. `software` is the name and version of the client's library (KIP-511). `times` are those of the
+    API asked last and `paused_at_us` the time at which the client stopped reading, for the figures.
     """
 
     __slots__ = (
@@ -41,6 +41,7 @@ class ClientSession:
         "port",
         "principal",
         "release",
+        "software",
         "times",
     )
 
@@ -55,6 +56,7 @@ class ClientSession:
         self.release = release
         self.principal: Principal = ANONYMOUS
         self.is_by_token = False
+        self.software = ("", "")
         self.login: Login | None = None
         self.times: ApiTimes | None = None
         self.paused_at_us = 0

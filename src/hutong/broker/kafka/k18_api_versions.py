@@ -25,6 +25,8 @@ from hutong.wire.kafka.registry import APIS
 
 API_KEY = 18
 _ZERO_LEVELS_FROM_VERSION: Final = 4
+_OF_TELEMETRY: Final = frozenset((71, 72))
+_KEPT_MAX: Final = 100  # characters of a name or a version, of each connection
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")
 
 
@@ -33,9 +35,11 @@ def handle(request: ApiVersionsRequest, context: RequestContext[AdminParts]) -> 
         _is_legal(request.client_software_name) and _is_legal(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if context.api_version >= 3:
+        context.session.software = request.client_software_name[:_KEPT_MAX], request.client_software_version[:_KEPT_MAX]
     features = context.broker.admin.features
     return ApiVersionsResponse(
-        api_keys=advertised(context.broker.api_keys),
+        api_keys=advertised(_offered(context.broker)),
         supported_features=[
             SupportedFeatureKey(feature.name, feature.level_min, feature.level_max)
             for feature in features.supported.values()
@@ -44,6 +48,13 @@ def handle(request: ApiVersionsRequest, context: RequestContext[AdminParts]) -> 
         finalized_features_epoch=features.epoch,
         finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in features.finalized().items()],
     )
+
+
+def _offered(broker: AdminParts) -> Iterable[int]:
+    # KIP-714: without a receiver of metrics no client is to ask; Kafka leaves these two out as well.
+    if broker.telemetry is not None:
+        return broker.api_keys
+    return (key for key in broker.api_keys if key not in _OF_TELEMETRY)
 
 
 def unsupported_version() -> ApiVersionsResponse:

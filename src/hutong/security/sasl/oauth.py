@@ -8,14 +8,10 @@ Knows nothing of keys, claims or clocks.
 
 from __future__ import annotations
 
-from typing import Final
-
 from hutong.foundation.errors import ProtocolError
 from hutong.security.oauth.outcomes import TokenStatus
 from hutong.security.sasl.oauth_messages import ABORT, parse_client_token, refusal
 from hutong.security.sasl.steps import Accepted, Challenge, CheckToken, Rejected, SaslFault, Step
-
-NAME: Final = "OAUTHBEARER"
 
 
 class OauthExchange:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from hutong.security.oauth.outcomes import TokenStatus
+if TYPE_CHECKING:
+    from hutong.security.oauth.outcomes import TokenStatus
 
 
 class SaslFault(Enum):

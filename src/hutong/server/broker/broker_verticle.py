@@ -72,7 +72,9 @@ from hutong.server.monitoring.sources import Sources
 
 if TYPE_CHECKING:
     from hutong.broker.delays.record_timer import RecordTimer
+    from hutong.broker.telemetry.receiver import Telemetry
     from hutong.server.listeners.web_users import WebUsers
+    from hutong.server.outgoing.metrics import MetricsExport
 
 STATE_LOG_ID: Final = 0  # the one log of each state group; topics' logs are numbered from 1
 _CREATIONS_MAX: Final = 10_000
@@ -135,6 +137,7 @@ class BrokerVerticle(Verticle):
         self._share: ShareGroupParts | None = None
         self._authenticators: Authenticators | None = None
         self._listeners: KafkaListeners | None = None
+        self._export: MetricsExport | None = None
         self._delays: RecordTimer | None = None  # made with the first use
         self._topic_creation: TopicCreation | None = None
 
@@ -167,6 +170,10 @@ class BrokerVerticle(Verticle):
         self._environment = BrokerEnvironment(
             self._settings, self.context.loop, home.wheel, self._clock, self._sources, self._ports
         )
+        if self._settings.telemetry.endpoint:
+            from hutong.server.outgoing.metrics import metrics_export  # late: few nodes have one
+
+            self._export = metrics_export(self._settings.telemetry, self.context.loop, self._clock, self._ports)
         self._journals = NodeJournals(self._environment, groups)
         self._queues = RequestQueues(self._environment, self._journals.device)
         self.context.add_close_hook(self._end)  # before anything is opened, so that a failed start closes it again
@@ -211,6 +218,7 @@ class BrokerVerticle(Verticle):
             authorizer=translate.authorizer(settings, self._admin.acls.decisions, self._clock),
             tracer=self.tracer,
             coordination=first.coordination,
+            telemetry=self._make_telemetry(),
         )
         broker.topic_creation = self._topic_creation = TopicCreation(broker, self._environment.wheel)
         broker.delays = partial(self._delays_of, broker)
@@ -225,6 +233,18 @@ class BrokerVerticle(Verticle):
         self._sources.broker = broker
         return broker
 
+    def _make_telemetry(self) -> "Telemetry | None":
+        """Make the state of clients' metrics; None where they are not sent on."""
+        export = self._export
+        if export is None:
+            return None
+        from hutong.broker.telemetry.receiver import UUID_BYTES, Telemetry  # late: few nodes have a receiver
+
+        make_id = partial(self._ports.random_bytes, UUID_BYTES)
+        made = Telemetry(self._admin.metrics_configs, export, self._settings.telemetry.max_bytes, make_id)
+        export.figures = made.figures
+        return made
+
     async def _end(self) -> None:
         """Let open requests finish, then close everything in the opposite order of start."""
         stopping = OwnerGone("the node is stopping")
@@ -232,17 +252,12 @@ class BrokerVerticle(Verticle):
             self._upkeep.stop()
         self._end_own_work(stopping)
         self._queues.end_waits(stopping)
-        # Members that wait for a group or a transaction are answered before their connections drain.
-        for shard in self._shards:
-            shard.groups.close()
-        if self._share is not None:
-            self._share.close(stopping)
-        for shard in self._shards:
-            shard.transactions.close()
+        self._end_coordinators(stopping)
         if self._listeners is not None:
             await self._listeners.drain()
-        if self._authenticators is not None:
-            self._authenticators.close()
+        for threads in (self._authenticators, self._export):
+            if threads is not None:
+                threads.close()
         # After the connections: their last appends are flushed and answered first.
         await self._close_journals()
         self._queues.close()
@@ -257,6 +272,15 @@ class BrokerVerticle(Verticle):
             self._delays.close()
         if self._topic_creation is not None:
             self._topic_creation.close(stopping)
+
+    def _end_coordinators(self, stopping: OwnerGone) -> None:
+        """Answer members that wait for a group or a transaction, before their connections drain."""
+        for shard in self._shards:
+            shard.groups.close()
+        if self._share is not None:
+            self._share.close(stopping)
+        for shard in self._shards:
+            shard.transactions.close()
 
     async def _close_journals(self) -> None:
         await self._journals.close()

@@ -18,17 +18,27 @@ from typing import Any
 
 from hutong.server.configuration.sections.bus import BridgeSettings, BusSettings, SockjsSettings, TcpBridgeSettings
 from hutong.server.configuration.sections.cluster import NodeClusterSettings
-from hutong.server.configuration.sections.delegation_tokens import DelegationTokenSettings
 from hutong.server.configuration.sections.facts import Address, Facts
 from hutong.server.configuration.sections.groups import NodeGroupSettings, NodeTransactionSettings, OffsetSettings
 from hutong.server.configuration.sections.http import HttpSettings
 from hutong.server.configuration.sections.log import LogSettings, NodeFetchSettings, TopicSettings
-from hutong.server.configuration.sections.network import KafkaSettings, MetricsSettings, NetworkSettings, QuotaSettings
+from hutong.server.configuration.sections.network import (
+    KafkaSettings,
+    MetricsSettings,
+    NetworkSettings,
+    QuotaSettings,
+    TelemetrySettings,
+)
 from hutong.server.configuration.sections.node import NodeSettings, RuntimeSettings
-from hutong.server.configuration.sections.oauth import OauthSettings
 from hutong.server.configuration.sections.rocketmq import RocketMqSettings
 from hutong.server.configuration.sections.schema_registry import SchemaRegistrySettings
-from hutong.server.configuration.sections.security import SaslSettings, SecuritySettings, TlsSettings
+from hutong.server.configuration.sections.security import (
+    DelegationTokenSettings,
+    OauthSettings,
+    SaslSettings,
+    SecuritySettings,
+    TlsSettings,
+)
 from hutong.server.configuration.sections.share_groups import ShareGroupSettings
 
 __all__ = ["Address", "Setting", "Settings", "all_settings"]
@@ -42,6 +52,7 @@ class Settings:
     kafka: KafkaSettings = KafkaSettings()
     cluster: NodeClusterSettings = NodeClusterSettings()
     metrics: MetricsSettings = MetricsSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     network: NetworkSettings = NetworkSettings()
     sasl: SaslSettings = SaslSettings()
     oauth: OauthSettings = OauthSettings()

@@ -24,19 +24,18 @@ from hutong.foundation.errors import ExitCode, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.table import WaitTable
 from hutong.reactor.connections.handler import Handler
-from hutong.security.sasl import oauth, plain
+from hutong.security.sasl import plain
 from hutong.security.sasl.figures import SaslFigures
 from hutong.security.sasl.guesses import Guesses
 from hutong.security.sasl.machine import Exchange, Rules
-from hutong.security.sasl.oauth import OauthExchange
 from hutong.security.sasl.scram import ScramExchange, Tokens
 from hutong.security.sasl.scram_credentials import MECHANISM_NAMES, Mechanism
 from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.configuration.sections.facts import INT64_MAX
-from hutong.server.configuration.sections.oauth import OauthSettings
+from hutong.server.configuration.sections.security import OauthSettings
 from hutong.server.configuration.settings import Settings
 from hutong.server.listeners.plans import planned
-from hutong.server.listeners.rules import mechanisms_of
+from hutong.server.listeners.rules import OAUTHBEARER, mechanisms_of
 
 if TYPE_CHECKING:
     from hutong.server.listeners.oauth.tokens import OauthTokens
@@ -74,7 +73,7 @@ class Authenticators:
             for name, mechanisms in mechanisms_of(section, planned(settings.kafka)).items()
         }
         self.access_tokens: OauthTokens | None = None
-        if any(oauth.NAME in rules.exchanges for rules in self._rules.values()):
+        if any(OAUTHBEARER in rules.exchanges for rules in self._rules.values()):
             self.access_tokens = _tokens(settings.oauth, loop, wheel, clock, ports)
         self._limits = AuthenticationLimits(
             frame_bytes_max=min(section.server_max_receive_bytes, settings.network.max_frame_bytes),
@@ -197,11 +196,17 @@ def _exchanges(
 ) -> dict[str, Callable[[], Exchange]]:
     known: dict[str, Callable[[], Exchange]] = {
         plain.NAME: plain.PlainExchange,
-        oauth.NAME: partial(OauthExchange, scope),
+        OAUTHBEARER: partial(_oauth, scope),
     }
     for name, mechanism in MECHANISM_NAMES.items():
         known[name] = partial(_scram, mechanism, users, tokens, random_bytes)
     return known
+
+
+def _oauth(scope: str) -> Exchange:
+    from hutong.security.sasl.oauth import OauthExchange  # late: few nodes take access tokens
+
+    return OauthExchange(scope)
 
 
 def _lookup(tokens: DelegationTokens, clock: Clock) -> Tokens | None:

@@ -12,14 +12,15 @@ from typing import Final
 from hutong.broker.handling.listeners import SecurityProtocol
 from hutong.foundation.errors import ExitCode, UsageError
 from hutong.reactor.tls.server_contexts import ClientAuth
-from hutong.security.sasl import oauth, plain
+from hutong.security.sasl import plain
 from hutong.security.sasl.scram_credentials import MECHANISM_NAMES
 from hutong.server.configuration.sections.security import SaslSettings, TlsSettings
 from hutong.server.listeners.plans import ListenerPlan
 
 CLIENT_AUTH: Final = "ssl.client.auth"
 MECHANISMS: Final = "sasl.enabled.mechanisms"
-KNOWN_MECHANISMS: Final = (plain.NAME, *MECHANISM_NAMES, oauth.NAME)
+OAUTHBEARER: Final = "OAUTHBEARER"
+KNOWN_MECHANISMS: Final = (plain.NAME, *MECHANISM_NAMES, OAUTHBEARER)
 
 
 def client_auth_of(settings: TlsSettings, plans: Sequence[ListenerPlan]) -> dict[str, ClientAuth]:

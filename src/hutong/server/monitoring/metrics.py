@@ -36,6 +36,7 @@ from hutong.server.monitoring.rows import (
     requests,
     scheduling,
     security,
+    telemetry,
     topics,
     transactions,
 )
@@ -58,6 +59,7 @@ AT_ONCE: Final[tuple[Metric, ...]] = (
     *groups.METRICS,
     *network.METRICS,
     *security.METRICS,
+    *telemetry.METRICS,
     *bridges.METRICS,
     *process.METRICS,
 )

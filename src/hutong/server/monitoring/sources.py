@@ -22,7 +22,6 @@ from hutong.runtime.loops.collector import Collector
 from hutong.runtime.watch.blocked import BlockedThreads
 from hutong.runtime.watch.stalls import StallMonitor
 from hutong.scheduler.driver import FairExecutor
-from hutong.security.oauth.figures import KeyFigures
 from hutong.security.sasl.figures import SaslFigures
 from hutong.transactions.driver import TransactionCoordinator
 
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from hutong.rpc.figures import MethodFigures
     from hutong.rpc.rpc import Rpc
     from hutong.runtime.runtime import Runtime, RuntimeFigures
+    from hutong.security.oauth.figures import KeyFigures  # only a node with access tokens needs it
     from hutong.server.listeners.certificates import Certificates  # only a node with TLS needs it
 
 
@@ -99,7 +99,7 @@ class Sources:
     blocked: BlockedThreads | None = None
     broker: "Broker | None" = None
     sasl: SaslFigures | None = None
-    token_keys: KeyFigures | None = None  # where clients log in with access tokens
+    token_keys: "KeyFigures | None" = None  # where clients log in with access tokens
     certificates: "Certificates | None" = None
     deletion_clock: DeletionClock | None = None
     rocketmq: "RocketFigures | None" = None

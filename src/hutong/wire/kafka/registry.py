@@ -131,6 +131,8 @@ _ROWS: Final[tuple[tuple[int, str, int, int, int | None], ...]] = (  # key, name
     (66, "ListTransactions", 0, 2, 0),
     (68, "ConsumerGroupHeartbeat", 0, 1, 0),
     (69, "ConsumerGroupDescribe", 0, 1, 0),
+    (71, "GetTelemetrySubscriptions", 0, 0, 0),
+    (72, "PushTelemetry", 0, 0, 0),
     (74, "ListConfigResources", 0, 1, 0),
     (75, "DescribeTopicPartitions", 0, 0, 0),
     (76, "ShareGroupHeartbeat", 1, 1, 0),

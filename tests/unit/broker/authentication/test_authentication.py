@@ -20,7 +20,6 @@ from hutong.reactor.frames.framing import length_prefixed
 from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.threads.offload import InlineOffload
 from hutong.security.principals import ANONYMOUS
-from hutong.security.sasl import oauth
 from hutong.security.sasl.figures import SaslFigures
 from hutong.security.sasl.guesses import DELAY_MS_MIN, FREE_FAILURES, Guesses
 from hutong.security.sasl.machine import Rules
@@ -119,7 +118,7 @@ class World:
             {"PLAIN": PlainExchange, "SCRAM-SHA-256": lambda: ScramExchange(SHA_256, Users(), "ours")}, session_ms
         )
         if tokens is not None:
-            self.rules = Rules({oauth.NAME: OauthExchange}, session_ms)
+            self.rules = Rules({"OAUTHBEARER": OauthExchange}, session_ms)
         self.handler = Authentication(
             self.behind,  # type: ignore[arg-type]
             self.rules,

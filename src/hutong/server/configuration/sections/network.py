@@ -85,6 +85,25 @@ class MetricsSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TelemetrySettings:
+    """Metrics that Kafka clients push. Without an endpoint no client is asked for any."""
+
+    endpoint: str = setting(
+        "", "URL of a collector's OTLP/HTTP receiver for metrics, such as http://127.0.0.1:4318/v1/metrics."
+    )
+    ca: Path | None = setting(
+        None, "PEM file with the authorities of that URL's certificate; without it the system's own."
+    )
+    max_bytes: int = setting(
+        1 * MEBIBYTE,
+        "Largest push of a client, as it comes; unpacked it may have eight times that.",
+        "telemetry.max.bytes",
+        minimum=KIBIBYTE,
+        maximum=4 * MEBIBYTE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class NetworkSettings:
     """Bounds of connections."""
 

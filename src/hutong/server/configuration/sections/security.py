@@ -1,9 +1,10 @@
-"""Security: authorization, passwords, and the certificates that a node shows and asks for."""
+"""Security: authorization, passwords, tokens, and the certificates that a node shows and asks for."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from hutong.server.configuration.sections.facts import (
+    DAY_MS,
     HOUR_MS,
     INT32_MAX,
     INT64_MAX,
@@ -130,4 +131,72 @@ class TlsSettings:
     ciphers: str = setting("", "Ciphers of TLS 1.2, as OpenSSL writes them; empty: its own choice.")
     reload_interval_ms: int = setting(
         5 * SECOND_MS, "Time between two checks for changed files.", minimum=100, maximum=24 * HOUR_MS
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OauthSettings:
+    """Access tokens: whose they must be, and the keys that sign them. Needs the extra `oauth`."""
+
+    jwks: str = setting(
+        "",
+        "The provider's key set: an https:// URL, or a file. http:// is for this machine alone.",
+        "sasl.oauthbearer.jwks.endpoint.url",
+    )
+    jwks_ca: Path | None = setting(
+        None, "PEM file with the authorities of that URL's certificate; without it the system's own."
+    )
+    jwks_refresh_interval_ms: int = setting(
+        HOUR_MS,
+        "Time between two fetches of the key set.",
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        minimum=SECOND_MS,
+        maximum=7 * DAY_MS,
+    )
+    jwks_unknown_key_interval_ms: int = setting(
+        10 * SECOND_MS,
+        "A token of an unknown key has the key set fetched, if the last fetch began so long ago.",
+        minimum=100,
+        maximum=HOUR_MS,
+    )
+    issuer: str = setting(
+        "", "The issuer that tokens must name; empty: any that has the keys.", "sasl.oauthbearer.expected.issuer"
+    )
+    audience: tuple[str, ...] = setting(
+        (), "Audiences, one of which tokens must name; none: any audience.", "sasl.oauthbearer.expected.audience"
+    )
+    scope: tuple[str, ...] = setting((), "Scopes, all of which tokens must have.")
+    scope_claim: str = setting("scope", "The claim with the scopes.", "sasl.oauthbearer.scope.claim.name")
+    principal_claim: str = setting("sub", "The claim with the user's name.", "sasl.oauthbearer.sub.claim.name")
+    clock_skew_ms: int = setting(
+        30 * SECOND_MS,
+        "How much the provider's clock may differ. Kafka: sasl.oauthbearer.clock.skew.seconds.",
+        minimum=0,
+        maximum=10 * MINUTE_MS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationTokenSettings:
+    """Tokens with which programs act for the user who asked for them."""
+
+    secret_key: str = setting(
+        "",
+        "The secret from which tokens are made, the same at all nodes of a cluster; empty: there are no tokens.",
+        "delegation.token.secret.key",
+        secret=True,
+    )
+    max_lifetime_ms: int = setting(
+        7 * DAY_MS,
+        "How long a token can be renewed.",
+        "delegation.token.max.lifetime.ms",
+        minimum=1,
+        maximum=INT64_MAX,
+    )
+    expiry_time_ms: int = setting(
+        DAY_MS,
+        "How long a token counts, when new or renewed.",
+        "delegation.token.expiry.time.ms",
+        minimum=1,
+        maximum=INT64_MAX,
     )
