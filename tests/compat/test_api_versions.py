@@ -49,7 +49,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(bootstrap: 
 
 # Transactions and the groups of KIP-848 and KIP-932 take several requests each: whole clients drive them, unit tests
 # ask each version.
-DRIVEN_BY_CLIENTS = {24, 25, 26, 27, 28, 61, 65, 66, 68, 69, 76, 77, 78, 79, 90, 91, 92}
+DRIVEN_BY_CLIENTS = {24, 25, 26, 27, 28, 61, 65, 66, 68, 69, 76, 77, 78, 79, 88, 89, 90, 91, 92}
 
 
 @pytest.mark.skipif(not IS_HUTONG, reason="Kafka has more")

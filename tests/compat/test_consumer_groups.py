@@ -340,11 +340,23 @@ def test_a_group_changes_its_protocol_member_by_member(
         new.commit(offsets=[TopicPartition(orders, at.partition, 4) for at in new.assignment()], asynchronous=False)
         members.leave(new)
         until(lambda: old.poll(0.1) is None and len(old.assignment()) == 4, what="everything for the classic member")
-        joined = members.join(orders)
-        until(shared, what="an even share again")
+        # As on Kafka the group is a classic one again, whose member assigns.
+        until(lambda: is_classic(bootstrap, members.group), what="a classic group")
+        # librdkafka's cooperative-sticky has data of its own in assignments from its second one on: such a group stays
+        # classic, as on Kafka.
+        if strategy == "range":
+            joined = members.join(orders)
+            until(shared, what="an even share again")
     finally:
         old.close()
-    until(lambda: joined.poll(0.1) is None and members.shares(4), what="everything for the new member")
+    if strategy == "range":
+        until(lambda: joined.poll(0.1) is None and members.shares(4), what="everything for the new member")
+
+
+def is_classic(bootstrap: str, group: str) -> bool:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    listed = admin.list_consumer_groups(types={ConsumerGroupType.CLASSIC}).result(30)
+    return any(each.group_id == group for each in listed.valid)
 
 
 def test_two_libraries_in_one_group(members: Members, bootstrap: str, orders: str) -> None:

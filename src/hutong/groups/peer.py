@@ -29,6 +29,14 @@ class ClassicGroups(Protocol):
         """A stable group as it would be stored; None while it is not stable."""
         ...
 
+    def may_adopt(self, record: GroupRecord) -> bool:
+        """Return True if a group of these members is within the bounds of classic groups."""
+        ...
+
+    def adopt(self, group_id: str, record: GroupRecord, holder: str) -> None:
+        """Take over a group of another kind, which has written this record. Its members have to join again."""
+        ...
+
     def hand_over(self, group_id: str) -> None:
         """Forget a stable group with its members: it has become one of another kind."""
         ...

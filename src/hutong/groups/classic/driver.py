@@ -324,6 +324,25 @@ class GroupCoordinator:
         self._feed(entry, messages.HandOver())
         self._drop(entry)
 
+    def may_adopt(self, record: GroupRecord) -> bool:
+        """Return True if a group of these members is within the bounds of classic groups."""
+        metadata_bytes = sum(len(member.subscription) for member in record.members)
+        assignment_bytes = sum(len(member.assignment) for member in record.members)
+        return (
+            len(record.members) <= self.settings.members_max
+            and metadata_bytes <= self.settings.group_metadata_bytes_max
+            and assignment_bytes <= self.settings.assignment_bytes_max
+        )
+
+    def adopt(self, group_id: str, record: GroupRecord, holder: str) -> None:
+        """Take over a group of another kind, which has written this record. Its members have to join again."""
+        now_ms = self._clock.monotonic_ms()
+        claimed = self.directory.claim(group_id, GroupKind.CLASSIC, holder)
+        assert claimed, f"{group_id} is a group of another kind"
+        entry = self._host.put(ClassicGroupEntry(ClassicGroup.restored(group_id, self.settings, record, now_ms)))
+        # Their leader is to assign from now on, by the protocol that they have in common.
+        self._feed(entry, messages.Rejoin("all members of the consumer protocol have left", now_ms))
+
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with all its offsets."""
         entry = self._host.get(group_id)

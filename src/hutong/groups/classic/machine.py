@@ -29,6 +29,7 @@ from hutong.groups.classic.messages import (
     LeaveGroup,
     Leaver,
     LeaveReply,
+    Rejoin,
     Retire,
     Sync,
 )
@@ -151,6 +152,8 @@ class ClassicGroup(ClassicGroupCore):
                 syncing.persisted(self, cause, now_ms)
             case GroupPersistFailed():
                 syncing.persist_failed(self, event)
+            case Rejoin(reason, now_ms):
+                self.rebalance(reason, now_ms)
             case Retire() | HandOver():
                 self._end(event)
         out, self._out = self._out, []

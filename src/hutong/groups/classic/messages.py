@@ -128,7 +128,17 @@ class HandOver:
     """A stable group without waiting requests becomes one of another kind, which is made of its `snapshot`."""
 
 
-Event: TypeAlias = Join | Sync | LeaveGroup | Lapse | Tick | GroupPersisted | GroupPersistFailed | Retire | HandOver
+@dataclass(frozen=True, slots=True)
+class Rejoin:
+    """Every member has to join again: the group has just become a classic one."""
+
+    reason: str
+    now_ms: int
+
+
+Event: TypeAlias = (
+    Join | Sync | LeaveGroup | Lapse | Tick | GroupPersisted | GroupPersistFailed | Retire | HandOver | Rejoin
+)
 
 
 # ---- replies

@@ -22,7 +22,7 @@ from hutong.groups.consumer.settings import ConsumerGroupSettings
 class ConsumerGroupCore(AssignedGroupCore[ConsumerMember, Partition]):
     """One group without its events. Each attribute without an underscore is for the modules named above."""
 
-    __slots__ = ("_settings", "catalogue", "subscriptions")
+    __slots__ = ("_settings", "catalogue", "has_lost_members", "subscriptions")
 
     def __init__(
         self, group_id: str, catalogue: TopicCatalogue, settings: ConsumerGroupSettings, times: GroupTimes
@@ -30,6 +30,7 @@ class ConsumerGroupCore(AssignedGroupCore[ConsumerMember, Partition]):
         super().__init__(group_id, times)
         self.catalogue = catalogue
         self.subscriptions = Subscriptions(catalogue)
+        self.has_lost_members = False  # of the consumer protocol: the rest may be classic members alone
         self._settings = settings
 
     # ---- questions
@@ -53,6 +54,7 @@ class ConsumerGroupCore(AssignedGroupCore[ConsumerMember, Partition]):
     # ---- members
 
     def forget_declaration(self, member: ConsumerMember) -> None:
+        self.has_lost_members |= not member.is_classic
         self.subscribe(member, frozenset(), None)
 
     def subscribe(self, member: ConsumerMember, names: frozenset[str], regex: str | None) -> None:

@@ -21,6 +21,7 @@ from hutong.groups.assigned.messages import (
 )
 from hutong.groups.assigned.settings import GroupTimes
 from hutong.groups.classic.messages import JoinReply, SyncReply
+from hutong.groups.classic.records import encode_group
 from hutong.groups.classic.requests import join_error, join_event, sync_error, sync_event
 from hutong.groups.consumer.assignment.catalogue import TopicCatalogue, TopicFacts
 from hutong.groups.consumer.machine import ConsumerGroup
@@ -31,7 +32,7 @@ from hutong.groups.consumer.records import RECORDS
 from hutong.groups.consumer.requests import bytes_of_heartbeat, heartbeat_error, heartbeat_event
 from hutong.groups.consumer.settings import ConsumerGroupSettings
 from hutong.groups.directory import GroupDirectory, GroupKind
-from hutong.groups.offsets.coordinator import OffsetCoordinator
+from hutong.groups.offsets.coordinator import OffsetCoordinator, retried_by_retention
 from hutong.groups.record_keys import GroupKey, encode_group_key
 from hutong.groups.requests import GroupCaller, Stamp
 from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest
@@ -85,6 +86,7 @@ class ConsumerGroupCoordinator(AssignedGroupCoordinator[ConsumerGroup]):
         self._random_bytes = random_bytes
         self._times_of = times_of or (lambda _group_id: self.settings.times)
         self._match_timer: Timer | None = None
+        self._has_started = False
 
     def new_group(self, group_id: str) -> ConsumerGroup:
         return ConsumerGroup(group_id, self.catalogue, self.settings, self._times_of(group_id))
@@ -255,5 +257,32 @@ class ConsumerGroupCoordinator(AssignedGroupCoordinator[ConsumerGroup]):
     def _readers(self, topic: str) -> list[AssignedGroupEntry[ConsumerGroup]]:
         return [entry for entry in self._host if entry.machine.subscriptions.reads(topic)]
 
+    def start(self) -> None:
+        super().start()
+        self._has_started = True
+
     def _fed(self, entry: AssignedGroupEntry[ConsumerGroup]) -> None:
         self._match_soon()
+        # Not at a start: classic groups have not been restored yet.
+        if self._has_started and self.settings.migration_policy.allows_downgrade and not self._host.is_closed:
+            self._downgrade(entry)
+
+    def _downgrade(self, entry: AssignedGroupEntry[ConsumerGroup]) -> None:
+        """Make a group whose last member of the new protocol has gone a classic group again (KIP-848)."""
+        group, group_id = entry.machine, entry.key
+        # As in Kafka only such a loss is the reason: a heartbeat that is refused must not move the group to and fro.
+        if not group.has_lost_members or not group.members or group.is_dead:
+            return
+        group.has_lost_members = False
+        record = classic_members.hand_back(group, self._clock.wall_ms())
+        if record is None or not self._classic.may_adopt(record):
+            return
+        for member in list(group.members.values()):
+            group.drop(member)
+        holder = self._directory.holder(group_id)
+        tombstones = self._let_go(entry)
+        # In one append, as the way here: a crash leaves either the one group or the other.
+        classic_record = (encode_group_key(GroupKey(group_id)), encode_group(record))
+        self._state.append_all([*tombstones, classic_record], retried_by_retention)
+        _log.info("group %s is a classic group again from generation %d on", group_id, record.generation_id)
+        self._classic.adopt(group_id, record, holder)

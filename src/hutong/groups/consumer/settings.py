@@ -19,6 +19,11 @@ class MigrationPolicy(StrEnum):
         """Return True if a classic group may become a consumer group."""
         return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
 
+    @property
+    def allows_downgrade(self) -> bool:
+        """Return True if a consumer group of classic members may become a classic group."""
+        return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupSettings:

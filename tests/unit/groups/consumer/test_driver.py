@@ -1,20 +1,26 @@
 """The coordinator of consumer groups: answers when it is durable, arms timers, finds everything again, tells kinds."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.groups.stage import RETENTION_MS, Stage, topic_id
+from tests.unit.groups.stage import RETENTION_MS, SUBSCRIPTION, Stage, topic_id
 
 from hutong.foundation.errors import DiskFull
 from hutong.foundation.waiting.table import Owner
 from hutong.groups.assigned.messages import Removal, RemoveReply
 from hutong.groups.assigned.states import AssignedGroupState
+from hutong.groups.classic.messages import JoinReply
 from hutong.groups.consumer.assignment.catalogue import TopicFacts
 from hutong.groups.consumer.messages import HeartbeatReply
+from hutong.groups.consumer.settings import MigrationPolicy
 from hutong.groups.directory import GroupKind
 from hutong.groups.requests import GroupCaller
+from hutong.wire.kafka.apis.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from hutong.wire.kafka.apis.k12_heartbeat import HeartbeatRequest
 from hutong.wire.kafka.apis.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from hutong.wire.kafka.apis.shared import TopicIdPartitions
+from hutong.wire.kafka.consumer_protocol import ConsumerProtocolAssignment, encode
 from hutong.wire.kafka.error_codes import ErrorCode
 
 ORDERS = frozenset((topic_id("orders"), index) for index in range(4))
@@ -209,6 +215,60 @@ def test_an_empty_classic_group_becomes_a_consumer_group_and_back() -> None:
     stage.restart()
     assert stage.groups.directory.kind("g") is GroupKind.CLASSIC
     assert stage.offset() == 5
+
+
+@pytest.mark.parametrize("end", ["leaves", "is removed", "falls silent"])
+def test_a_group_of_classic_members_alone_becomes_classic_again(end: str) -> None:
+    stage = Stage()
+    joined = stage.member(share=encode(ConsumerProtocolAssignment(), 1))
+    assert only(beat(stage, "new")).error is ErrorCode.NONE
+    assert stage.groups.directory.kind("g") is GroupKind.CONSUMER
+    # The classic member has joined the other one.
+    again = classic_join(stage, joined.member_id)
+    if end == "leaves":
+        beat(stage, "new", -1)
+    elif end == "is removed":
+        stage.consumer_groups.remove("g", [Removal("new")], lambda _reply: None)
+    else:
+        for _ in range(4):
+            stage.pass_time(3_000)
+            heartbeat = HeartbeatRequest("g", again.generation_id, joined.member_id, None)
+            if stage.consumer_groups.has_members("g"):
+                stage.consumer_groups.heartbeat_classic(heartbeat)
+    assert stage.groups.directory.kind("g") is GroupKind.CLASSIC
+    assert stage.consumer_groups.get("g") is None
+    group = stage.groups.get("g")
+    assert group is not None
+    assert group.generation_id >= again.generation_id, "members know this number as their epoch"
+    request = HeartbeatRequest("g", group.generation_id, joined.member_id, None)
+    assert stage.groups.heartbeat(request) is ErrorCode.REBALANCE_IN_PROGRESS
+    stage.restart()
+    assert stage.groups.directory.kind("g") is GroupKind.CLASSIC
+    (rejoined,) = stage.join(joined.member_id)
+    assert rejoined.leader_id == joined.member_id, "it assigns again"
+
+
+@pytest.mark.parametrize("policy", [MigrationPolicy.UPGRADE, MigrationPolicy.DISABLED])
+def test_a_group_stays_where_the_policy_says_so(policy: MigrationPolicy) -> None:
+    stage = Stage()
+    joined = stage.member(share=encode(ConsumerProtocolAssignment(), 1))
+    beat(stage, "new")
+    stage.consumer_groups.settings = replace(stage.consumer_groups.settings, migration_policy=policy)
+    classic_join(stage, joined.member_id)
+    beat(stage, "new", -1)
+    assert stage.groups.directory.kind("g") is GroupKind.CONSUMER
+    assert stage.consumer_groups.has_members("g")
+
+
+def classic_join(stage: Stage, member_id: str) -> JoinReply:
+    """JoinGroup of a classic member in a consumer group."""
+    protocols = [JoinGroupRequestProtocol("range", SUBSCRIPTION)]
+    request = JoinGroupRequest("g", 10_000, 60_000, member_id, None, "consumer", protocols)
+    replies: list[JoinReply] = []
+    stage.consumer_groups.join(request, GroupCaller(9, "app", "/127.0.0.1", Owner()), replies.append)
+    (reply,) = replies
+    assert reply.error is ErrorCode.NONE
+    return reply
 
 
 def test_empty_groups_are_deleted_with_their_offsets() -> None:

@@ -15,7 +15,7 @@ from hutong.foundation.errors import ProtocolError, Refused
 from hutong.groups.assigned.member import MemberState
 from hutong.groups.assigned.messages import JOINING, LEAVING_FOR_A_WHILE, RecordKind
 from hutong.groups.classic.messages import Join, JoinReply, Sync, SyncReply
-from hutong.groups.classic.records import GroupRecord
+from hutong.groups.classic.records import GroupRecord, MemberRecord
 from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
 from hutong.groups.consumer.core import ConsumerGroupCore
 from hutong.groups.consumer.members.member import ConsumerMember
@@ -46,6 +46,8 @@ def join(group: ConsumerGroupCore, event: Join) -> JoinReply:
         return JoinReply(ErrorCode(refused.code), member_id)
     # A static member that is back under a new id is JOINING too. It has its partitions, so it needs no new epoch.
     is_new = member.epoch == JOINING and not member.assigned
+    # A static member that comes back by the classic protocol.
+    group.has_lost_members |= member.classic is None and not is_new
     member.classic = ClassicSpeech(event.session_timeout_ms, event.protocols)
     member.client_id, member.client_host = event.client_id, event.client_host
     member.rack_id, member.rebalance_timeout_ms = subscription.rack_id, event.rebalance_timeout_ms
@@ -145,6 +147,37 @@ def take_over(group: ConsumerGroupCore, record: GroupRecord, now_ms: int) -> boo
     group.touch(RecordKind.GROUP)
     group.touch(RecordKind.TARGET_EPOCH)
     return True
+
+
+def hand_back(group: ConsumerGroupCore, since_ms: int) -> GroupRecord | None:
+    """The classic group that a group of classic members alone becomes; None for any other group."""
+    members = list(group.members.values())
+    speeches = [member.classic for member in members if member.classic is not None]
+    # `_subscription` has seen to a common protocol; after a takeover there may be none.
+    names = [dict(speech.protocols) for speech in speeches]
+    name = next((each for each in names[0] if all(each in others for others in names)), None) if names else None
+    if len(speeches) < len(members) or name is None:
+        return None
+    return GroupRecord(
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        generation_id=group.epoch,
+        protocol_name=name,
+        leader_id=None,
+        since_ms=since_ms,
+        members=[
+            MemberRecord(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                session_timeout_ms=speech.session_timeout_ms,
+                subscription=protocols[name],
+                assignment=encoded_assignment(member, group.catalogue),
+            )
+            for member, speech, protocols in zip(members, speeches, names, strict=True)
+        ],
+    )
 
 
 def encoded_assignment(member: ConsumerMember, catalogue: TopicCatalogue) -> bytes:
