@@ -20,8 +20,7 @@ def find_app(target: str) -> "App":
     """Import the module and return its app. Raises UsageError; errors of the module's own keep their traceback."""
     from hutong.handlers.app import App
 
-    module_name, _, name = target.partition(":")
-    module_name = _checked_module(module_name, target)
+    module_name, name = checked_module(target), target.partition(":")[2]
     module = imported(module_name)
     apps = {found: value for found, value in vars(module).items() if isinstance(value, App)}
     if not name:
@@ -38,7 +37,9 @@ def find_app(target: str) -> "App":
     return found
 
 
-def _checked_module(name: str, target: str) -> str:
+def checked_module(target: str) -> str:
+    """The name of the target's module. Raises UsageError for what cannot be one, or was misspelt."""
+    name = target.partition(":")[0]
     if not name:
         raise UsageError(f"{target!r} names no module; write MODULE:APP, as in orders:app.")
     path = Path(name)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from hutong.cli.handlers.finding import find_app
+from hutong.cli.handlers.finding import checked_module, find_app
 from hutong.cli.output import print_json
 from hutong.foundation.errors import UsageError
 
@@ -86,6 +86,7 @@ async def _supervise(target: str, command: list[str], workers: int, *, is_reload
 
     if "" not in sys.path:  # the current folder comes first, as for the workers
         sys.path.insert(0, "")
+    checked_module(target)
     changed = WatchedModule(target).changed if is_reloading else None
     stopping, killing = asyncio.Event(), asyncio.Event()
 

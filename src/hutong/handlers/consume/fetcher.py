@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from hutong.bus.durable.failures import cause_of, is_hopeless
 from hutong.bus.durable.records import OutgoingRecord
 from hutong.handlers.consume.messages import Place, TakenRecord
-from hutong.handlers.consume.transactor import Transactor
+from hutong.handlers.consume.transactor import TransactionUnknown, Transactor
 
 POLL_S: Final = 0.1
 RESTLESS_POLL_S: Final = 0.005  # while records came lately: a commit or a pause waits for the end of a poll
@@ -170,9 +170,10 @@ class RecordTaker:
                 # Asynchronous: a synchronous commit would hold up taking for a round trip.
                 consumer.commit(offsets=_positions(words[0]), asynchronous=True)
         except KafkaException as error:
-            self._report(self._listener.committed, cause_of(error).str())
-            if cause_of(error).fatal():
+            # Up to the restart in `_run`: it drops all partitions, and begins again at what is committed.
+            if isinstance(error, TransactionUnknown):
                 raise
+            self._report(self._listener.committed, cause_of(error).str())
 
     def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
         # OffsetCommit has an error for each partition, and the request itself may succeed in spite of it.

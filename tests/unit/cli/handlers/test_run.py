@@ -42,6 +42,8 @@ def module(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ("run MODULE.py:app", 64, "is a file; write the module's name, as in `hutong run MODULE:app`"),
         ("run ./MODULE.py", 64, "as in `hutong run MODULE:app`"),
         ("run :app", 64, "names no module"),
+        ("run :app --reload", 64, "names no module"),
+        ("run MODULEx --workers 2", 66, "did you mean MODULE?"),
         ("run json", 66, "The module json has no app"),
         ("run quite.elsewhere:app", 66, "There is no module quite"),
         ("run MODULE --workers 0", 64, "from 1 to 256"),
