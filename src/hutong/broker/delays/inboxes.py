@@ -65,6 +65,7 @@ class Inboxes:
         self._appends = appends
         self._timers = timers
         self._make_steps = make_steps
+        self._names: set[str] = set()  # of topics that have an inbox, if it is there
         self._queues: dict[str, dict[Partition, StepQueue]] = {}  # by the topic that records are for
         self._again: Timer | None = None
         self._is_closed = False
@@ -74,7 +75,8 @@ class Inboxes:
         topics = self._broker.topics
         topics.on_change.append(self._changed)
         topics.on_standing.append(self._standing_changed)
-        self._look()
+        for topic in topics.newest_last():
+            self._look_at(topic.name)
 
     def close(self) -> None:
         """Bring nothing more out."""
@@ -96,14 +98,20 @@ class Inboxes:
             self._look_at(topic.name.removesuffix(SUFFIX))
 
     def _standing_changed(self, _group: str) -> None:
-        self._look()
+        self._look_again()
 
-    def _look(self) -> None:
-        for topic in self._broker.topics.all():
-            self._look_at(topic.name)
+    def _look_again(self) -> None:
+        # Not at all topics: a node that dies changes the standing of many groups, one after the other.
+        for name in [*self._names]:
+            self._look_at(name)
 
     def _look_at(self, name: str) -> None:
         """Begin or end the queues of a topic's inbox, as there are partitions now."""
+        topic = self._broker.topics.get(name)
+        if topic is not None and topic.config.delays:
+            self._names.add(name)
+        else:
+            self._names.discard(name)
         wanted, running = self._wanted(name), self._queues.get(name, {})
         for partition in [each for each in running if each not in wanted]:
             self._appends.remove(running.pop(partition))
@@ -112,9 +120,8 @@ class Inboxes:
 
     def _wanted(self, name: str) -> list[Partition]:
         """The partitions of a topic's inbox that this node leads, none where it has none."""
-        topic, inbox = self._broker.topics.get(name), self._broker.topics.get(name + SUFFIX)
-        is_wanted = topic is not None and topic.config.delays
-        if inbox is None or not is_wanted or inbox.is_internal:
+        inbox = self._broker.topics.get(name + SUFFIX) if name in self._names else None
+        if inbox is None or inbox.is_internal:
             return []
         return [partition for partition in inbox.partitions if partition.standing.is_led_here]
 
@@ -125,7 +132,7 @@ class Inboxes:
         if isinstance(outcome, HutongError):
             _log.error("records of the inbox of %s do not come out: %s", name, outcome)
             if self._again is None:
-                self._again = self._timers.add(self._broker.clock.monotonic_ms() + AGAIN_MS, self._look_again)
+                self._again = self._timers.add(self._broker.clock.monotonic_ms() + AGAIN_MS, self._woken)
             return
         running = self._queues.setdefault(name, {})
         # Looked at again: the queues may have taken a while.
@@ -138,6 +145,6 @@ class Inboxes:
             self._appends.add(queue)
             queue.run()
 
-    def _look_again(self) -> None:
+    def _woken(self) -> None:
         self._again = None
-        self._look()
+        self._look_again()
