@@ -13,7 +13,17 @@ import org.apache.rocketmq.common.producer.RecallMessageHandle;
  * DelayPeer recall ADDRESS TOPIC MILLISECONDS sends two, recalls one, and then recalls what it may not.
  */
 public final class DelayPeer {
-    public static void main(String[] words) throws Exception {
+    public static void main(String[] words) {
+        try {
+            run(words);
+        } catch (Exception error) {
+            error.printStackTrace();
+            System.exit(1);
+        }
+        System.exit(0); // the client leaves threads behind
+    }
+
+    static void run(String[] words) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer("producers");
         producer.setNamesrvAddr(words[1]);
         producer.setSendMsgTimeout(20_000); // a machine that runs all tests at once is slow
@@ -39,7 +49,6 @@ public final class DelayPeer {
             recall(producer, words[2], System.currentTimeMillis() + amount);
         }
         producer.shutdown();
-        System.exit(0); // the client leaves threads behind
     }
 
     static void recall(DefaultMQProducer producer, String topic, long due) throws Exception {
