@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.node import Node
 
 from hutong.cli.main import run
 from hutong.pipelines.declared.run.run_folder import FAILED, FINISHED, RUNNING, PipelineFolder, RunRecord
@@ -64,6 +65,26 @@ def test_all_problems_are_told_with_their_places(folder: Path, capsys: Captured)
     assert (document["valid"], len(document["problems"])) == (False, 3)
     assert run(["pipeline", "run", "--offline"]) == 78
     assert "pipeline web cannot run:\n  sources.a.topik" in capsys.readouterr().err
+
+
+def test_mistakes_of_the_file_and_topics_that_are_not_there_are_told_at_once(folder: Path, capsys: Captured) -> None:
+    (folder / "node").mkdir()
+    with Node(folder / "node") as node:
+        for number in range(12):
+            assert run(["topic", "create", f"t{number:02}", "--bootstrap", node.address]) == 0
+        assert run(["topic", "create", "web-requests", "--bootstrap", node.address]) == 0
+        (folder / "web.toml").write_text(
+            f'[pipeline]\nname = "web"\nbootstrap = "{node.address}"\ntriger = "1 minute"\n'
+            '[sources.a]\ntopic = "web-request"\n[sources.b]\ntopic = "t00"\nvalue_format = "jsn"\n'
+            '[transform]\nsql = "SELECT * FROM a"\n[sinks.o]\ntopic = "t01"\n'
+        )
+        capsys.readouterr()
+        assert run(["pipeline", "validate", "--quick"]) == 78
+    told = capsys.readouterr()
+    assert "pipeline.triger: is not known here; did you mean trigger?" in told.out
+    assert "sources.b.value_format: is 'jsn'; did you mean json?" in told.out
+    assert f"there is no topic web-request at {node.address}; did you mean web-requests?" in told.out
+    assert told.err.endswith("web.toml has 3 problems\n")
 
 
 @pytest.mark.parametrize("words", [["run"], ["validate"], ["stop"], ["explain"], ["run", "--once"]])

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +34,27 @@ def test_the_environment_is_as_before_when_spark_does_not_start(monkeypatch: pyt
     ):
         pass
     assert dict(os.environ) == before
+
+
+def test_a_java_that_ends_at_once_is_named_and_not_tried_again(tmp_path: Path) -> None:
+    """In a process of its own: PySpark keeps the first Java of a process."""
+    pytest.importorskip("pyspark")
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text('#!/bin/sh\n[ "$1" = -version ] && echo \'openjdk version "21.0.1"\' >&2 && exit 0\nexit 1\n')
+    java.chmod(0o755)
+    program = """
+from hutong.foundation.errors import UsageError
+from hutong.pipelines.engine.session import spark_session
+try:
+    with spark_session("t"):
+        pass
+except UsageError as error:
+    print(int(error.exit_code), error)
+"""
+    environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.startswith(f"78 Spark's Java, {java}, ended before it served"), done.stderr
 
 
 def test_the_commands_import_nothing_of_the_extra_before_a_job_runs() -> None:

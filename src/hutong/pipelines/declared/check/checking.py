@@ -209,16 +209,18 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
     if len(chosen) != 1:
         reported = f"has {' and '.join(chosen)}: take one of them" if chosen else 'names no topic: add topic = "..."'
         problems.add(where, reported)
+    noted = len(problems.found)
     for key, value in (("key_format", source.key_format), ("value_format", source.value_format)):
         _is_one_of(f"{where}.{key}", value, SOURCE_FORMATS, problems)
         schema_key = key.replace("format", "schema")
         # The other formats have a fixed type.
         if value in ("json", "avro") and getattr(source, schema_key) is None and schema_key not in source.options:
             problems.add(f"{where}.{schema_key}", f'is missing: {key} = "{value}" needs to know the fields')
+    is_clear = len(chosen) == 1 and len(problems.found) == noted
     # Spark passes unknown options on without a word, so a misspelt one would have no effect.
     _check_names(where, source.options, READING_OPTIONS, problems)
     # The readers would say the same once more.
-    if len(chosen) != 1:
+    if not is_clear:
         return
     try:
         options = reader_options(pipeline, source)
