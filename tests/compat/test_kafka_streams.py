@@ -5,6 +5,7 @@ it. With TEST_BROKER (see `support/node.py`) the same runs against Apache Kafka 
 """
 
 import pathlib
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, Producer
 from tests.compat.report import cells
-from tests.support.kafka_tools import QUICK_START
+from tests.support.kafka_tools import QUICK_START, Shell, Tools
 from tests.support.maven import java_program
 from tests.support.node import Node
 
@@ -108,6 +109,43 @@ def test_a_killed_instance_loses_nothing(tmp_path: pathlib.Path) -> None:
         **{f"word{number}": 100 for number in range(10)},
     }
     assert all(values == sorted(set(values)) for values in numbers.values()), "a count came twice"
+
+
+DESCRIBED: Final = """\
+$ streams-groups --list --state
+GROUP STATE
+app Stable
+
+$ streams-groups --describe --group app --state
+GROUP COORDINATOR (ID) STATE #MEMBERS
+app HOST:PORT (1) Stable 1
+
+$ streams-groups --describe --group app --members
+GROUP MEMBER PROCESS CLIENT-ID ASSIGNMENTS
+app MEMBER UUID app-UUID-StreamThread-1-consumer ACTIVE: 0:[0]; 1:[0];
+
+$ streams-groups --delete --group app
+
+Error: Deletion of some streams groups failed:
+* Group 'app' could not be deleted due to: org.apache.kafka.common.errors.GroupNotEmptyException: REASON
+
+"""
+
+
+@pytest.mark.thorough
+def test_kafkas_tool_describes_a_running_application(tmp_path: pathlib.Path) -> None:
+    with Node(tmp_path) as node, Tools() as tools:
+        producer = Producer({"bootstrap.servers": node.address})
+        for topic in ("app-lines", "app-counts"):
+            producer.list_topics(topic, timeout=10)
+        with instance(node.address, tmp_path / "one"):
+            shell = Shell(tools, node.address, "run", tmp_path)
+            shell("streams-groups", "--list", "--state")
+            shell("streams-groups", "--describe", "--group", "app", "--state")
+            members = ("--describe", "--group", "app", "--members")
+            shell("streams-groups", *members, then=[lambda text: re.sub(r"app [\w-]{22} ", "app MEMBER ", text)])
+            shell("streams-groups", "--delete", "--group", "app")
+    assert shell.transcript == DESCRIBED
 
 
 def counts_until(bootstrap: str, total: int) -> dict[str, list[int]]:
