@@ -17,7 +17,7 @@ they get, and what its records are.
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
-from hutong.foundation.machine import Answer
+from hutong.foundation.machine import Answer, Tick
 from hutong.groups.assigned.checks import commit_error, find_removed, offset_fetch_error
 from hutong.groups.assigned.deadlines import MemberDeadlines
 from hutong.groups.assigned.member import HOLDING_BYTES, AssignedMember, step
@@ -32,6 +32,7 @@ from hutong.groups.assigned.messages import (
     RemoveReply,
     StoreFailed,
     StoreRecords,
+    SubscribedTopicsChanged,
 )
 from hutong.groups.assigned.settings import GroupTimes
 from hutong.groups.assigned.states import AssignedGroupState
@@ -84,8 +85,8 @@ class AssignedGroupCore(Generic[MemberT, HoldingT]):
 
     # ---- what each kind of group has of its own
 
-    def handle(self, event: Any) -> list[Any]:
-        """Take one event, and return what is to be done, in order."""
+    def handle_request(self, event: Any) -> None:
+        """Take an event that this kind of group has of its own."""
         raise NotImplementedError
 
     @property
@@ -116,6 +117,29 @@ class AssignedGroupCore(Generic[MemberT, HoldingT]):
     def may_assign(self) -> bool:
         """False while something that decides on the target is not known yet."""
         return True
+
+    # ---- events
+
+    def handle(self, event: Any) -> list[Any]:
+        """Take one event, and return what is to be done, in order."""
+        match event:
+            case Remove():
+                self.remove_all(event)
+            case Tick(now_ms):
+                self.tick(now_ms)
+            case SubscribedTopicsChanged(now_ms):
+                # Only topics that members read raise the epoch. Others do so if a pattern now matches them.
+                if self.refresh_topics():
+                    self.begin_epoch("topics changed", now_ms)
+                else:
+                    self.assign(now_ms)
+            case StoreFailed(keys):
+                # Nobody waits for these records: the driver has answered with an error. They go with the next change.
+                self._touched.update(dict.fromkeys(keys))
+                return []
+            case _:
+                self.handle_request(event)
+        return self.take_out()
 
     # ---- questions
 
@@ -326,10 +350,6 @@ class AssignedGroupCore(Generic[MemberT, HoldingT]):
 
     def answer(self, ticket: int, reply: object) -> None:
         self._out.append(Answer(ticket, reply))
-
-    def note_unstored(self, failed: StoreFailed) -> None:
-        """Nobody waits for these records: the driver has answered with an error. They go with the next change."""
-        self._touched.update(dict.fromkeys(failed.keys))
 
     def take_out(self) -> list[Any]:
         """The instructions of the event that has been handled."""

@@ -338,7 +338,7 @@ class AssignedGroupCoordinator(Generic[GroupT]):
             # A coordinator that has closed answers nobody any more; its successor knows what is stored.
             if error is not None and not self._host.is_closed:
                 _log.error("group %s could not be stored: %s", entry.key, error)
-                group.note_unstored(StoreFailed(keys))  # it stores them again with its next change
+                group.handle(StoreFailed(keys))  # it stores them again with its next change
 
         self._host.append(entry, records, appended)
 

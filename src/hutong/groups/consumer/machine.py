@@ -12,15 +12,11 @@ Knows nothing of sockets, clocks, disks or committed offsets. All time-outs are 
 """
 
 from hutong.foundation.errors import Refused
-from hutong.foundation.machine import Tick
 from hutong.groups.assigned.member import MemberState
 from hutong.groups.assigned.messages import (
     LEAVING_FOR_A_WHILE,
     NO_TIMEOUT,
     RecordKind,
-    Remove,
-    StoreFailed,
-    SubscribedTopicsChanged,
 )
 from hutong.groups.assigned.settings import GroupTimes
 from hutong.groups.classic.messages import Join, Sync
@@ -34,7 +30,6 @@ from hutong.groups.consumer.messages import (
     ConsumerHeartbeat,
     Event,
     HeartbeatReply,
-    Instruction,
     Partition,
     StoredGroup,
 )
@@ -90,28 +85,14 @@ class ConsumerGroup(ConsumerGroupCore):
 
     # ---- events
 
-    def handle(self, event: Event) -> list[Instruction]:
+    def handle_request(self, event: Event) -> None:
         match event:
             case ConsumerHeartbeat():
                 self._heartbeat(event)
-            case Remove():
-                self.remove_all(event)
-            case Tick(now_ms):
-                self.tick(now_ms)
-            case SubscribedTopicsChanged(now_ms):
-                # Only topics that members read raise the epoch. Others do so if a pattern now matches them.
-                if self.subscriptions.refresh():
-                    self.begin_epoch("topics changed", now_ms)
-                else:
-                    self.assign(now_ms)
             case Join():
                 self.answer(event.ticket, classic_members.join(self, event))
             case Sync():
                 self.answer(event.ticket, classic_members.sync(self, event))
-            case StoreFailed():
-                self.note_unstored(event)
-                return []
-        return self.take_out()
 
     # ---- heartbeats
 

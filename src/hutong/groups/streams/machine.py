@@ -12,15 +12,11 @@ Knows nothing of sockets, clocks, disks or committed offsets. All time-outs are 
 from typing import Final
 
 from hutong.foundation.errors import Refused
-from hutong.foundation.machine import Tick
 from hutong.groups.assigned.checks import check_epoch, check_room
 from hutong.groups.assigned.messages import (
     JOINING,
     NO_TIMEOUT,
     RecordKind,
-    Remove,
-    StoreFailed,
-    SubscribedTopicsChanged,
 )
 from hutong.groups.assigned.states import AssignedGroupState
 from hutong.groups.consumer.assignment.catalogue import TopicCatalogue
@@ -28,9 +24,7 @@ from hutong.groups.streams.core import StreamsGroupCore
 from hutong.groups.streams.endpoints import endpoints_of
 from hutong.groups.streams.member import StreamsMember
 from hutong.groups.streams.messages import (
-    Event,
     Holding,
-    Instruction,
     StoredStreamsGroup,
     StreamsGroupDescription,
     StreamsHeartbeat,
@@ -90,28 +84,7 @@ class StreamsGroup(StreamsGroupCore):
 
     # ---- events
 
-    def handle(self, event: Event) -> list[Instruction]:
-        match event:
-            case StreamsHeartbeat():
-                self._heartbeat(event)
-            case Remove():
-                self.remove_all(event)
-            case Tick(now_ms):
-                self.tick(now_ms)
-            case SubscribedTopicsChanged(now_ms):
-                if self.refresh_topics():
-                    self.begin_epoch("topics changed", now_ms)
-                else:
-                    self.assign(now_ms)
-            case StoreFailed():
-                self.note_unstored(event)
-                return []
-        # The next start of the application is not to be ended by the last one's fault.
-        if not self.members:
-            self.shutdown_by = None
-        return self.take_out()
-
-    def _heartbeat(self, beat: StreamsHeartbeat) -> None:
+    def handle_request(self, beat: StreamsHeartbeat) -> None:
         try:
             # Negative epochs leave the group: there are no static members, who would come back (as in Kafka 4.3).
             reply = self._leave(beat) if beat.epoch < 0 else self._keep(beat)
@@ -136,6 +109,8 @@ class StreamsGroup(StreamsGroupCore):
         self._update_declaration(member, beat)
         if known is None or brings_topology or self.standbys_changed:
             if was_empty:
+                # The next start of the application is not to be ended by the last one's fault.
+                self.shutdown_by = None
                 self._wait_for_others(is_first, beat.now_ms)
             self.begin_epoch(f"{member.member_id} has changed the group", beat.now_ms)
         else:

@@ -31,6 +31,6 @@ class StreamsGroupSettings:
     subtopologies_max: int = 1_000
     topology_topics_max: int = 10_000  # names, and settings of internal topics, in a topology
     topology_bytes_max: int = 512 * 1024  # of its names and settings: it is one record
-    tasks_max: int = 10_000  # of one group: one member may have to name all of them
+    tasks_max: int = 10_000  # of one group: one member may have to name all of them; an assignment takes 8 us for each
     waits_max: int = 50_000
     groups_bytes_max: int = 256 * 1024 * 1024  # of what members of all groups say and are assigned
