@@ -25,7 +25,7 @@ OFFSET_COLUMNS = ("topic", "partition", "committed", "end", "lag", "member")
 def list_groups(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
     """List consumer groups with their protocol, state and lag: the records that they have not committed.
 
-    Share groups: kafka-share-groups.sh, or an admin client.
+    Share groups and streams groups: kafka-share-groups.sh, kafka-streams-groups.sh, or an admin client.
     """
     from hutong.cli.kafka import client
 
