@@ -205,8 +205,6 @@ SAMPLES: Final[Mapping[int, Sequence[tuple[int, dict[str, Any]]]]] = {
     66: [(1, {"duration_filter": -1})],
     68: [(0, {"group_id": NOBODY, "member_id": "m", "member_epoch": -2, "subscribed_topic_names": [TOPIC]})],
     69: [(0, {"group_ids": [READERS]})],
-    71: [(0, {})],
-    72: [(0, {"metrics": b"?"})],
     88: [
         (
             0,

@@ -3,6 +3,9 @@
 import contextlib
 
 import pytest
+
+pytest.importorskip("opentelemetry.proto")
+
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
