@@ -1,6 +1,6 @@
 """Outcomes of publishing and consuming at durable addresses, as values and errors."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hutong.foundation.errors import HutongError
 
@@ -9,13 +9,13 @@ from hutong.foundation.errors import HutongError
 class Stored:
     """The place of a published message in the log. It is as durable now as its topic promises (acks=all).
 
-    `timestamp_ms` is the record's time since 1970; -1 where it has none.
+    `timestamp_ms` is the record's time since 1970, -1 where it has none; the place alone counts where two are compared.
     """
 
     topic: str
     partition: int
     offset: int
-    timestamp_ms: int = -1
+    timestamp_ms: int = field(default=-1, compare=False)
 
 
 class PublishFailed(HutongError):

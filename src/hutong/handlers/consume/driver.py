@@ -22,7 +22,6 @@ from hutong.bus.durable.records import OutgoingRecord
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import HutongError
 from hutong.foundation.machine import Tick
-from hutong.handlers.consume.fetcher import LastWords, RecordTaker
 from hutong.handlers.consume.machine import HandlingMachine
 from hutong.handlers.consume.messages import (
     AttemptFailed,
@@ -47,6 +46,7 @@ from hutong.handlers.consume.messages import (
     WorkItem,
 )
 from hutong.handlers.consume.outputs import letters_of, results_of
+from hutong.handlers.consume.taker import LastWords, RecordTaker
 from hutong.handlers.declare.context import MessageContext
 from hutong.handlers.declare.models import UndecodableMessage
 from hutong.handlers.declare.options import RejectMessage, TopicHandler
@@ -158,7 +158,7 @@ class TopicConsumer:
         self._when_quiet(places, answer_now)
 
     def gone(self, places: Sequence[Place] | None) -> None:
-        self._taker.forget(self._machine.places if places is None else places)
+        self._taker.forget_places(self._machine.places if places is None else places)
         self._feed(SharesGone(places))
 
     def taken(self, records: Mapping[Place, Sequence[TakenRecord]]) -> None:
@@ -212,9 +212,9 @@ class TopicConsumer:
             elif isinstance(instruction, PublishOutputs):
                 self._publish(instruction.item)
             elif isinstance(instruction, PausePartition):
-                self._taker.pause(instruction.place)
+                self._taker.pause_place(instruction.place)
             elif isinstance(instruction, ResumePartition):
-                self._taker.resume(instruction.place)
+                self._taker.resume_place(instruction.place)
             elif isinstance(instruction, PartitionQuiet):
                 self._partition_quiet(instruction.place)
             else:

@@ -16,8 +16,8 @@ from hutong.bus.durable.kafka import KafkaLog
 from hutong.bus.durable.outcomes import PublishFailed, Stored
 from hutong.foundation.errors import UsageError
 from hutong.handlers.consume.driver import HandlingHalted, TopicConsumer
-from hutong.handlers.consume.fetcher import RecordTaker
 from hutong.handlers.consume.outputs import result_record
+from hutong.handlers.consume.taker import RecordTaker
 from hutong.handlers.consume.transactor import Transactor
 from hutong.handlers.declare.options import Output, TopicHandler
 from hutong.handlers.running.addresses import register
