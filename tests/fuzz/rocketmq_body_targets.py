@@ -8,11 +8,12 @@ from tests.fuzz.target import MEBIBYTE, Target
 
 from hutong.broker.rocketmq.records.packed_bodies import plain_body
 from hutong.broker.rocketmq.records.packing import packed_batch
+from hutong.broker.rocketmq.records.stored_forms import QueueOfForms, stored_forms
 from hutong.broker.rocketmq.records.translation import message_of, record_of
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.foundation.errors import ProtocolError
 from hutong.security.access_keys import AccessKeysWrong, parse_access_keys
-from hutong.wire.kafka.batch.records import build_batch
+from hutong.wire.kafka.batch.records import HEADER_BYTES, Record, build_batch, parse_batch_header
 from hutong.wire.rocketmq.admin_bodies import SubscriptionGroup
 from hutong.wire.rocketmq.bodies import (
     BatchAck,
@@ -117,7 +118,31 @@ def read_access_keys(data: bytes) -> object:
     return parse_access_keys(data.decode(errors="replace"))
 
 
+FORMS = QueueOfForms("t", 1, 2, NO_HOST)
+
+
+def read_records(data: bytes) -> object:
+    """The records of a batch, of which the input is the part behind the header, as stored messages."""
+    # No compression: decoders of those have targets of their own.
+    head = build_batch([Record(value=b"")] * 3)[:HEADER_BYTES]
+    header = parse_batch_header(head)
+    found = [*stored_forms(data, header, FORMS)]
+    for form in found:
+        (message,) = decode_messages(form.stored)
+        assert (message.queue_offset, message.properties) == (form.offset, form.properties)
+    return found
+
+
+def packed_records() -> Iterator[bytes]:
+    message = StoredMessage("t", 1, 2, 3, b"body", encode_properties({"TAGS": "a", "KEYS": "k"}))
+    yield build_batch([record_of(message)] * 3)[HEADER_BYTES:]
+    yield build_batch([Record(key=b"k"), Record(headers=[("a", None)]), Record(headers=[("a\x01", b"")])])[
+        HEADER_BYTES:
+    ]
+
+
 TARGETS = [
+    Target("rocketmq-records", read_records, packed_records),
     Target("rocketmq-messages", read_messages, messages),
     Target("rocketmq-batch", read_batch, batches),
     Target("rocketmq-properties", read_properties, lambda: [b"A\x01b\x02C\x01d", b"KEYS\x01a b\x02"], ()),
