@@ -1,8 +1,6 @@
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.consumer.AckCallback;
@@ -132,14 +130,10 @@ public final class PopOrderPeer {
     }
 
     static void tell(String what, String status, List<MessageExt> found) {
-        Map<String, Object> fields = new HashMap<>();
-        fields.put("what", what);
-        fields.put("status", status);
         StringBuilder bodies = new StringBuilder();
         for (MessageExt message : found) {
             bodies.append(new String(message.getBody(), StandardCharsets.UTF_8)).append(':').append(message.getReconsumeTimes()).append(' ');
         }
-        fields.put("found", bodies.toString().trim());
-        RocketPeer.tell(fields);
+        JsonLines.tell("what", what, "status", status, "found", bodies.toString().trim());
     }
 }
