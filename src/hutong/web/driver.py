@@ -9,6 +9,7 @@ Decides nothing about bytes; knows no application.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from urllib.parse import urlsplit
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from hutong.web.websocket import WebSocket  # late: most servers never carry one
 
 _NORMAL_CLOSURE: Final = 1000
+_SWITCHED: Final = 101
 _PREFLIGHT: Final = WebAnswer(204, headers=[("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")])
 _FAILED: Final = WebRefusal(500, "the request could not be done; the log says why")
 
@@ -61,7 +63,13 @@ class WebDriver:
         self.loop = loop
         self.clock = clock
         self.refused = refused
+        self.answers_total: Counter[int] = Counter()  # by status
         self._visits: set[_Visit] = set()
+
+    @property
+    def streams(self) -> int:
+        """Streamed answers and WebSockets that have not ended."""
+        return sum(visit.is_streaming for visit in self._visits)
 
     def connection_opened(self, peer: Peer) -> None:
         visit = peer.session = _Visit(self, peer)
@@ -91,7 +99,7 @@ class WebDriver:
 class _Visit:
     """One connection: the task of the request that is answered, and whether the client reads."""
 
-    __slots__ = ("_driver", "_is_paused", "_is_streaming", "_request", "_task", "_writable", "channel")
+    __slots__ = ("_driver", "_is_paused", "_request", "_task", "_writable", "channel", "is_streaming")
 
     is_holding = False  # it takes no messages, so none waits
 
@@ -100,7 +108,7 @@ class _Visit:
         self.channel = HttpChannel(peer, driver.loop.call_soon, self)
         self._task: asyncio.Task[None] | None = None
         self._request: HttpRequest | None = None
-        self._is_streaming = False
+        self.is_streaming = False
         self._is_paused = False
         self._writable: asyncio.Future[None] | None = None
         peer.sending_changed = self._sending_changed
@@ -110,6 +118,7 @@ class _Visit:
 
     def fault_received(self, fault: HttpFault) -> None:
         answer = self._driver.refused(WebRefusal(fault.status, fault.text))
+        self._driver.answers_total[answer.status] += 1
         self.channel.http.refuse(answer.status, answer.body, self._fields(answer))
 
     def message_received(self, text: str) -> None:
@@ -135,7 +144,7 @@ class _Visit:
             self._task.cancel()
 
     def end_stream(self) -> None:
-        if self._is_streaming:
+        if self.is_streaming:
             self.cancel()
             self.channel.peer.close()
 
@@ -185,15 +194,21 @@ class _Visit:
     def _check_visitor(self, request: HttpRequest) -> None:
         """Raises WebRefusal(403) for a stranger's page: a browser lets it use its user's place in the network."""
         visitors = self._driver.visitors
-        if visitors is not None and not (visitors.knows_host(request.headers) and visitors.allows(request.headers)):
-            raise WebRefusal(403, "pages of this origin may not connect, or this is no name of the server")
+        if visitors is None:
+            return
+        if not visitors.knows_host(request.headers):
+            host = request.headers.get("host", "")[:100]
+            raise WebRefusal(403, f"{host!r} is no name of this server: its setting `hosts` may name it")
+        if not visitors.allows(request.headers):
+            raise WebRefusal(403, "pages of this origin may not connect: the setting `origins` may name it")
 
     def _respond(self, answer: WebAnswer) -> None:
         http = self.channel.http
         # Behind the head of a streamed answer there is no place for another: the client sees that it is cut off.
-        if not http.is_answering or self._is_streaming:
+        if not http.is_answering or self.is_streaming:
             http.is_finished = True
             return
+        self._driver.answers_total[answer.status] += 1
         http.respond(answer.status, self._fields(answer), answer.body, answer.pieces)
 
     def _fail(self, error: Exception) -> None:
@@ -203,8 +218,9 @@ class _Visit:
 
     async def _stream(self, answer: StreamedAnswer) -> None:
         http, request = self.channel.http, cast(HttpRequest, self._request)
+        self._driver.answers_total[answer.status] += 1
         http.begin_response(answer.status, self._fields(answer))
-        self._is_streaming = True
+        self.is_streaming = True
         # The first chunk may come much later, and the client wants to know that it was let in.
         self.channel.send()
         try:
@@ -215,7 +231,7 @@ class _Visit:
                     await self._until_writable()
         finally:
             await _close(answer.chunks)
-        self._is_streaming = False
+        self.is_streaming = False
         http.end()
 
     async def _talk(self, answer: SocketAnswer) -> None:
@@ -225,8 +241,9 @@ class _Visit:
             refusal = websocket_refusal(request.headers)
             if refusal is not None:
                 raise WebRefusal(*refusal, headers=[("Sec-WebSocket-Version", "13")] if refusal[0] == 426 else ())
+            self._driver.answers_total[_SWITCHED] += 1
             http.accept_websocket(cast(str, websocket_key(request.headers)))
-            self._is_streaming = True
+            self.is_streaming = True
             socket = cast("WebSocket", http.websocket)
             self.channel.send()
             async for text in answer.texts:

@@ -6,7 +6,7 @@ Knows no settings.
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from hutong.foundation.clock import Clock
 from hutong.foundation.timers import TimerWheel
@@ -57,6 +57,16 @@ class WebServer:
     @property
     def figures(self) -> ReactorFigures:
         return self._acceptor.figures
+
+    @property
+    def answers_total(self) -> Mapping[int, int]:
+        """Answers since the start, by status."""
+        return self._driver.answers_total
+
+    @property
+    def streams(self) -> int:
+        """Streamed answers and WebSockets that have not ended."""
+        return self._driver.streams
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | TlsSource | None = None) -> tuple[str, int]:
         """Listen; returns the address and the port, which is a free one for 0. Raises OSError."""

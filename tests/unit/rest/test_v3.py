@@ -4,10 +4,13 @@ import base64
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from tests.support.exposition import parse
 from tests.support.waiting import until
 from tests.unit.rest.scene import RestClient
 
 from hutong.rest.limits import READ_RECORDS_MAX, RECORDS_OF_REQUEST_MAX
+from hutong.server.monitoring.metrics import exposition
+from hutong.server.monitoring.survey.result import SurveyLimits
 from hutong.testing import EmbeddedNode
 
 
@@ -170,6 +173,18 @@ def test_a_group_is_shown_with_its_members_and_lag(node: EmbeddedNode, client: R
         assert summary["max_lag"] == summary["total_lag"] == lag["lag"]
     finally:
         consumer.close()
+
+
+def test_answers_are_counted_and_strangers_refused(node: EmbeddedNode, client: RestClient) -> None:
+    assert client.call("GET", "/topics", Host="rebound.example").status == 403
+    assert client.call("GET", "/topics", Origin="http://stranger.example").status == 403
+    life = node._life
+    assert life is not None
+    page = parse(b"".join(exposition(life.sources, SurveyLimits())).decode())
+    assert page["hutong_web_answers_total"].value(server="http", status="200") > 0
+    assert page["hutong_web_answers_total"].value(server="http", status="403") >= 2
+    assert page["hutong_web_streams"].value(server="http") >= 0
+    assert page["hutong_web_connections"].value(server="http") >= 0
 
 
 def test_the_description_has_every_route(client: RestClient) -> None:

@@ -19,7 +19,6 @@ from hutong.server.composition import ComposedNode, NodePart
 from hutong.server.listeners.binding import bound
 from hutong.server.listeners.certificates import Certificates, certificates_of
 from hutong.server.listeners.exposure import check_http
-from hutong.server.listeners.own_names import own_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,6 +59,7 @@ class RestPart(NodePart):
         node.addresses.http = verticle.listens_at
         if self._monitor is not None:
             self._monitor.stalls.wake_by(verticle.call_at_traffic)
+            self._monitor.sources.web["http"] = verticle.server
 
 
 def client_properties(
@@ -116,9 +116,9 @@ class RestVerticle(Verticle):
         assert section.listen is not None, "the part is made where the listener is asked for"
         from hutong.rest.errors import refused_in_json
         from hutong.rest.limits import BODY_BYTES_MAX
+        from hutong.server.listeners.own_names import visitors_of
         from hutong.web.limits import HttpLimits, WebLimits
         from hutong.web.server import WebServer
-        from hutong.web.visitors import Visitors
 
         self._certificates = certificates_of(section, self._clock, wheel, self._settings.tls.reload_interval_ms)
         tls = None
@@ -133,9 +133,11 @@ class RestVerticle(Verticle):
             limits=WebLimits(http=HttpLimits(body_bytes_max=BODY_BYTES_MAX)),
             admission=api.gateway,
             refused=refused_in_json,
-            visitors=Visitors(
-                section.origins,
-                (*section.hosts, *own_names(self._settings, section.listen)),
+            visitors=visitors_of(
+                self._settings,
+                section.listen,
+                hosts=section.hosts,
+                origins=section.origins,
                 is_secure=section.tls_certificate is not None,
             ),
             open_socket=self._open_socket,
@@ -157,10 +159,15 @@ class RestVerticle(Verticle):
             await self._api.close()
         self._threads.shutdown(wait=False)
 
+    @property
+    def server(self) -> WebServer:
+        """The server, once it has started."""
+        assert self._server is not None, "it listens"
+        return self._server
+
     def call_at_traffic(self, callback: Callable[[], None]) -> None:
         """Call it once, with the next bytes that a client's connection reads."""
-        assert self._server is not None, "it listens"
-        self._server.call_at_traffic(callback)
+        self.server.call_at_traffic(callback)
 
     def _made(self) -> RestApi:
         try:

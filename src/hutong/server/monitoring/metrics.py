@@ -39,6 +39,7 @@ from hutong.server.monitoring.rows import (
     telemetry,
     topics,
     transactions,
+    web_servers,
 )
 from hutong.server.monitoring.sources import Sources
 from hutong.server.monitoring.survey.groups import survey_groups
@@ -61,6 +62,7 @@ AT_ONCE: Final[tuple[Metric, ...]] = (
     *security.METRICS,
     *telemetry.METRICS,
     *bridges.METRICS,
+    *web_servers.METRICS,
     *process.METRICS,
 )
 SURVEYED: Final[tuple[Surveyed, ...]] = (*node.SURVEYED, *topics.SURVEYED, *groups.SURVEYED, *transactions.SURVEYED)

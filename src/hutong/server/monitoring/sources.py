@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hutong.runtime.runtime import Runtime, RuntimeFigures
     from hutong.security.oauth.figures import KeyFigures  # only a node with access tokens needs it
     from hutong.server.listeners.certificates import Certificates  # only a node with TLS needs it
+    from hutong.web.server import WebServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class Sources:
     certificates: "Certificates | None" = None
     deletion_clock: DeletionClock | None = None
     rocketmq: "RocketFigures | None" = None
+    web: "dict[str, WebServer]" = field(default_factory=dict)  # by the name of its setting
     bridges: "dict[str, BridgeFigures]" = field(default_factory=dict)
     runtime: "Runtime | None" = None
     bus: "EventBus | None" = None

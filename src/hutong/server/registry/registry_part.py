@@ -24,6 +24,7 @@ from hutong.server.configuration.settings import Address, Settings
 from hutong.server.listeners.binding import bound
 from hutong.server.listeners.certificates import Certificates, certificates_of
 from hutong.server.listeners.exposure import check_schema_registry
+from hutong.server.listeners.own_names import visitors_of
 from hutong.web.admission import Everybody
 from hutong.web.driver import WebAdmission
 from hutong.web.limits import HttpLimits, WebLimits
@@ -62,6 +63,7 @@ class RegistryPart(NodePart):
         verticle = RegistryVerticle(self._broker, broker, node.runtime.clock)
         await node.deploy("schema-registry", verticle)
         self._broker.monitor.stalls.wake_by(verticle.call_at_traffic)
+        self._broker.monitor.sources.web["schema-registry"] = verticle.server
         node.addresses.schema_registry = verticle.listens_at
 
 
@@ -102,6 +104,9 @@ class RegistryVerticle(Verticle):
             limits=WebLimits(HttpLimits(body_bytes_max=BODY_BYTES_MAX), connections_max=section.max_connections),
             admission=self._admission(),
             refused=routes.refused,
+            visitors=visitors_of(
+                self._settings, section.listen, hosts=section.hosts, is_secure=section.tls_certificate is not None
+            ),
             open_socket=self._part.ports.open_socket,
         )
         binding = self._server.listen(section.listen.host, section.listen.port, tls)
@@ -117,10 +122,15 @@ class RegistryVerticle(Verticle):
         if self._workers is not None:
             self._workers.close()
 
+    @property
+    def server(self) -> WebServer:
+        """The server, once it has started."""
+        assert self._server is not None, "it listens"
+        return self._server
+
     def call_at_traffic(self, callback: Callable[[], None]) -> None:
         """Call it once, with the next bytes that a client's connection reads."""
-        assert self._server is not None, "it listens"
-        self._server.call_at_traffic(callback)
+        self.server.call_at_traffic(callback)
 
     def _admission(self) -> WebAdmission:
         section = self._settings.schema_registry

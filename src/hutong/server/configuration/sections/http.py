@@ -21,7 +21,9 @@ class HttpSettings:
         (), "Origins of the pages that may use it (https://HOST[:PORT]; *: all); none given: this server's own."
     )
     hosts: tuple[str, ...] = setting(
-        (), "Names by which browsers reach it, in addition to addresses, localhost, and the advertised name; *: all."
+        (),
+        "Names by which it is reached, in addition to addresses, localhost, and the advertised name; *: all. Without "
+        "any a listener of a network takes every name.",
     )
     tls_certificate: Path | None = setting(
         None, "PEM file with the certificate (chain) that is shown; plain HTTP where it is not set."

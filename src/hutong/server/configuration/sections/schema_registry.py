@@ -17,6 +17,11 @@ class SchemaRegistrySettings:
         "SASL, by name and password.",
         choices=("none", "basic"),
     )
+    hosts: tuple[str, ...] = setting(
+        (),
+        "Names by which it is reached, in addition to addresses, localhost, and the advertised name; *: all. Without "
+        "any a listener of a network takes every name.",
+    )
     tls_certificate: Path | None = setting(
         None, "PEM file with the certificate (chain) that is shown; plain HTTP where it is not set."
     )
