@@ -156,7 +156,7 @@ def test_a_busy_client_outlives_its_tokens(provider: IdentityProvider, node: Nod
 
 
 def _renewals(node: Node) -> float:
-    with urllib.request.urlopen(f"http://{node.process.fields['metrics']}/metrics") as page:
+    with urllib.request.urlopen(f"http://{node.process.fields['metrics']}/metrics?detail=full") as page:
         return sum(parse(page.read().decode())["hutong_sasl_reauthentications_total"].samples.values())
 
 

@@ -76,7 +76,8 @@ class DelayingLoad:
         if answer.code != ResponseCode.SUCCESS:
             return None
         self.acknowledged[name] = due_ms
-        return answer.ext()["recallHandle"]
+        # One whose time came before it was handled waits for nothing, and has no handle.
+        return answer.ext().get("recallHandle")
 
     async def _send_on(self, connection: RemotingConnection) -> None:
         try:
