@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 THREADS_MAX: Final = 80
 """For calls of the client library that block: each read that waits has one."""
 IDLE_INTERVAL_MS: Final = 10_000
+PASSWORD_MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
 
 
 class RestPart(NodePart):
@@ -86,9 +87,20 @@ def client_properties(
         )
     own: dict[str, Any] = {"bootstrap.servers": str(found.advertised if found.protocol.has_tls else found.bound)}
     if found.protocol.has_sasl:
-        mechanism = settings.sasl.enabled_mechanisms[0]
-        own |= {"security.protocol": found.protocol.value, "sasl.mechanism": mechanism}
+        own |= {"security.protocol": found.protocol.value, "sasl.mechanism": _mechanism(settings)}
     return {**shared, **own, **named}
+
+
+def _mechanism(settings: Settings) -> str:
+    """The first that takes a name and a password, as HTTP's Basic scheme has them. Raises UsageError."""
+    enabled = settings.sasl.enabled_mechanisms
+    found = next((name for name in enabled if name in PASSWORD_MECHANISMS), None)
+    if found is None:
+        raise UsageError(
+            f"http.listen logs users in with {' or '.join(PASSWORD_MECHANISMS)}; sasl.enabled_mechanisms has neither.",
+            ExitCode.CONFIG,
+        )
+    return found
 
 
 class RestVerticle(Verticle):
