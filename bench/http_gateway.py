@@ -79,12 +79,12 @@ def _cluster(http: str) -> str:
 
 
 def _post(path: str, body: bytes) -> bytes:
-    fields = f"Host: bench\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    fields = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
     return f"POST {path} HTTP/1.1\r\n{fields}\r\n\r\n".encode() + body
 
 
 def _get(path: str) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
 def _ask(address: str, request: bytes, options: argparse.Namespace) -> int:
