@@ -64,6 +64,9 @@ class Gateway:
             return cast("T", await self._blocking(call))
         except KafkaException as error:
             raise refusal_of(error) from None
+        # Of a future: the broker has not answered, which is no fault of the gateway.
+        except TimeoutError:
+            raise WebRefusal(503, "the brokers have not answered in time", 50301) from None
         # The library's own word for an argument that it does not take.
         except (ValueError, TypeError) as error:
             raise WebRefusal(400, str(error), 40002) from None

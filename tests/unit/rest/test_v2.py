@@ -1,6 +1,7 @@
 """The v2 API of a node: producing, and consumers of groups between requests."""
 
 import base64
+import socket
 from typing import Any
 
 import pytest
@@ -103,6 +104,21 @@ def _read_some(client: RestClient, instance: str, offsets: list[int]) -> int:
     assert len(found) <= 2
     offsets += [record["offset"] for record in found]
     return len(offsets)
+
+
+def test_a_client_that_goes_while_it_waits_costs_no_record(node: EmbeddedNode, client: RestClient) -> None:
+    node.create_topic("left", partitions=1)
+    one = make(client, "leavers")
+    client.call("POST", f"{one}/assignments", {"partitions": [{"topic": "left", "partition": 0}]}, V2)
+    host, _, port = client.address.rpartition(":")
+    for number in range(3):
+        with socket.create_connection((host, int(port))) as leaving:
+            leaving.sendall(f"GET {one}/records?timeout=20000 HTTP/1.1\r\nHost: {client.address}\r\n\r\n".encode())
+            # It waits once a second read is refused.
+            until(lambda: client.call("GET", f"{one}/records?timeout=0").status == 409, what="the read to begin")
+        produce(client, "left", number)
+    assert sorted({record["value"] for record in read(client, one, 3)}) == [0, 1, 2]
+    client.call("DELETE", one)
 
 
 def test_topics_and_brokers_are_listed(node: EmbeddedNode, client: RestClient) -> None:

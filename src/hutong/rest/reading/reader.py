@@ -38,6 +38,7 @@ class RecordReader:
         )
         self._lock = threading.Lock()
         self._kept: list[Message] = []
+        self._given: list[Message] = []  # by the last read that is to be confirmed
         self._is_closed = False
 
     @property
@@ -49,14 +50,15 @@ class RecordReader:
         """Read from these positions on. What was kept is forgotten."""
         with self._lock:
             self._kept.clear()
+            self._given.clear()
             self._consumer.assign([*places])
 
     def seek(self, place: TopicPartition) -> None:
         """Go on from another position of an assigned partition. Raises KafkaException."""
         with self._lock:
-            self._kept = [
-                each for each in self._kept if (each.topic(), each.partition()) != (place.topic, place.partition)
-            ]
+            others = [*self._given, *self._kept]
+            self._given = []
+            self._kept = [each for each in others if (each.topic(), each.partition()) != (place.topic, place.partition)]
             self._consumer.seek(place)
 
     def partitions(self, topic: str) -> list[int]:
@@ -66,13 +68,23 @@ class RecordReader:
             raise KafkaException(found.error)
         return sorted(found.partitions)
 
-    def read(self, records_max: int, wait_s: float, bytes_max: int = READ_BYTES_MAX) -> list[StoredRecord]:
-        """Return what is there, or what comes first within the time. Raises KafkaException."""
+    def confirm(self) -> None:
+        """Note that what the last read returned has reached its caller."""
+        self._given = []
+
+    def read(
+        self, records_max: int, wait_s: float, bytes_max: int = READ_BYTES_MAX, *, to_confirm: bool = False
+    ) -> list[StoredRecord]:
+        """Return what is there, or what comes first within the time. Raises KafkaException.
+
+        With `to_confirm` the next read returns the same again, unless `confirm` comes first: a caller may be gone by
+        the time that a record comes.
+        """
         with self._lock:
             if self._is_closed:
                 return []
-            found = [*self._kept]
-            self._kept.clear()
+            found = [*self._given, *self._kept]
+            self._given, self._kept = [], []
             if not found:
                 first = self._consumer.poll(wait_s)
                 if first is None:
@@ -80,7 +92,10 @@ class RecordReader:
                 found.append(first)
             if len(found) < records_max:
                 found += self._consumer.consume(records_max - len(found), _MORE_S)
-            return self._fitting(found, records_max, bytes_max)
+            fitting = self._fitting(found, records_max, bytes_max)
+            if to_confirm:
+                self._given = found[: len(fitting)]
+            return fitting
 
     def _fitting(self, found: list[Message], records_max: int, bytes_max: int) -> list[StoredRecord]:
         fitting: list[StoredRecord] = []

@@ -147,14 +147,20 @@ class ConsumeV2:
         # The proxy's clients send -1 for its own bound.
         asked = request.integer("max_bytes", -1, -1, 2**31 - 1)
         bytes_max = READ_BYTES_MAX if asked < 0 else min(asked, READ_BYTES_MAX)
-        if instance.commits:
-            await self._commit(instance, instance.read_offsets)
-        found = await self._gateway.blocking(
-            partial(instance.reader.read, READ_RECORDS_MAX, wait_ms / 1_000, bytes_max)
-        )
-        answer = [_shown(record, instance.form) for record in found]
-        instance.take(found)
-        return json(answer, content_type=type_of(instance.form))
+        if instance.is_reading:
+            raise WebRefusal(409, "another read of this consumer is under way", 40901)
+        instance.is_reading = True
+        try:
+            if instance.commits:
+                await self._commit(instance, instance.read_offsets)
+            read = partial(instance.reader.read, READ_RECORDS_MAX, wait_ms / 1_000, bytes_max, to_confirm=True)
+            # A client that closes its connection ends this here, while the thread reads on: what it finds comes again.
+            found = await self._gateway.blocking(read)
+            answer = [_shown(record, instance.form) for record in found]
+            instance.take(found)
+            return json(answer, content_type=type_of(instance.form))
+        finally:
+            instance.is_reading = False
 
     async def commit(self, request: WebRequest) -> WebAnswer:
         """Commit the named offsets, of the records that are done, or all that was read."""

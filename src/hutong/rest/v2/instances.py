@@ -50,11 +50,13 @@ class Instance:
         self.reader = reader
         self.commits = commits
         self.used_ms = 0
+        self.is_reading = False
         self.topics: list[str] = []
         self.positions: dict[tuple[str, int], int] = {}
 
     def take(self, records: list[StoredRecord]) -> None:
-        """Note what was read."""
+        """Note what was read, and has reached the request that asked for it."""
+        self.reader.confirm()
         for record in records:
             self.positions[record.topic, record.partition] = record.offset + 1
 
