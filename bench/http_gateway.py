@@ -112,7 +112,7 @@ def _ask(address: str, request: bytes, options: argparse.Namespace) -> int:
 
 
 def _produce(address: str, records: int, options: argparse.Namespace) -> int:
-    """Rounds of so many records that were acknowledged."""
+    """The number of rounds, each with this number of records, that were acknowledged."""
     until_s = time.monotonic() + options.seconds
     rounds: list[int] = []
 

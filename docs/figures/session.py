@@ -51,7 +51,7 @@ def recorded() -> list[tuple[bool, str]]:
 
 
 def _output(text: str, address: str) -> str:
-    """What a command prints on both outputs, without what differs from run to run."""
+    """The output of a command, both streams, without the parts that differ from run to run."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     environment = {"PATH": path, "HUTONG_BOOTSTRAP": address, "COLUMNS": str(COLUMNS)}
     done = subprocess.run(

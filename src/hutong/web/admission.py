@@ -32,7 +32,7 @@ def basic_credentials(request: HttpRequest) -> tuple[str, bytes]:
 
 
 def unauthorized() -> WebRefusal:
-    """The same whatever is wrong: nobody learns who has an account."""
+    """The same refusal for every fault, so that it does not show which accounts exist."""
     return WebRefusal(401, "user and password, please", headers=[_CHALLENGE])
 
 

@@ -6,14 +6,9 @@ change is durable.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Final
-
 from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
-from hutong.broker.handling.responses import error_code_of
-from hutong.broker.rights.token_rights import check_token_requests
-from hutong.foundation.errors import HutongError, Refused
+from hutong.broker.handling.token_expiry import NEVER, answer_with_expiry
 from hutong.foundation.waiting.pending import Pending
 from hutong.wire.kafka.apis.k39_renew_delegation_token import (
     RenewDelegationTokenRequest,
@@ -22,35 +17,14 @@ from hutong.wire.kafka.apis.k39_renew_delegation_token import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 39
-_NEVER: Final = -1
 
 
 def handle(
     request: RenewDelegationTokenRequest, context: RequestContext[AdminParts]
 ) -> RenewDelegationTokenResponse | Pending[RenewDelegationTokenResponse]:
-    response = RenewDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=_NEVER)
-    pending: Pending[RenewDelegationTokenResponse] = Pending()
     tokens, now_ms = context.broker.admin.delegation_tokens, context.broker.clock.wall_ms()
-    try:
-        check_token_requests(context)
-        response.expiry_timestamp_ms = tokens.renew(
-            bytes(request.hmac),
-            context.principal,
-            request.renew_period_ms,
-            now_ms,
-            partial(_written, response, pending),
-        )
-    except Refused as refused:
-        response.error_code = refused.code
-        return response
-    return pending
-
-
-def _written(
-    response: RenewDelegationTokenResponse,
-    pending: Pending[RenewDelegationTokenResponse],
-    outcome: HutongError | None,
-) -> None:
-    if outcome is not None:
-        response.error_code, response.expiry_timestamp_ms = error_code_of(outcome), _NEVER
-    pending.complete(response)
+    response = RenewDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=NEVER)
+    hmac, principal, period_ms = bytes(request.hmac), context.principal, request.renew_period_ms
+    return answer_with_expiry(
+        context, response, lambda written: tokens.renew(hmac, principal, period_ms, now_ms, written)
+    )

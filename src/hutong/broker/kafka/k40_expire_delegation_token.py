@@ -6,14 +6,9 @@ so. The answer comes once the change is durable.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Final
-
 from hutong.broker.configs.parts import AdminParts
 from hutong.broker.handling.context import RequestContext
-from hutong.broker.handling.responses import error_code_of
-from hutong.broker.rights.token_rights import check_token_requests
-from hutong.foundation.errors import HutongError, Refused
+from hutong.broker.handling.token_expiry import NEVER, answer_with_expiry
 from hutong.foundation.waiting.pending import Pending
 from hutong.wire.kafka.apis.k40_expire_delegation_token import (
     ExpireDelegationTokenRequest,
@@ -22,35 +17,14 @@ from hutong.wire.kafka.apis.k40_expire_delegation_token import (
 from hutong.wire.kafka.error_codes import ErrorCode
 
 API_KEY = 40
-_NEVER: Final = -1
 
 
 def handle(
     request: ExpireDelegationTokenRequest, context: RequestContext[AdminParts]
 ) -> ExpireDelegationTokenResponse | Pending[ExpireDelegationTokenResponse]:
-    response = ExpireDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=_NEVER)
-    pending: Pending[ExpireDelegationTokenResponse] = Pending()
     tokens, now_ms = context.broker.admin.delegation_tokens, context.broker.clock.wall_ms()
-    try:
-        check_token_requests(context)
-        response.expiry_timestamp_ms = tokens.expire(
-            bytes(request.hmac),
-            context.principal,
-            request.expiry_time_period_ms,
-            now_ms,
-            partial(_written, response, pending),
-        )
-    except Refused as refused:
-        response.error_code = refused.code
-        return response
-    return pending
-
-
-def _written(
-    response: ExpireDelegationTokenResponse,
-    pending: Pending[ExpireDelegationTokenResponse],
-    outcome: HutongError | None,
-) -> None:
-    if outcome is not None:
-        response.error_code, response.expiry_timestamp_ms = error_code_of(outcome), _NEVER
-    pending.complete(response)
+    response = ExpireDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=NEVER)
+    hmac, principal, period_ms = bytes(request.hmac), context.principal, request.expiry_time_period_ms
+    return answer_with_expiry(
+        context, response, lambda written: tokens.expire(hmac, principal, period_ms, now_ms, written)
+    )

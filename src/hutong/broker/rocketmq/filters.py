@@ -21,7 +21,7 @@ SQL92: Final = "SQL92"
 
 
 class HasProperties(Protocol):
-    """A message, in whatever form."""
+    """A message in any form."""
 
     @property
     def properties(self) -> str: ...

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from hutong.wire.rocketmq.command import Command
 
 BODY_BYTES_MAX: Final = 16 * 1024  # above it copies outweigh what the short way saves
-PROPERTIES_MAX: Final = 8_000  # characters: their bytes fit a message whatever they are
+PROPERTIES_MAX: Final = 8_000  # characters: the bytes of any text of this length fit a message
 BATCH_BYTES_MAX: Final = 64 * 1024  # of messages that are stored together: about two pulls' work for a reader
 QUEUES_MAX: Final = 10_000  # that are remembered
 _TOPIC, _QUEUE, _FLAGS, _BORN, _FLAG, _PROPERTIES, _TIMES, _BATCH = range(8)
@@ -251,5 +251,5 @@ def _wants_more(properties: str) -> bool:
 
 
 def _is_small(text: str, digits_max: int) -> bool:
-    """True for a number of digits alone that fits whatever they are."""
+    """Return True for digits alone, few enough that any number of this length fits."""
     return text.isdigit() and text.isascii() and len(text) <= digits_max

@@ -193,7 +193,7 @@ def _sums(by_partition: dict[tuple[str, int], int]) -> dict[str, int]:
 
 
 def _rates(admin: Any, before: dict[tuple[str, int], int], seconds: float) -> dict[str, float]:
-    """Topic → records a second from now on, for so many seconds."""
+    """The records a second of each topic, measured from now on for this number of seconds."""
     from confluent_kafka.admin import OffsetSpec
 
     from hutong.cli.kafka import client

@@ -25,7 +25,7 @@ def endpoints_of(group: StreamsGroupCore) -> tuple[EndpointPartitions, ...]:
 
 
 def _partitions(group: StreamsGroupCore, tasks: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...]]:
-    """The partitions that these tasks read: a task reads its number of each topic that has so many."""
+    """The partitions that these tasks read: task 3 reads partition 3 of each topic that has one."""
     # Before the first member, and after records of another version.
     if group.topology is None:
         return {}

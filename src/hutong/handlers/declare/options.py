@@ -22,7 +22,7 @@ OWN_DEAD_LETTERS: Final = ""  # TOPIC.GROUP.dead
 
 
 class RejectMessage(HutongError):
-    """Raise it in a handler: the message goes to the dead letters at once, whatever `retries` says."""
+    """Raise it in a handler: the message goes to the dead letters at once, without the retries."""
 
 
 @dataclass(frozen=True, slots=True)

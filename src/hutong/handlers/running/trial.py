@@ -74,7 +74,7 @@ class Trial:
             await self.node.aio.wait_for_lag(group, topic, timeout=HANDLED_S_MAX)
 
     def records(self, topic: str, count: int | None = None) -> "list[Record]":
-        """All records of a topic; with a count, once there are so many. Raises WaitFailed."""
+        """All records of a topic. With a count it waits until there are as many. Raises WaitFailed."""
         __tracebackhide__ = True
         return self.node.records(topic, count)
 

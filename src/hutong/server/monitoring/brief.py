@@ -1,7 +1,7 @@
 """Figures that a brief page leaves out: those that say nothing new, or nothing yet.
 
-Strategy: whatever an alert may wait for stays, at zero, too: the first increase of a counter that was absent is not
-seen by `increase` and `rate`. Histograms keep every second bound, so that quantiles can still be estimated of them.
+Strategy: a figure that an alert may wait for stays, at zero, too: `increase` and `rate` do not see the first increase
+of a counter that was absent. Histograms keep every second bound, so that quantiles can still be estimated of them.
 
 Knows nothing of how figures are read.
 """

@@ -1,10 +1,10 @@
 """One HTTP request. Blocks: for a thread alone.
 
-Strategy: the whole exchange has one deadline, whatever pieces the answer comes in, and one bound of its size. A
+Strategy: the whole exchange has one deadline, however slowly the answer comes, and one bound of its size. A
 redirection is refused, so that the URL of the settings is the only address that is ever asked. Variables for proxies
 are not read.
 
-Knows nothing of what is asked for. Raises ProtocolError for whatever is no such answer in time.
+Knows nothing of what is asked for. Raises ProtocolError where no such answer comes in time.
 """
 
 import socket

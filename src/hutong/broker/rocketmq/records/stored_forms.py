@@ -134,7 +134,7 @@ def _read_headers(data: bytes, position: int, count: int) -> tuple[set[bytes], l
 
 
 def _checked(properties: bytes, count: int) -> str | None:
-    """The text of so many packed properties; None for what is no text, too long, or has what separates them."""
+    """The text of `count` packed properties; None for bytes that are no text, too long, or have a separator inside."""
     is_whole = properties.count(_NAME_END) == count == properties.count(_VALUE_END)
     if not is_whole or len(properties) > PROPERTIES_BYTES_MAX:
         return None
