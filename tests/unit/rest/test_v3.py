@@ -78,6 +78,7 @@ def test_records_of_all_types_are_stored_and_read(node: EmbeddedNode, client: Re
     assert found["data"][1]["headers"] == [{"name": "h", "value": "eA=="}]
     assert found["metadata"]["next"].endswith("offset=4&format=auto")
     as_json = client.of("GET", "/topics/records/partitions/0/records?format=json&max_records=1").value
+    assert as_json["data"][0]["key"] == text("k")
     assert as_json["data"][0]["value"] == {"type": "JSON", "data": {"n": [1, None, "ü"]}}
     assert as_json["metadata"]["next"].endswith("offset=1&format=json")
     assert client.of("GET", "/topics/records/partitions/0/records?offset=4&wait_ms=0").value["data"] == []

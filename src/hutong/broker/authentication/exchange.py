@@ -226,7 +226,7 @@ class Authentication:
     # A token that is checked. Nobody can guess one, so failures slow nobody down.
 
     def _check_token(self, check: Check, asked: CheckToken, *, may_wait: bool) -> Response:
-        """Check a token now (some 100 us for a signature), or once its key has been fetched."""
+        """Check a token now, or once its key has been fetched."""
         from hutong.security.oauth.outcomes import TokenOwner  # late: few nodes take access tokens
 
         assert self._tokens is not None, "the mechanism is offered only where there are keys"

@@ -42,16 +42,20 @@ def record_shown(record: StoredRecord, form: str) -> dict[str, Any]:
 
 
 def payload_shown(data: bytes | None, form: str) -> dict[str, Any] | None:
-    """A key or a value. What is not of the wanted form is shown as base64, and says so by its type."""
+    """A key or a value. What is no JSON is shown as text, and what is no text as base64; the type says which."""
     if data is None:
         return None
-    try:
-        if form == "json":
+    # Each is tried in turn: a key is seldom JSON where its value is.
+    if form == "json":
+        try:
             return {"type": JSON_TYPE, "data": msgspec.json.decode(data)}
-        if form != "binary":
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass
+    if form != "binary":
+        try:
             return {"type": STRING, "data": data.decode()}
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
+        except UnicodeDecodeError:
+            pass
     return {"type": BINARY, "data": _base64(data)}
 
 

@@ -71,7 +71,7 @@ def parse_key_set(data: bytes) -> KeySet:
     listed = parsed.get("keys") if isinstance(parsed, dict) else None
     if not isinstance(listed, list):
         raise ProtocolError("a key set without its list of keys")
-    # Each costs 50 us to decode, and a mistake must not hold the thread.
+    # Each takes time to decode, and a mistake must not hold the thread.
     if len(listed) > KEYS_MAX:
         raise ProtocolError(f"a key set with more than {KEYS_MAX} keys")
     by_id: dict[str, Key] = {}
