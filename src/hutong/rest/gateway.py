@@ -35,11 +35,19 @@ T = TypeVar("T")
 class Gateway:
     """`url` is the gateway's own, as links show it; it is set when the port is known."""
 
-    def __init__(self, accounts: Accounts, clock: Clock, blocking: Blocking) -> None:
+    def __init__(
+        self,
+        accounts: Accounts,
+        clock: Clock,
+        blocking: Blocking,
+        credentials: Callable[[HttpRequest | WebRequest], tuple[str, bytes]] = basic_credentials,
+    ) -> None:
+        """`credentials` finds the name and password of a request. It raises WebRefusal(401)."""
         self.accounts = accounts
         self.clock = clock
         self.readers = 0  # consumers of all accounts, at most READERS_MAX
         self._blocking = blocking
+        self._credentials = credentials
         self._closing: set[asyncio.Task[None]] = set()  # a loop refers to its tasks weakly
         self._cluster_id: str | None = None
 
@@ -47,7 +55,7 @@ class Gateway:
         """Log the request's user in. Raises WebRefusal(401)."""
         if not self.accounts.asks_for_login:
             return ANONYMOUS
-        user, password = basic_credentials(request)
+        user, password = self._credentials(request)
         await self.accounts.of(user, _text(password))
         return Principal(USER, user)
 
@@ -55,7 +63,7 @@ class Gateway:
         """The account of a request that was admitted."""
         if not self.accounts.asks_for_login:
             return await self.accounts.of(NOBODY, "")
-        user, password = basic_credentials(cast("HttpRequest", request))
+        user, password = self._credentials(request)
         return await self.accounts.of(user, _text(password))
 
     async def blocking(self, call: Callable[[], T]) -> T:

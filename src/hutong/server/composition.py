@@ -48,6 +48,7 @@ class NodeAddresses:
     rocketmq: "Address | None" = None
     http: "Address | None" = None
     schema_registry: "Address | None" = None
+    console: "Address | None" = None
     cluster: "Address | None" = None  # for the other nodes of the bus
     cluster_node: str | None = None  # the id of this one among them
 

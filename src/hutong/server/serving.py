@@ -48,6 +48,10 @@ def node_of(broker: BrokerPart) -> ComposedNode:
 
         parts.append(RestPart(settings, broker.monitor))
     parts += registry_parts(broker)
+    if settings.console.listen is not None:
+        from hutong.server.http.console_part import ConsolePart
+
+        parts.append(ConsolePart(settings, broker.monitor))
     if settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None:
         from hutong.server.bus.bus_part import bus_parts
 

@@ -13,11 +13,12 @@ from hutong.reactor.connections.handler import Peer
 from hutong.security.principals import ANONYMOUS, USER, Principal
 from hutong.web.answers import WebRefusal
 from hutong.web.messages import HttpRequest
+from hutong.web.requests import WebRequest
 
 _CHALLENGE: Final = ("WWW-Authenticate", 'Basic realm="hutong", charset="UTF-8"')
 
 
-def basic_credentials(request: HttpRequest) -> tuple[str, bytes]:
+def basic_credentials(request: HttpRequest | WebRequest) -> tuple[str, bytes]:
     """User and password of a request. Raises WebRefusal(401), with the challenge, for one without them."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic":

@@ -271,7 +271,8 @@ class _Visit:
         wall_s = self._driver.clock.wall_ms() // 1000
         fields = [
             ("Date", time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(wall_s))),
-            ("Cache-Control", "no-store"),
+            # Nothing is kept by browsers and proxies, unless the handler says how.
+            *(() if any(name == "Cache-Control" for name, _ in answer.headers) else [("Cache-Control", "no-store")]),
             ("X-Content-Type-Options", "nosniff"),
             *answer.headers,
         ]

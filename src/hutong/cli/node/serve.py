@@ -36,6 +36,7 @@ DIRECT_FLAGS = {  # option of the command -> the setting it is short for
     "rocketmq": "rocketmq.listen",
     "http": "http.listen",
     "schema_registry": "schema_registry.listen",
+    "console": "console.listen",
     "metrics": "metrics.listen",
     "tcp_bridge": "tcp_bridge.listen",
     "sockjs": "sockjs.listen",
@@ -143,6 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rocketmq", metavar="HOST:PORT", help="where RocketMQ's clients find name server and broker")
     parser.add_argument("--http", metavar="HOST:PORT", help="where records, topics and groups are served by HTTP; off")
     parser.add_argument("--schema-registry", metavar="HOST:PORT", help="where Avro, JSON and Protobuf schemas are kept")
+    parser.add_argument("--console", metavar="HOST:PORT", help="where a browser finds the console; off")
     parser.add_argument("--metrics", metavar="HOST:PORT", help="where /metrics, /healthz and /readyz are served; off")
     parser.add_argument("--tcp-bridge", metavar="HOST:PORT", help="where Vert.x's TCP event-bus clients connect; off")
     parser.add_argument("--sockjs", metavar="HOST:PORT", help="where browsers connect to the event bus; off")
@@ -188,6 +190,7 @@ def _run(settings: Settings, *, as_json: bool, ports: "SystemPorts | None") -> N
             "rocketmq": info.rocketmq,
             "http": info.http,
             "schema-registry": info.schema_registry,
+            "console": info.console,
             "metrics": info.metrics,
             "tcp-bridge": info.tcp_bridge,
             "sockjs": info.sockjs,

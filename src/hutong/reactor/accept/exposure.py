@@ -15,7 +15,19 @@ from typing import Final
 from hutong.foundation.errors import ExitCode, UsageError
 
 ALL: Final = "all"
-KINDS: Final = ("kafka", "rocketmq", "http", "schema-registry", "metrics", "tcp-bridge", "sockjs", "rpc", "grpc", "bus")
+KINDS: Final = (
+    "kafka",
+    "rocketmq",
+    "http",
+    "schema-registry",
+    "console",
+    "metrics",
+    "tcp-bridge",
+    "sockjs",
+    "rpc",
+    "grpc",
+    "bus",
+)
 _log = logging.getLogger("hutong.node")
 
 

@@ -47,7 +47,7 @@ class Effective:
         """(setting, value as text with secrets redacted, source) in the order of the documentation."""
         for setting in all_settings():
             value = getattr(getattr(self.settings, setting.section), setting.key)
-            yield setting, _shown(setting, value), self.sources[setting.name]
+            yield setting, shown_value(setting, value), self.sources[setting.name]
 
 
 def load(
@@ -95,7 +95,9 @@ def convert(setting: Setting, raw: object, source: str) -> object:
     facts = setting.facts
     if facts.choices and value not in facts.choices:
         wanted = " or ".join(facts.choices)
-        raise UsageError(f"{setting.name} ({source}) is {_shown(setting, value)}; choose {wanted}.", ExitCode.CONFIG)
+        raise UsageError(
+            f"{setting.name} ({source}) is {shown_value(setting, value)}; choose {wanted}.", ExitCode.CONFIG
+        )
     if facts.minimum is not None and isinstance(value, int) and value < facts.minimum:
         raise UsageError(f"{setting.name} ({source}) is {value}; the least is {facts.minimum}.", ExitCode.CONFIG)
     if facts.maximum is not None and isinstance(value, int) and value > facts.maximum:
@@ -284,7 +286,7 @@ def _ours_for_kafka_name(name: str, known: Iterable[str] | Mapping[str, Setting]
     return None
 
 
-def _shown(setting: Setting, value: object) -> str:
+def shown_value(setting: Setting, value: object) -> str:
     if value is None:
         return ""
     # `hutong config` prints this; that a password is set at all is what its reader must know.

@@ -18,6 +18,7 @@ from typing import Any
 
 from hutong.server.configuration.sections.bus import BridgeSettings, BusSettings, SockjsSettings, TcpBridgeSettings
 from hutong.server.configuration.sections.cluster import NodeClusterSettings
+from hutong.server.configuration.sections.console import ConsoleSettings
 from hutong.server.configuration.sections.facts import Address, Facts
 from hutong.server.configuration.sections.groups import NodeGroupSettings, NodeTransactionSettings, OffsetSettings
 from hutong.server.configuration.sections.http import HttpSettings
@@ -70,6 +71,7 @@ class Settings:
     rocketmq: RocketMqSettings = RocketMqSettings()
     http: HttpSettings = HttpSettings()
     schema_registry: SchemaRegistrySettings = SchemaRegistrySettings()
+    console: ConsoleSettings = ConsoleSettings()
     bus: BusSettings = BusSettings()
     tcp_bridge: TcpBridgeSettings = TcpBridgeSettings()
     sockjs: SockjsSettings = SockjsSettings()

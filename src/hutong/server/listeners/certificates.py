@@ -21,6 +21,7 @@ from hutong.foundation.timers import Timer, TimerWheel
 from hutong.reactor.tls.server_contexts import ClientAuth, CrlCheck, TlsVersion, server_context
 from hutong.security.certificate_times import expires_at_ms
 from hutong.server.configuration.sections.bus import BridgeSettings
+from hutong.server.configuration.sections.console import ConsoleSettings
 from hutong.server.configuration.sections.http import HttpSettings
 from hutong.server.configuration.sections.network import MetricsSettings
 from hutong.server.configuration.sections.rocketmq import RocketMqSettings
@@ -152,7 +153,9 @@ class Certificates:
 
 
 def certificates_of(
-    section: BridgeSettings | HttpSettings | MetricsSettings | RocketMqSettings | SchemaRegistrySettings,
+    section: (
+        BridgeSettings | ConsoleSettings | HttpSettings | MetricsSettings | RocketMqSettings | SchemaRegistrySettings
+    ),
     clock: Clock,
     wheel: TimerWheel,
     reload_interval_ms: int,

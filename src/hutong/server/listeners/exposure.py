@@ -54,6 +54,15 @@ def check_http(settings: Settings) -> None:
         check_exposure("http", f"HTTP at {listen}", listen.host, has_tls=has_tls, allowed=allowed)
 
 
+def check_console(settings: Settings) -> None:
+    """Refuse a plain console on a network, unless allowed. Raises UsageError."""
+    allowed, listen = settings.security.allow_plain, settings.console.listen
+    check_kinds(allowed)
+    if listen is not None:
+        has_tls = settings.console.tls_certificate is not None
+        check_exposure("console", f"the console at {listen}", listen.host, has_tls=has_tls, allowed=allowed)
+
+
 def check_schema_registry(settings: Settings) -> None:
     """Refuse a plain schema registry on a network, unless allowed. Raises UsageError."""
     allowed, listen = settings.security.allow_plain, settings.schema_registry.listen

@@ -90,5 +90,9 @@ class Monitor(Verticle):
         if self._server is not None:
             await self._server.close()
 
+    def brief_page(self) -> SlicedPage:
+        """A page of the most important metrics, apart from the one that is served."""
+        return SlicedPage(partial(self._metrics, True), CONTENT_TYPE, self.context.loop.call_soon)
+
     def _metrics(self, is_brief: bool) -> Iterator[bytes]:
         return exposition(self.sources, self._limits, is_brief=is_brief)

@@ -70,6 +70,11 @@ class MonitorPart(NodePart):
         self._monitor.health.is_serving = False
         self.stalls.stop()
 
+    @property
+    def monitor(self) -> Monitor:
+        """The part's verticle, once it is open."""
+        return self._monitor
+
     def show_bridge(self, bridge: "Bridge") -> None:
         """Add the figures of a bridge to the page of metrics."""
         self.sources.bridges[bridge.dialect.value] = bridge.figures

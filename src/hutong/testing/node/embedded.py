@@ -130,6 +130,12 @@ class EmbeddedNode(Helpers):
         return None if self._life is None else self._life.http
 
     @property
+    def console_url(self) -> str | None:
+        """`http://HOST:PORT` of the console, where the settings open one (`console.listen`)."""
+        address = None if self._life is None else self._life.console
+        return None if address is None else f"http://{address}"
+
+    @property
     def schema_registry_url(self) -> str | None:
         """`http://HOST:PORT` of the schema registry, where the settings open one (`schema_registry.listen`)."""
         address = None if self._life is None else self._life.schema_registry

@@ -39,6 +39,7 @@ class Life:
     rocketmq: str | None = None
     http: str | None = None
     schema_registry: str | None = None
+    console: str | None = None
 
     def __init__(
         self,
@@ -70,6 +71,7 @@ class Life:
         self.rocketmq = None if ready.rocketmq is None else str(ready.rocketmq)
         self.http = None if ready.http is None else str(ready.http)
         self.schema_registry = None if ready.schema_registry is None else str(ready.schema_registry)
+        self.console = None if ready.console is None else str(ready.console)
         self._loopback = Loopback(self._network.handler)
         self.observer = Observer(self._loopback, SystemClock())
 

@@ -1,0 +1,34 @@
+"""All routes of the console, and its life.
+
+Decides nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hutong.console.assets import Assets
+from hutong.console.signing_in import SigningIn
+
+if TYPE_CHECKING:
+    from hutong.console.desk import ConsoleDesk
+    from hutong.console.routes import ConsoleRoute
+    from hutong.web.routes import WebRoute
+
+
+class ConsoleApi:
+    """The console as routes for a web server. `desk` is connected."""
+
+    def __init__(self, desk: ConsoleDesk) -> None:
+        self.desk = desk
+        rooms = (SigningIn(desk),)
+        served: list[ConsoleRoute] = [route for room in rooms for route in room.routes()]
+        self.routes: list[WebRoute] = [*(desk.guard.guarded(route) for route in served), *Assets().routes()]
+
+    async def close_idle(self) -> None:
+        """Close the clients that nobody has used for a while."""
+        await self.desk.gateway.accounts.close_idle()
+
+    async def close(self) -> None:
+        """Close all clients."""
+        await self.desk.close()

@@ -1,0 +1,84 @@
+"""The guard of all routes: a session for every request, its second token for each one that is not a GET.
+
+Decides nothing about applications.
+"""
+
+import hmac
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final
+
+from hutong.console.routes import FORGED, READ_ONLY, UNAUTHENTICATED, ConsoleRoute
+from hutong.console.sessions import BrowserSessions, Session
+from hutong.foundation.clock import Clock
+from hutong.web.answers import WebRefusal
+from hutong.web.messages import HttpRequest
+from hutong.web.requests import WebRequest
+from hutong.web.routes import WebRoute
+
+COOKIE: Final = "hutong_console"
+CSRF_HEADER: Final = "x-hutong-csrf"
+_SAFE: Final = frozenset({"GET", "HEAD"})
+
+
+class Guard:
+    """Finds the session of a request, and refuses what has none."""
+
+    def __init__(self, sessions: BrowserSessions, clock: Clock, *, is_read_only: bool) -> None:
+        self.is_read_only = is_read_only
+        self._sessions = sessions
+        self._clock = clock
+
+    def find(self, request: HttpRequest | WebRequest) -> Session | None:
+        """The session of the request's cookie; None without one that is valid."""
+        token = cookie_of(request.headers.get("cookie", ""))
+        return None if token is None else self._sessions.find(token, self._clock.monotonic_ms())
+
+    def session(self, request: HttpRequest | WebRequest) -> Session:
+        """The same. Raises WebRefusal(401)."""
+        session = self.find(request)
+        if session is None:
+            raise WebRefusal(401, "Sign in first.", UNAUTHENTICATED)
+        return session
+
+    def check_unforged(self, request: WebRequest, session: Session) -> None:
+        """Raises WebRefusal(403) for a request that a page of ours did not make."""
+        given = request.headers.get(CSRF_HEADER, "")
+        if not hmac.compare_digest(given.encode(), session.csrf.encode()):
+            raise WebRefusal(403, "The request lacks this session's token. Load the page again.", FORGED)
+
+    def guarded(self, route: ConsoleRoute) -> WebRoute:
+        """The route as the web server has it."""
+        return WebRoute(route.method, route.pattern, _Guarded(self, route), takes=route.takes, is_public=True)
+
+
+class _Guarded:
+    """A handler behind the guard."""
+
+    __slots__ = ("_guard", "_route")
+
+    def __init__(self, guard: Guard, route: ConsoleRoute) -> None:
+        self._guard = guard
+        self._route = route
+
+    def __call__(self, request: WebRequest) -> Any:
+        route = self._route
+        route_body = WebRoute(route.method, route.pattern, route.handler, takes=route.takes)
+        # The server looks at the bodies of routes with an admission of its own; these have the guard's.
+        route_body.check_body(request.headers.get("content-type", ""), request.body)
+        if not route.needs_session:
+            return route.handler(request)
+        session = self._guard.session(request)
+        if request.method not in _SAFE:
+            self._guard.check_unforged(request, session)
+        if route.changes is not None and self._guard.is_read_only:
+            raise WebRefusal(403, "This console is read-only.", READ_ONLY)
+        return route.handler(request.by(session.principal))
+
+
+def cookie_of(header: str) -> str | None:
+    """The console's token in a Cookie header (RFC 6265, 4.2), None where it is missing."""
+    try:
+        found = SimpleCookie(header).get(COOKIE)
+    except CookieError:
+        return None
+    return None if found is None else found.value

@@ -1,0 +1,34 @@
+"""The listener for the console."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hutong.server.configuration.sections.facts import Address, setting
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSettings:
+    """The console, a Kafka client of the users that sign in to it."""
+
+    listen: Address | None = setting(None, "HOST:PORT where it is served; nothing listens where it is not set.")
+    log: str = setting(
+        "", "kafka://HOST:PORT[,HOST:PORT...] of the brokers that it shows; empty: a listener of this node."
+    )
+    client_config: Path | None = setting(
+        None, "Properties of librdkafka, one name=value a line, by which it reaches them through TLS and SASL."
+    )
+    audit_config: Path | None = setting(
+        None, "More such properties, with the user that writes the audit; without them the user that made a change."
+    )
+    read_only: bool = setting(False, "Refuse everything that changes something.")
+    hosts: tuple[str, ...] = setting(
+        (), "Names by which it is reached, in addition to addresses, localhost, and the advertised name; *: all."
+    )
+    tls_certificate: Path | None = setting(
+        None, "PEM file with the certificate (chain) that is shown; plain HTTP where it is not set."
+    )
+    tls_key: Path | None = setting(None, "PEM file with its key, where that is not in the same file.")
+    tls_client_ca: Path | None = setting(
+        None, "PEM file with authorities, one of which must have signed a certificate that the client shows."
+    )
+    tls_crl: Path | None = setting(None, "Revocation lists for their certificates, as in `tls.crl`.")

@@ -1,0 +1,59 @@
+"""The facts of this node for its console.
+
+Decides nothing.
+"""
+
+import asyncio
+from typing import Any, Final
+
+from hutong.foundation.errors import StorageError
+from hutong.server.composition import ComposedNode
+from hutong.server.configuration.loader import shown_value
+from hutong.server.configuration.settings import Settings, all_settings
+from hutong.server.monitoring.monitor_part import MonitorPart
+
+_LISTENERS: Final = ("metrics", "tcp_bridge", "sockjs", "rpc", "grpc", "rocketmq", "http", "schema_registry", "cluster")
+
+
+class OwnFacts:
+    """`hutong.console.node_facts.NodeFacts` of the node that serves it."""
+
+    def __init__(self, settings: Settings, node: ComposedNode, monitor: MonitorPart) -> None:
+        self._settings = settings
+        self._node = node
+        self._monitor = monitor.monitor
+        self._page = self._monitor.brief_page()
+
+    def listeners(self) -> dict[str, str]:
+        addresses = self._node.addresses
+        found = {f"kafka {listener.name}": str(listener.bound) for listener in addresses.listeners}
+        return found | {
+            name.replace("_", "-"): str(address)
+            for name in _LISTENERS
+            if (address := getattr(addresses, name)) is not None
+        }
+
+    def health_reasons(self) -> list[str]:
+        return self._monitor.health.reasons()
+
+    def settings(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": setting.name,
+                "value": shown_value(setting, value),
+                "is_default": value == setting.default,
+                "default": shown_value(setting, setting.default),
+                "meaning": setting.facts.meaning,
+                "kafka_name": setting.facts.kafka_name,
+            }
+            for setting in all_settings()
+            for value in (getattr(getattr(self._settings, setting.section), setting.key),)
+        ]
+
+    async def metrics(self) -> str:
+        made: asyncio.Future[list[bytes] | None] = asyncio.get_running_loop().create_future()
+        self._page.ask(lambda pieces: None if made.done() else made.set_result(pieces))
+        pieces = await made
+        if pieces is None:
+            raise StorageError("the metrics could not be made; the log says why")
+        return b"".join(pieces).decode()
