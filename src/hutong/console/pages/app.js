@@ -1,0 +1,72 @@
+/**
+ * The console: its list of pages, and the start.
+ *
+ * A page is one line here and one module in views/, loaded when it is first opened (README.md).
+ */
+
+import { api, LOGIN_NEEDED } from "./core/api.js";
+import { h, replace } from "./core/dom.js";
+import { listenForKeys } from "./core/keys.js";
+import { errorState } from "./core/parts.js";
+import { Router } from "./core/router.js";
+import { session, setSession } from "./core/session.js";
+import { makeShell } from "./core/shell.js";
+import { loginPage } from "./views/login.js";
+import { view as notFound } from "./views/not_found.js";
+
+/** @type {import("./core/shell.js").Page[]} */
+const pages = [
+  { path: "/topics", load: () => import("./views/topics.js"), nav: { title: "Topics", section: "Log", icon: "topics", key: "t" } },
+];
+
+const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+/** @type {Router | null} */
+let router = null;
+
+async function start() {
+  try {
+    setSession(await api.get("/api/session"));
+  } catch (error) {
+    replace(root, h("main", { class: "main" }, errorState(error, start)));
+    return;
+  }
+  if (session().needs_login && session().user === null) showLogin();
+  else showPages();
+}
+
+function showLogin() {
+  router?.close();
+  document.title = "Sign in · Hutong";
+  replace(root, loginPage(signedIn));
+  root.querySelector("input")?.focus();
+}
+
+/** @param {import("./core/session.js").Session} told */
+function signedIn(told) {
+  // The login of another user may see other pages: all is drawn anew, at the address where the old one ended.
+  if (router !== null) location.reload();
+  setSession(told);
+  showPages();
+}
+
+function showPages() {
+  const shell = makeShell(pages, (href) => void router?.go(href), signOut);
+  router = new Router(shell.outlet, pages, notFound, shell.mark);
+  router.listen();
+  replace(root, shell.element);
+  void router.open();
+}
+
+async function signOut() {
+  await api.delete("/api/session");
+  setSession(null);
+  showLogin();
+}
+
+window.addEventListener(LOGIN_NEEDED, () => {
+  if (router === null || root.querySelector(".login")) return;
+  setSession(null);
+  showLogin();
+});
+listenForKeys();
+void start();

@@ -1,0 +1,76 @@
+/**
+ * Facts that keep coming: server-sent events, and questions asked again while the page is seen.
+ *
+ * Strategy: the browser's EventSource reconnects by itself after a broken connection; after a refusal it gives up, and
+ * then this opens a new one, later each time up to a bound. All ends with the signal of the view.
+ */
+
+const WAIT_MS_MIN = 500;
+const WAIT_MS_MAX = 15_000;
+
+/** @typedef {"connecting" | "live" | "waiting"} LiveState */
+
+/**
+ * Listen to a stream until `signal` aborts. Each handler gets the parsed JSON of one kind of event and its id.
+ * @param {string} path
+ * @param {Record<string, (data: any, id: string) => void>} handlers
+ * @param {AbortSignal} signal
+ * @param {(state: LiveState) => void} [onState]
+ */
+export function events(path, handlers, signal, onState = () => {}) {
+  let wait_ms = WAIT_MS_MIN;
+  /** @type {EventSource | null} */
+  let source = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+
+  const open = () => {
+    onState("connecting");
+    const opened = new EventSource(path, { withCredentials: false });
+    source = opened;
+    opened.addEventListener("open", () => {
+      wait_ms = WAIT_MS_MIN;
+      onState("live");
+    });
+    opened.addEventListener("error", () => {
+      onState("waiting");
+      if (opened.readyState !== EventSource.CLOSED) return;
+      timer = setTimeout(open, wait_ms);
+      wait_ms = Math.min(wait_ms * 2, WAIT_MS_MAX);
+    });
+    for (const [name, handler] of Object.entries(handlers)) {
+      opened.addEventListener(name, (event) => {
+        if (event instanceof MessageEvent) handler(JSON.parse(event.data), event.lastEventId);
+      });
+    }
+  };
+
+  const stop = () => {
+    clearTimeout(timer);
+    source?.close();
+  };
+  if (signal.aborted) return;
+  signal.addEventListener("abort", stop, { once: true });
+  open();
+}
+
+/**
+ * Call `question` again and again until `signal` aborts, `interval_ms` after each answer. A hidden tab asks nothing.
+ * @param {() => Promise<unknown>} question which shows its own errors
+ * @param {number} interval_ms
+ * @param {AbortSignal} signal
+ */
+export function repeat(question, interval_ms, signal) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const next = () => {
+    if (signal.aborted) return;
+    clearTimeout(timer);
+    timer = setTimeout(async () => {
+      if (!document.hidden) await question();
+      next();
+    }, interval_ms);
+  };
+  signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+  next();
+}
