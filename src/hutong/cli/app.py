@@ -15,7 +15,7 @@ from hutong.cli.bus import bus, rpc
 from hutong.cli.cluster import commands as cluster
 from hutong.cli.handlers import run
 from hutong.cli.kafka import actor, client_config, consume, group, produce, topic, user
-from hutong.cli.node import cert, configuration, demo, inspection, serve, simulate
+from hutong.cli.node import cert, configuration, console, demo, inspection, serve, simulate
 from hutong.foundation.errors import ExitCode, UsageError
 
 # The base of typer's errors: click's before 0.26, a copy of typer's own in 0.26 and 0.27, `TyperException` since.
@@ -53,6 +53,7 @@ app.add_typer(bus.app, name="bus")
 app.add_typer(rpc.app, name="rpc")
 app.command("run")(run.run)
 app.add_typer(pipeline.app, name="pipeline")
+app.command("console")(console.console)
 app.command("demo")(demo.demo)
 app.add_typer(cert.app, name="cert")
 app.command("config")(configuration.config)

@@ -14,6 +14,7 @@ from hutong.console.sessions import BrowserSessions, Session
 
 if TYPE_CHECKING:
     from hutong.console.node_facts import NodeFacts
+    from hutong.console.streams import Pause
     from hutong.foundation.clock import Clock
     from hutong.rest.accounts import Account
     from hutong.rest.gateway import Gateway
@@ -32,14 +33,16 @@ class ConsoleDesk:
         self,
         clock: Clock,
         make_token: MakeToken,
+        pause: Pause,
         *,
         version: str,
         is_read_only: bool = False,
         is_secure: bool = False,
         node: NodeFacts | None = None,
     ) -> None:
-        """`is_secure`: it is served through TLS, as its cookie says."""
+        """`pause` waits for milliseconds. `is_secure`: it is served through TLS, as its cookie says."""
         self.clock = clock
+        self.pause = pause
         self.version = version
         self.is_secure = is_secure
         self.node = node

@@ -84,6 +84,7 @@ class Node:
     kafka: str | None  # HOST:PORT for `bootstrap.servers`, where there is a broker
     metrics: str | None  # HOST:PORT of the page of metrics
     schema_registry: str | None  # HOST:PORT of its REST API, where `schema_registry.listen` is set
+    console: str | None  # HOST:PORT of the console, where `console.listen` is set
     tcp_bridge: str | None  # HOST:PORT while there is such a bridge
     sockjs: str | None
     grpc: str | None
@@ -167,7 +168,7 @@ class Node:
             self.runtime, self.bus, self.kafka = self._node.runtime, self._node.bus, bus_part.own_kafka
             self.tcp_bridge, self.sockjs = _text(addresses.tcp_bridge), _text(addresses.sockjs)
             self.metrics = _text(addresses.metrics)
-            self.schema_registry = _text(addresses.schema_registry)
+            self.schema_registry, self.console = _text(addresses.schema_registry), _text(addresses.console)
             self.grpc, self.rpc_address = addresses.grpc, _text(addresses.rpc)
             self.cluster_address, self.cluster_node = _text(addresses.cluster), addresses.cluster_node
             self.rpc_listener = None if self._rpc is None else self._rpc.listener
@@ -204,9 +205,10 @@ class Node:
         from hutong.server.broker.broker_part import BrokerPart
 
         broker = BrokerPart(settings, users=self._users, is_embedded=True)
-        from hutong.server.serving import registry_parts
+        from hutong.server.serving import console_parts, registry_parts
 
-        return [broker, *registry_parts(broker), *bus_parts(settings, broker.monitor, self._bridge_hooks)]
+        bus = bus_parts(settings, broker.monitor, self._bridge_hooks)
+        return [broker, *registry_parts(broker), *bus, *console_parts(settings, broker.monitor)]
 
 
 def _check_flags(flags: Collection[str], *, has_broker: bool) -> None:

@@ -13,6 +13,7 @@ from hutong.server.broker.system_ports import SystemPorts
 from hutong.server.composition import ComposedNode, NodeAddresses, NodePart
 from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Settings
+from hutong.server.monitoring.monitor_part import MonitorPart
 
 
 async def serve_node(
@@ -23,11 +24,22 @@ async def serve_node(
     It touches the machine through `ports`, if they are given. `ready` is called once clients are accepted. Raises
     UsageError where the folder or the address cannot be used, and StorageError where the disk cannot.
     """
+    await _run_until_signal(node_of(BrokerPart(settings, ports=ports)), ready)
+
+
+async def serve_console(settings: Settings, *, ready: Callable[[NodeAddresses], None]) -> None:
+    """Run a console alone, in front of the brokers in `console.log`, until SIGTERM or SIGINT. Raises UsageError."""
+    from hutong.server.http.console_part import ConsolePart
+
+    node = ComposedNode(translate.runtime_of(settings, SystemClock()), [ConsolePart(settings)])
+    await _run_until_signal(node, ready)
+
+
+async def _run_until_signal(node: ComposedNode, ready: Callable[[NodeAddresses], None]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    node = node_of(BrokerPart(settings, ports=ports))
     try:
         ready(await node.start())
         await stop.wait()
@@ -48,15 +60,21 @@ def node_of(broker: BrokerPart) -> ComposedNode:
 
         parts.append(RestPart(settings, broker.monitor))
     parts += registry_parts(broker)
-    if settings.console.listen is not None:
-        from hutong.server.http.console_part import ConsolePart
-
-        parts.append(ConsolePart(settings, broker.monitor))
     if settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None:
         from hutong.server.bus.bus_part import bus_parts
 
         parts += bus_parts(settings, broker.monitor)
+    parts += console_parts(settings, broker.monitor)
     return ComposedNode(translate.runtime_of(settings, SystemClock()), parts)
+
+
+def console_parts(settings: Settings, monitor: MonitorPart) -> list[NodePart]:
+    """The console of a node, where its settings ask for one."""
+    if settings.console.listen is None:
+        return []
+    from hutong.server.http.console_part import ConsolePart
+
+    return [ConsolePart(settings, monitor)]
 
 
 def registry_parts(broker: BrokerPart) -> list[NodePart]:

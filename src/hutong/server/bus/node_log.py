@@ -29,7 +29,7 @@ def bootstrap_of(log: str, exit_code: int = ExitCode.USAGE) -> str:
     """The bootstrap servers in `kafka://HOST:PORT[,HOST:PORT...]`. Raises UsageError for anything else."""
     found = _URL.fullmatch(log)
     if found is None:
-        raise UsageError(f"The log of the bus is {log[:200]!r}; write kafka://HOST:PORT[,HOST:PORT...].", exit_code)
+        raise UsageError(f"{log[:200]!r} names no brokers; write kafka://HOST:PORT[,HOST:PORT...].", exit_code)
     return found[1]
 
 

@@ -5,6 +5,7 @@ Decides nothing about requests: `console` does.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 from importlib.metadata import version
@@ -89,6 +90,7 @@ class ConsoleVerticle(ClientVerticle):
         desk = ConsoleDesk(
             self.clock,
             lambda: secrets.token_urlsafe(TOKEN_BYTES),
+            self._pause,
             version=version("hutong"),
             is_read_only=section.read_only,
             is_secure=self.is_secure,
@@ -116,6 +118,14 @@ class ConsoleVerticle(ClientVerticle):
         from hutong.console.limits import BODY_BYTES_MAX
 
         return BODY_BYTES_MAX
+
+    async def _pause(self, interval_ms: int) -> None:
+        over: asyncio.Future[None] = self.context.loop.create_future()
+        timer = self.context.home.wheel.add(self.clock.monotonic_ms() + interval_ms, lambda: over.set_result(None))
+        try:
+            await over
+        finally:
+            timer.cancel()
 
     def _auditor(self, named: Mapping[str, str]) -> Account:
         from hutong.rest.accounts import Account

@@ -1,0 +1,61 @@
+"""The command `hutong console`: the console alone, in front of any Kafka cluster.
+
+Knows nothing of what a console shows: `hutong.console` does.
+"""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hutong.cli.options import DEFAULT_BOOTSTRAP
+
+DEFAULT_LISTEN = "127.0.0.1:8080"
+
+
+def console(
+    bootstrap: Annotated[
+        str,
+        typer.Option("--bootstrap", "-b", metavar="HOST:PORT", envvar="HUTONG_BOOTSTRAP", help="Brokers to show."),
+    ] = DEFAULT_BOOTSTRAP,
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Where browsers find it.")
+    ] = DEFAULT_LISTEN,
+    client_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--client-config", metavar="FILE", help="Properties of librdkafka for TLS and SASL, one name=value a line."
+        ),
+    ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse everything that changes something.")] = False,
+    config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML.")] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="As `hutong serve` takes it.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the ready line as a JSON object.")] = False,
+) -> int:
+    """Serve the console for any Kafka cluster, until Ctrl-C."""
+    import asyncio
+    from argparse import Namespace
+
+    from hutong.cli.node.serve import flags_of, ready_line
+    from hutong.runtime.loops.loops import new_event_loop
+    from hutong.server.composition import NodeAddresses
+    from hutong.server.configuration.loader import load
+    from hutong.server.serving import serve_console
+
+    flags = flags_of(Namespace(set=assignments or []))
+    flags |= {"console.log": f"kafka://{bootstrap}", "console.listen": listen}
+    if client_config is not None:
+        flags["console.client_config"] = str(client_config)
+    if read_only:
+        flags["console.read_only"] = "true"
+    settings = load(config, flags=flags).settings
+
+    def ready(addresses: NodeAddresses) -> None:
+        print(ready_line({"console": addresses.console}, os.getpid(), as_json=as_json), flush=True)
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(serve_console(settings, ready=ready))
+    return 0

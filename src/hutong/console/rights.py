@@ -1,0 +1,36 @@
+"""Rights that the brokers do not check for us: at the bus, the services and the settings of the node itself.
+
+Strategy: a user that may alter the cluster by Kafka's ACLs may use the bus from the console. One that may describe its
+configuration may read the node's. A broker without authorization lets everybody do both.
+
+Decides nothing about records, topics and groups: the brokers do.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka.admin import AclOperation
+
+from hutong.rest.limits import CALL_S_MAX
+from hutong.web.answers import WebRefusal
+
+if TYPE_CHECKING:
+    from hutong.console.desk import ConsoleDesk
+    from hutong.web.requests import WebRequest
+
+USE_BUS = AclOperation.ALTER
+READ_NODE = AclOperation.DESCRIBE_CONFIGS
+FORBIDDEN = 40301
+
+
+async def check_right(desk: ConsoleDesk, request: WebRequest, operation: Any) -> None:
+    """Raises WebRefusal(403) for a user without this operation on the cluster."""
+    account = await desk.account(request)
+    describe = partial(account.admin.describe_cluster, include_authorized_operations=True, request_timeout=CALL_S_MAX)
+    found: Any = await desk.blocking(lambda: describe().result(CALL_S_MAX))
+    allowed = found.authorized_operations
+    # A broker that does not say it (before KIP-430) authorizes nothing either.
+    if allowed is not None and operation not in allowed:
+        raise WebRefusal(403, f"This needs {operation.name} on the cluster, which your user does not have.", FORBIDDEN)
