@@ -17,3 +17,23 @@ USER_CHARACTERS_MAX: Final = 256
 PASSWORD_CHARACTERS_MAX: Final = 1_024
 AUDIT_VALUE_BYTES_MAX: Final = 16 * KIBIBYTE
 """Of what was there before a change, and after it, in the audit's record."""
+
+# Records that are shown.
+
+VALUE_CHARS_MAX: Final = 64 * KIBIBYTE
+"""Of a key or value that is shown at first."""
+VALUE_BYTES_MAX: Final = MEBIBYTE
+"""Of a key or value that is decoded, searched, or shown on demand."""
+CONDITION_CHARS_MAX: Final = 1_000
+"""Of one condition of a search."""
+CONDITIONS_MAX: Final = 8
+PATH_STEPS_MAX: Final = 32
+SEARCH_MATCHES_MAX: Final = 200
+"""Of one search."""
+TAIL_RECORDS_PER_S: Final = 50
+"""Of a live tail that are shown: more cannot be read by people."""
+SEARCH_HELD_BYTES_MAX: Final = 16 * MEBIBYTE
+"""Of the matches that are sorted at the end of a part."""
+SEARCH_PART_OFFSETS_MIN: Final = 500
+SEARCH_PART_OFFSETS_MAX: Final = 20_000
+"""Of one partition, in a search from the newest on."""

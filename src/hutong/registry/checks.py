@@ -67,7 +67,7 @@ class SchemaChecks:
 
     def canonical(self, schema: ResolvedText, *, normalize: bool = False) -> SchemaText:
         """The same schema with the text that is kept. Raises Refused(INVALID_SCHEMA)."""
-        parsed = self._parse(schema)
+        parsed = self.parsed(schema)
         try:
             return replace(schema.text, schema=parsed.normalized() if normalize else parsed.canonical)
         except RecursionError:
@@ -77,7 +77,7 @@ class SchemaChecks:
         """The same schema of Protobuf as its descriptor in base64. Raises Refused."""
         from hutong.registry.formats.protobuf import ProtobufSchema
 
-        parsed = self._parse(schema)
+        parsed = self.parsed(schema)
         assert isinstance(parsed, ProtobufSchema)
         return replace(schema.text, schema=parsed.serialized())
 
@@ -86,7 +86,7 @@ class SchemaChecks:
         level = comparison.level
         if level is Compatibility.NONE or not comparison.versions:
             return []
-        new = self._parse(schema)
+        new = self.parsed(schema)
         found: list[str] = []
         for number, earlier in reversed(comparison.versions if level.is_transitive else comparison.versions[-1:]):
             found += [f"version {number}: {each}" for each in self._against(schema, new, earlier, level)]
@@ -98,7 +98,7 @@ class SchemaChecks:
         if earlier.text.schema_type != schema.text.schema_type:
             return [f"it is of type {earlier.text.schema_type}, the new schema of type {schema.text.schema_type}"]
         try:
-            old = self._parse(earlier)
+            old = self.parsed(earlier)
         # It was kept by another registry, with rules of its own.
         except Refused as refused:
             return [f"it cannot be compared with: {refused.message}"]
@@ -112,7 +112,8 @@ class SchemaChecks:
             raise invalid_schema("its types refer to each other too often to be compared") from None
         return found
 
-    def _parse(self, schema: ResolvedText) -> ParsedSchema:
+    def parsed(self, schema: ResolvedText) -> ParsedSchema:
+        """The schema as its format understands it. Raises Refused."""
         with self._lock:
             known = self._parsed.get(schema)
             if known is not None:

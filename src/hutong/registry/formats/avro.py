@@ -24,7 +24,7 @@ class AvroSchema:
 
     def __init__(self, json: Any, type_: AvroType) -> None:
         self._json = json
-        self._type = type_
+        self.type = type_
 
     @property
     def canonical(self) -> str:
@@ -36,7 +36,7 @@ class AvroSchema:
     def troubles_reading(self, writer: ParsedSchema) -> list[str]:
         assert isinstance(writer, AvroSchema)
         comparison = AvroComparison()
-        comparison.compare(self._type, writer._type)
+        comparison.compare(self.type, writer.type)
         return comparison.troubles.messages
 
 

@@ -1,0 +1,69 @@
+"""Keys and values as the console shows them, in every form; conditions of its searches."""
+
+import json
+from collections.abc import Iterator
+
+import msgspec
+from tests.fuzz.target import KIBIBYTE, MEBIBYTE, Target
+
+from hutong.bus.durable.records import StoredRecord
+from hutong.console.records.decoding.decode import FORMS, PayloadDecoder
+from hutong.console.records.searching.conditions import Conditions
+from hutong.console.records.searching.json_path import parse_json_condition
+from hutong.console.records.searching.refusals import WrongSearch
+from hutong.registry.checks import ResolvedText, SchemaChecks
+from hutong.registry.reading import WrittenBySchema
+from hutong.registry.values import SchemaText
+
+AVRO = {
+    "type": "record",
+    "name": "R",
+    "fields": [
+        {"name": "n", "type": ["null", "R"]},
+        {"name": "l", "type": {"type": "array", "items": ["null", "string", {"type": "map", "values": "bytes"}]}},
+        {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A"]}},
+    ],
+}
+PROTO = "message M { map<string, M> m = 1; repeated bytes b = 2; oneof o { int32 x = 3; E e = 4; } enum E { A = 1; } }"
+CHECKS = SchemaChecks()
+SCHEMAS = {
+    1: WrittenBySchema(ResolvedText(SchemaText("AVRO", json.dumps(AVRO))), CHECKS),
+    2: WrittenBySchema(ResolvedText(SchemaText("PROTOBUF", PROTO)), CHECKS),
+    3: WrittenBySchema(ResolvedText(SchemaText("JSON", "{}")), CHECKS),
+}
+
+
+def show(data: bytes) -> object:
+    """The first byte names the form; the second bounds the text."""
+    form = FORMS[data[0] % len(FORMS)] if data else FORMS[0]
+    shown = PayloadDecoder(SCHEMAS.get).show(data[2:], form, 1 + 64 * (data[1] if len(data) > 1 else 1))
+    return msgspec.json.encode(shown)
+
+
+def values() -> Iterator[bytes]:
+    document = {"a": [1, None, "é", {"b": 2.5}], "c": {}}
+    yield b"\x00\x40" + json.dumps(document).encode()
+    yield b"\x00\x40" + msgspec.msgpack.encode({**document, 1: b"\xff", "t": msgspec.Raw(b"\xd6\xff\0\0\0\1")})
+    yield b"\x00\x40\x00\x00\x00\x00\x01\x02\x00\x00\x00\x04\x02\x02a\x04\x02\x02k\x02\xff\x00\x00\x00"
+    yield b"\x00\x40\x00\x00\x00\x00\x02\x00\x0a\x07\x0a\x01k\x12\x02\x18\x05\x12\x01\xff\x20\x01"
+    yield b"\x00\x40\x00\x00\x00\x00\x03[1]"
+    yield b"\x05\x01\x00\x00\x00\x05"
+    yield b"\x01\x01text \xff \xe2\x82"
+
+
+def search(data: bytes) -> object:
+    """A condition, a line, and the document that it is asked about."""
+    condition, _, document = data.partition(b"\n")
+    found = Conditions(paths=(("value", parse_json_condition(condition.decode(errors="replace"))),))
+    return found.hold(StoredRecord("t", 0, 0, 0, None, document, (), len(document)))
+
+
+def searches() -> Iterator[bytes]:
+    for condition in ('$.a[0]["b c"] = "x"', "$.a.b ~ ^x+$", "$[1] >= 2.5", "$.a != null", "$"):
+        yield condition.encode() + b'\n{"a":[{"b c":"x"}]}'
+
+
+TARGETS = [
+    Target("console-values", show, values, (), memory_base=4 * MEBIBYTE, memory_factor=2 * KIBIBYTE),
+    Target("console-searches", search, searches, (WrongSearch,), memory_factor=2 * KIBIBYTE),
+]
