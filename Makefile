@@ -8,6 +8,7 @@
 #   make test-wheel           wheel and source archive: built, checked, installed, served (ARGS="python3.12 python3.13")
 #   make test-neighbours      installed next to other packages that programs have (ARGS: their names)
 #   make lint                 formatting, lint, types, import contracts
+#   make check-pages          types and unit tests of the console's pages
 #   make compat               all tests that drive a node with other people's clients; tells build/compat.jsonl
 #   make compat-cluster       the same on a cluster of three nodes, then with one of them killed
 #   make compat-table         the page docs/compatibility.md, from what make compat has told
@@ -38,7 +39,7 @@ RUN := $(UV) run --quiet --frozen --no-sync
 .DEFAULT_GOAL := help
 PYTEST := $(RUN) pytest -n $(WORKERS) --dist loadfile -o faulthandler_timeout=$(HANG_SECONDS) \
 	-o faulthandler_exit_on_timeout=true
-.PHONY: help demo test test-all test-long test-lowest test-wheel test-neighbours pictures release lint compat compat-cluster compat-table bench simulate fuzz docs sync
+.PHONY: help demo test test-all test-long test-lowest test-wheel test-neighbours pictures release lint check-pages compat compat-cluster compat-table bench simulate fuzz docs sync
 
 help:
 	@sed -n 's/^#   /  /p' Makefile
@@ -95,6 +96,9 @@ lint: sync
 	@$(RUN) ruff check .
 	@$(RUN) mypy
 	@$(RUN) lint-imports --no-logo
+
+check-pages:
+	@sh .ci/check-pages
 
 bench: sync
 	@$(RUN) python -m bench $(ARGS)

@@ -67,7 +67,9 @@ class Assets:
 
     def _index(self, request: WebRequest) -> WebAnswer:
         # A path of the API that is not there must not look as if it were.
-        if request.path.startswith(("/api/", "/assets/")) or "." in request.path.rpartition("/")[2]:
+        # A name in a page's path may have dots (`/topics/orders.eu`); in the root they are those of a file.
+        is_file = "." in request.path.partition("?")[0][1:] and request.path.count("/") == 1
+        if request.path.startswith(("/api/", "/assets/")) or is_file:
             raise WebRefusal(404, f"There is nothing at {request.path[:200]}.")
         return Show(self._assets[_INDEX])(request)
 

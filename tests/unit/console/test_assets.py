@@ -5,7 +5,7 @@ import gzip
 import pytest
 from tests.unit.console.scene import ConsoleClient
 
-PATHS = ("/", "/topics", "/topics/a%2Fb/messages", "/groups/g/x/y/z")
+PATHS = ("/", "/topics", "/topics/a%2Fb/messages", "/groups/g/x/y/z", "/topics/orders.eu")
 
 
 @pytest.mark.parametrize("path", PATHS)

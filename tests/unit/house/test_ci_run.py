@@ -31,6 +31,7 @@ class Check:
         self._program("make", MAKE)
         self._program("apt-get", "#!/bin/sh\n")
         self.answer("lint", 0, "")
+        self.answer("check-pages", 0, "")
         for _ in ("one node", "three"):
             self.answer("simulate", 0, "")
 
@@ -71,7 +72,7 @@ def test_all_is_well(check: Check) -> None:
     check.answer("test", 0, QUICK)
     check.answer("test-long", 0, LONG)
     assert check.run() == (0, "===== 12190 passed, 13 skipped, 2 rerun in 601.25s =====")
-    assert check.calls == ["lint", "simulate", "simulate", "test", "test-long"]
+    assert check.calls == ["lint", "check-pages", "simulate", "simulate", "test", "test-long"]
 
 
 def test_what_passes_in_a_process_of_its_own_counts_as_rerun(check: Check) -> None:
@@ -79,7 +80,7 @@ def test_what_passes_in_a_process_of_its_own_counts_as_rerun(check: Check) -> No
     check.answer("test", 0, "===== 2 passed in 1.00s =====")
     check.answer("test-long", 0, LONG)
     assert check.run() == (0, "===== 12190 passed, 13 skipped, 4 rerun in 602.25s =====")
-    assert check.calls == ["lint", "simulate", "simulate", "test", "test", "test-long"]
+    assert check.calls == ["lint", "check-pages", "simulate", "simulate", "test", "test", "test-long"]
 
 
 def test_what_fails_again_fails_the_check_though_the_rest_passes(check: Check) -> None:
@@ -109,7 +110,15 @@ def test_lint_counts_and_the_tests_run_all_the_same(check: Check) -> None:
     check.answer("test", 0, QUICK)
     check.answer("test-long", 0, LONG)
     assert check.run()[0] == 2
-    assert check.calls == ["lint", "simulate", "simulate", "test", "test-long"]
+    assert check.calls == ["lint", "check-pages", "simulate", "simulate", "test", "test-long"]
+
+
+def test_the_pages_count_and_the_tests_run_all_the_same(check: Check) -> None:
+    (check.folder / "check-pages.1.code").write_text("2")
+    check.answer("test", 0, QUICK)
+    check.answer("test-long", 0, LONG)
+    assert check.run()[0] == 2
+    assert check.calls == ["lint", "check-pages", "simulate", "simulate", "test", "test-long"]
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -118,7 +127,7 @@ def test_a_broken_promise_counts_and_the_tests_run_all_the_same(check: Check, nu
     check.answer("test", 0, QUICK)
     check.answer("test-long", 0, LONG)
     assert check.run()[0] == 70
-    assert check.calls == ["lint", "simulate", "simulate", "test", "test-long"]
+    assert check.calls == ["lint", "check-pages", "simulate", "simulate", "test", "test-long"]
 
 
 def test_simulated_seeds_are_named_so_that_they_can_be_repeated(check: Check) -> None:

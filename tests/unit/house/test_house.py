@@ -101,12 +101,12 @@ def test_news_fragments_are_of_a_known_kind() -> None:
     assert [name for name in fragments if name.split(".")[-2] not in kinds] == []
 
 
-@pytest.mark.parametrize(("script", "shell"), [(".ci/run", "bash"), (".ci/get-uv", "sh")])
+@pytest.mark.parametrize(("script", "shell"), [(".ci/run", "bash"), (".ci/get-uv", "sh"), (".ci/check-pages", "sh")])
 def test_scripts_parse(script: str, shell: str) -> None:
     assert subprocess.run([shell, "-n", str(ROOT / script)], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "lint", "bench", "docs", "compat", "help"])
+@pytest.mark.parametrize("target", ["demo", "test", "lint", "check-pages", "bench", "docs", "compat", "help"])
 def test_the_promised_targets_exist(target: str) -> None:
     done = subprocess.run(
         ["make", "--dry-run", "--no-print-directory", target], cwd=ROOT, capture_output=True, text=True, check=False
