@@ -43,6 +43,7 @@ from hutong.foundation.machine import Tick
 FAILURES_MAX: Final = 8  # one after the other: about 45 seconds
 RETRY_MS: Final = 500
 RETRY_MS_MAX: Final = 10_000
+CUT: Final = 8
 NO_TARGET: Final = "no target was named for their origin"
 OTHER_REASON: Final = "of another reason"
 SCATTERED: Final = (
@@ -208,7 +209,6 @@ class RedriveMachine:
             self.spans[partition].done = progress
         del self._pending[: self._storing]
         self._storing, self._storing_progress = 0, {}
-        self._store_max = min(self._read_max, self._store_max * 2)
 
     def _take_failure(self, event: RedriveFailed) -> None:
         self.problem = event.reason
@@ -216,12 +216,13 @@ class RedriveMachine:
         stored, self._storing, self._storing_progress = self._storing, 0, {}
         if event.refused_targets:
             self._leave_targets(event.refused_targets)
-        # Halved until the letter that no one takes is alone. A broker refuses a batch as a whole (KIP-467 names the
-        # records, but not the library).
+        # Cut until the letter that no one takes is alone: the broker refuses a batch as a whole, and the library does not
+        # say which record it meant (KIP-467). Each failure costs another producer, so the cuts are deep.
         elif event.is_letters_fault and stored == 1:
             self._leave(self._pending.pop(0).record.partition, event.reason)
+            self._store_max = self._read_max
         elif event.is_letters_fault:
-            self._store_max = max(1, stored // 2)
+            self._store_max = max(1, stored // CUT)
         else:
             self.state = RedriveState.WAITING
             self._due_ms = event.now_ms + min(RETRY_MS_MAX, RETRY_MS << self._failures)
