@@ -220,7 +220,6 @@ class RedriveMachine:
         # say which record it meant (KIP-467). Each failure costs another producer, so the cuts are deep.
         elif event.is_letters_fault and stored == 1:
             self._leave(self._pending.pop(0).record.partition, event.reason)
-            self._store_max = self._read_max
         elif event.is_letters_fault:
             self._store_max = max(1, stored // CUT)
         else:
@@ -261,6 +260,7 @@ class RedriveMachine:
             self.is_truncated = True
             return self._end(RedriveState.DONE)
         if len(self._ended) < len(self.spans):
+            self._store_max = self._read_max
             positions = {each: offset for each, offset in self._seen.items() if each not in self._ended}
             return (ReadLetters(self._read_max, positions),)
         return self._close_gaps() or self._end(RedriveState.DONE)
