@@ -216,8 +216,8 @@ class RedriveMachine:
         stored, self._storing, self._storing_progress = self._storing, 0, {}
         if event.refused_targets:
             self._leave_targets(event.refused_targets)
-        # Cut until the letter that no one takes is alone: the broker refuses a batch as a whole, and the library does not
-        # say which record it meant (KIP-467). Each failure costs another producer, so the cuts are deep.
+        # Cut until the letter that no one takes is alone: the broker refuses a batch as a whole, and the library does
+        # not say which record it meant (KIP-467). Each failure costs another producer, so the cuts are deep.
         elif event.is_letters_fault and stored == 1:
             self._leave(self._pending.pop(0).record.partition, event.reason)
         elif event.is_letters_fault:
