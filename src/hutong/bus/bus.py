@@ -18,7 +18,7 @@ from hutong.bus.delivery.consumer import BUFFERED_MESSAGES_MAX, DONE, Consumer, 
 from hutong.bus.delivery.encoding import EncodingBus
 from hutong.bus.delivery.producer import WRITE_QUEUE_MAX, MessageProducer
 from hutong.bus.delivery.publication import deliver_copies
-from hutong.bus.delivery.registrations import Among, Registrations, Turn
+from hutong.bus.delivery.registrations import Among, Registrations, Turn, address_figures
 from hutong.bus.delivery.remote import RemoteSide
 from hutong.bus.delivery.replies import awaited_reply, deliver_reply
 from hutong.bus.delivery.unanswered import UnansweredRequests
@@ -29,7 +29,7 @@ from hutong.bus.envelope.bodies import IMMUTABLE, WITHOUT_CODEC, copied
 from hutong.bus.envelope.message import REPLY_PREFIX, FullMessage, Message, TrackedMessage
 from hutong.bus.envelope.reply import LoopReply, Reply, reply_to
 from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, ReplyError
-from hutong.bus.figures import BusFigures
+from hutong.bus.figures import AddressFigures, BusFigures
 from hutong.bus.options import DEFAULT, DeliveryOptions, GivenHeaders, given_options
 from hutong.bus.shared.shared import SharedData
 from hutong.bus.waiting.context_state import ContextState
@@ -329,6 +329,12 @@ class EventBus(EncodingBus):
         """The sizes of this moment; from any thread."""
         addresses, consumers = self._registrations.by_address, self._registrations.consumer_count
         return BusFigures(len(addresses), consumers, self.replies_waiting, self.unanswered_total)
+
+    def addresses(self) -> list[AddressFigures]:
+        """Each address that has consumers, here or elsewhere, in order of their names; from any thread."""
+        with self._lock:
+            found = list(self._registrations.by_address.items())
+        return [address_figures(address, receivers) for address, receivers in sorted(found)]
 
     @property
     def replies_waiting(self) -> int:

@@ -37,3 +37,15 @@ SEARCH_HELD_BYTES_MAX: Final = 16 * MEBIBYTE
 SEARCH_PART_OFFSETS_MIN: Final = 500
 SEARCH_PART_OFFSETS_MAX: Final = 20_000
 """Of one partition, in a search from the newest on."""
+ADDRESSES_SHOWN_MAX: Final = 10_000
+"""Of the bus, in one answer."""
+BUS_TIMEOUT_MS_MAX: Final = 60_000
+BUS_HEADERS_MAX: Final = 100
+BUS_BODY_CHARACTERS_SHOWN: Final = 4 * KIBIBYTE
+"""Of each message that a tap shows."""
+TAPS_MAX: Final = 8
+TAPPED_WAITING_MAX: Final = 200
+"""Messages of a tap that wait for the browser; what comes beyond is counted, and not shown."""
+TAP_INTERVAL_MS: Final = 250
+SERVICES_SHOWN_MAX: Final = 2_000
+CALL_TIMEOUT_MS_MAX: Final = 60_000

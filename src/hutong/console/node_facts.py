@@ -3,7 +3,16 @@
 `server/console` implements it. Knows nothing of the node.
 """
 
-from typing import Any, Protocol
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hutong.bus.bus import EventBus
+    from hutong.bus.clustered.figures import OtherNodeFigures
+    from hutong.rpc.rpc import Rpc
 
 
 class NodeFacts(Protocol):
@@ -19,6 +28,18 @@ class NodeFacts(Protocol):
 
     def settings(self) -> list[dict[str, Any]]:
         """Each setting: `name`, `value` (none of a secret), `default`, `meaning`."""
+        ...
+
+    def bus(self) -> EventBus | None:
+        """Its event bus; None where it has none."""
+        ...
+
+    def bus_nodes(self) -> Sequence[OtherNodeFigures]:
+        """The other nodes of the bus."""
+        ...
+
+    def rpc(self) -> Rpc | None:
+        """Its services, and the way to call some; None where nothing has used services."""
         ...
 
     async def metrics(self) -> str:

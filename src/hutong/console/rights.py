@@ -30,7 +30,6 @@ async def check_right(desk: ConsoleDesk, request: WebRequest, operation: Any) ->
     account = await desk.account(request)
     describe = partial(account.admin.describe_cluster, include_authorized_operations=True, request_timeout=CALL_S_MAX)
     found: Any = await desk.blocking(lambda: describe().result(CALL_S_MAX))
-    allowed = found.authorized_operations
-    # A broker that does not say it (before KIP-430) authorizes nothing either.
-    if allowed is not None and operation not in allowed:
+    # Brokers name none to a user that may not describe the cluster (KIP-430), and all where nothing is authorized.
+    if operation not in (found.authorized_operations or ()):
         raise WebRefusal(403, f"This needs {operation.name} on the cluster, which your user does not have.", FORBIDDEN)

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.envelope.message import Message
+from hutong.bus.figures import AddressFigures
 from hutong.bus.waiting.promise import Promise
 from hutong.foundation.errors import LimitExceeded
 
@@ -172,6 +173,18 @@ class Registrations:
         else:
             # No empty entry stays behind: addresses may be short-lived and many, such as one for each client.
             self.by_address.pop(address, None)
+
+
+def address_figures(address: str, receivers: tuple[MessageReceiver, ...]) -> AddressFigures:
+    """The figures of an address with these receivers."""
+    own = [receiver for receiver in receivers if isinstance(receiver, Consumer)]
+    return AddressFigures(
+        address,
+        len(own),
+        sum([receiver.turns for receiver in receivers if receiver.is_remote]),
+        sum([consumer.local_only for consumer in own]),
+        sum([consumer.discarded_total for consumer in own]),
+    )
 
 
 def _round(receivers: tuple[MessageReceiver, ...]) -> Iterator[Turn]:

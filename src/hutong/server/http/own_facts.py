@@ -3,14 +3,23 @@
 Decides nothing.
 """
 
+from __future__ import annotations
+
 import asyncio
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hutong.foundation.errors import StorageError
 from hutong.server.composition import ComposedNode
 from hutong.server.configuration.loader import shown_value
 from hutong.server.configuration.settings import Settings, all_settings
 from hutong.server.monitoring.monitor_part import MonitorPart
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hutong.bus.bus import EventBus
+    from hutong.bus.clustered.figures import OtherNodeFigures
+    from hutong.rpc.rpc import Rpc
 
 _LISTENERS: Final = ("metrics", "tcp_bridge", "sockjs", "rpc", "grpc", "rocketmq", "http", "schema_registry", "cluster")
 
@@ -22,6 +31,7 @@ class OwnFacts:
         self._settings = settings
         self._node = node
         self._monitor = monitor.monitor
+        self._sources = monitor.sources
         self._page = self._monitor.brief_page()
 
     def listeners(self) -> dict[str, str]:
@@ -49,6 +59,15 @@ class OwnFacts:
             for setting in all_settings()
             for value in (getattr(getattr(self._settings, setting.section), setting.key),)
         ]
+
+    def bus(self) -> EventBus | None:
+        return self._sources.bus
+
+    def bus_nodes(self) -> Sequence[OtherNodeFigures]:
+        return self._sources.bus_nodes()
+
+    def rpc(self) -> Rpc | None:
+        return self._node.rpc_if_used
 
     async def metrics(self) -> str:
         made: asyncio.Future[list[bytes] | None] = asyncio.get_running_loop().create_future()

@@ -1,0 +1,1 @@
+"""Services in the console: methods, their figures, and calls from the page."""
