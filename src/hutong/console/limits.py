@@ -37,6 +37,22 @@ SEARCH_HELD_BYTES_MAX: Final = 16 * MEBIBYTE
 SEARCH_PART_OFFSETS_MIN: Final = 500
 SEARCH_PART_OFFSETS_MAX: Final = 20_000
 """Of one partition, in a search from the newest on."""
+READ_PARTITIONS_MAX: Final = 200
+"""Of a topic that are read together: a page's place has an offset for each."""
+PAGE_RECORDS_DEFAULT: Final = 50
+PAGE_RECORDS_MAX: Final = 200
+PAGE_READ_MS_MAX: Final = 5_000
+PREVIEW_CHARS_MAX: Final = 500
+"""Of a key or value in a list; a record that is opened shows more."""
+HEADERS_SHOWN_MAX: Final = 100
+HEADER_CHARS_MAX: Final = 2_000
+RECORDS_BYTES_PER_S: Final = 16 * MEBIBYTE
+"""Read by all users of a console together, so that it takes little from the clients of the brokers."""
+READ_WAIT_MS_MAX: Final = 5_000
+"""Of a page that waits for that rate."""
+
+# The bus and services.
+
 ADDRESSES_SHOWN_MAX: Final = 10_000
 """Of the bus, in one answer."""
 BUS_TIMEOUT_MS_MAX: Final = 60_000

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hutong.console.records.sampling import TailSampler
+from hutong.console.records.tailing.sampling import TailSampler
 
 
 def test_a_quiet_topic_is_shown_as_a_whole() -> None:
@@ -30,36 +30,24 @@ def test_shares_are_those_of_the_partitions() -> None:
     assert {place: end - begin for place, (begin, end) in spans.items()} == {0: 6, 1: 3, 2: 1}
 
 
-def test_what_comes_in_a_pause_is_counted() -> None:
-    sampler = TailSampler({0: 0}, 0)
-    sampler.pause({0: 1_000}, 250)
-    assert sampler.turn({0: 1_001}, 500) == {0: (1_000, 1_001)}
-    assert (sampler.figures().seen, sampler.figures().shown) == (1_001, 1)
-
-
 def test_a_partition_that_is_new_or_was_made_again_begins_where_it_is() -> None:
     sampler = TailSampler({0: 50}, 0)
     assert sampler.turn({0: 3, 1: 70}, 250) == {}
     assert sampler.turn({0: 4, 1: 71}, 500) == {0: (3, 4), 1: (70, 71)}
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 2_000), st.lists(st.integers(0, 5_000), max_size=4), st.booleans()), max_size=60)
-)
-def test_no_more_than_the_rate_is_shown_and_all_are_seen(turns: list[tuple[int, list[int], bool]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 2_000), st.lists(st.integers(0, 5_000), max_size=4)), max_size=60))
+def test_no_more_than_the_rate_is_shown_and_all_are_seen(turns: list[tuple[int, list[int]]]) -> None:
     sampler = TailSampler(dict.fromkeys(range(4), 0), 0, per_second_max=50)
     now_ms, ends, sent, shown = 0, dict.fromkeys(range(4), 0), 0, 0
-    for wait_ms, counts, is_paused in turns:
+    for wait_ms, counts in turns:
         now_ms += wait_ms
         for place, count in enumerate(counts):
             ends[place] += count
             sent += count
-        if is_paused:
-            sampler.pause(ends, now_ms)
-        else:
-            spans = sampler.turn(ends, now_ms)
-            shown += sum(end - begin for begin, end in spans.values())
-            assert all(0 <= begin < end <= ends[place] for place, (begin, end) in spans.items())
+        spans = sampler.turn(ends, now_ms)
+        shown += sum(end - begin for begin, end in spans.values())
+        assert all(0 <= begin < end <= ends[place] for place, (begin, end) in spans.items())
         sampler.check_invariants()
     assert (sampler.figures().seen, sampler.figures().shown) == (sent, shown)
     assert shown <= 50 + 50 * now_ms / 1_000

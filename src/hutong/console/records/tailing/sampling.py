@@ -55,12 +55,6 @@ class TailSampler:
         self._note(seen, shown, now_ms)
         return {place: (ends[place] - share, ends[place]) for place, share in shares.items() if share}
 
-    def pause(self, ends: Mapping[int, int], now_ms: int) -> None:
-        """Count what has come meanwhile, and show none of it."""
-        new = sum(max(0, end - self._positions.get(place, end)) for place, end in ends.items())
-        self._positions.update(ends)
-        self._note(new, 0, now_ms)
-
     def figures(self) -> SampleFigures:
         return SampleFigures(
             self._seen, self._shown, sum(turn[1] for turn in self._turns), sum(turn[2] for turn in self._turns)

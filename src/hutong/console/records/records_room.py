@@ -1,0 +1,26 @@
+"""All routes of records, and what they share: the rate at which the console reads.
+
+Decides nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hutong.console.records.budget import ReadBudget
+from hutong.console.records.record_pages import RecordPages
+
+if TYPE_CHECKING:
+    from hutong.console.desk import ConsoleDesk
+    from hutong.console.routes import ConsoleRoute
+
+
+class RecordsRoom:
+    """The room of records."""
+
+    def __init__(self, desk: ConsoleDesk) -> None:
+        budget = ReadBudget(desk.clock)
+        self._parts = (RecordPages(desk, budget),)
+
+    def routes(self) -> list[ConsoleRoute]:
+        return [route for part in self._parts for route in part.routes()]

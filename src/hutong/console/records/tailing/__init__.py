@@ -1,0 +1,1 @@
+"""The live tail: records as they come, by samples where too many come."""
