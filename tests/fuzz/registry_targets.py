@@ -6,10 +6,29 @@ from collections.abc import Iterator
 from tests.fuzz.target import KIBIBYTE, MEBIBYTE, Target
 
 from hutong.foundation.errors import ProtocolError, Refused
+from hutong.registry.changes import (
+    ChangeAnswer,
+    DeleteSubject,
+    DeleteVersion,
+    RegisterSchema,
+    SetLevel,
+    SetMode,
+    decode_change,
+    decode_outcome,
+    encode_change,
+    encode_outcome,
+)
 from hutong.registry.checks import Comparison, ResolvedText, SchemaChecks
 from hutong.registry.machine import RegistryMachine
 from hutong.registry.records import config_record, decode_record, delete_subject_record, schema_record
-from hutong.registry.values import Compatibility, SchemaText, SchemaVersion
+from hutong.registry.values import (
+    Compatibility,
+    NotRecorded,
+    SchemaReference,
+    SchemaText,
+    SchemaVersion,
+    UnknownOutcome,
+)
 
 FORMATS = ("AVRO", "JSON", "PROTOBUF")
 
@@ -71,9 +90,28 @@ def records() -> Iterator[bytes]:
     yield made[0][0]
 
 
+def decode_forwarded(data: bytes) -> object:
+    """A change that a node hands over, or an answer: the first byte says which."""
+    return decode_change(data[1:]) if data[:1] == b"c" else decode_outcome(data[1:])
+
+
+def forwarded() -> Iterator[bytes]:
+    for change in (
+        RegisterSchema("s", SchemaText("AVRO", '"int"', (SchemaReference("n", "t", 1),)), id=3),
+        DeleteSubject("s", is_permanent=True),
+        DeleteVersion("s", None, is_permanent=False),
+        SetLevel(None, Compatibility.FULL),
+        SetMode("s", None),
+    ):
+        yield b"c" + encode_change(change)
+    for outcome in (ChangeAnswer(1, 2, (3,), "FULL"), Refused(409, "no"), NotRecorded("no"), UnknownOutcome("perhaps")):
+        yield b"o" + encode_outcome(outcome)
+
+
 TARGETS = [
     Target(
         "schema", check_schema, schemas, (Refused,), memory_base=16 * MEBIBYTE, memory_factor=16 * KIBIBYTE, slowness=4
     ),
     Target("schema-records", apply_records, records, ()),
+    Target("schema-forwarded", decode_forwarded, forwarded, (ProtocolError, Refused)),
 ]

@@ -11,6 +11,7 @@ from hutong.registry.machine import RegistryMachine
 from hutong.registry.records import RawRecord, decode_record
 from hutong.registry.routes import RegistryRoutes
 from hutong.registry.service import RegistryService
+from hutong.registry.writer import RegistryWriter
 from hutong.runtime.threads.offload import InlineOffload
 
 
@@ -33,6 +34,13 @@ class ListedLog:
         self._read = len(self.records)
         self.machine.check_invariants()
 
+    async def refreshed(self) -> bool:
+        return False
+
+    async def settled(self) -> RegistryMachine:
+        await self.catch_up()
+        return self.machine
+
     async def append(self, records: Sequence[RawRecord]) -> None:
         self.records += records
         await self.catch_up()
@@ -48,7 +56,8 @@ class RegistryClient:
     def __init__(self, records: Sequence[RawRecord] = ()) -> None:
         self.log = ListedLog(records)
         service = RegistryService(self.log, InlineOffload())
-        self.web = WebClient(RegistryRoutes(service, "cluster", "1").routes)
+        writer = RegistryWriter(self.log, service)
+        self.web = WebClient(RegistryRoutes(service, writer.carry_out, "cluster", "1").routes)
         self.web.driver.refused = routes.refused
 
     async def ask(

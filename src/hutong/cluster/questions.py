@@ -12,6 +12,7 @@
     METADATA_ASKED      a node asks another who leads the metadata, as far as that one knows
     SHARE_PROGRESS      a node reads or writes a share group's progress, which another node keeps
     COMMAND_HANDED_OVER a node has a RocketMQ client's command, which another one must handle
+    PART_ASKED          a part of a node, such as its schema registry, asks the same part of another one
 
 Knows nothing of connections, nor of what is done with a question.
 """
@@ -43,6 +44,7 @@ class QuestionCode(IntEnum):
     PROGRESS_ASKED = 10
     METADATA_ASKED = 11
     COMMAND_HANDED_OVER = 12
+    PART_ASKED = 13
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,34 @@
 """Confluent's REST API of a schema registry: paths, bodies, answers and error codes.
 
 Strategy: a handler asks the service and shapes its answer. What is refused becomes `{"error_code", "message"}` with the
-status that the code begins with. A path may begin with `/contexts/NAME`, which names the context of its subjects.
+status that the code begins with. A path may begin with `/contexts/NAME`, which names the context of its subjects. What
+a read does not find may have been recorded by another node a moment ago: it looks there before it says so.
 
 Decides nothing.
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from hutong.foundation.errors import Refused
 from hutong.registry import names
+from hutong.registry.changes import (
+    Change,
+    ChangeAnswer,
+    DeleteSubject,
+    DeleteVersion,
+    RegisterSchema,
+    SetLevel,
+    SetMode,
+)
 from hutong.registry.checks import SCHEMA_TYPES
 from hutong.registry.machine import RegistryMachine, no_level, no_mode
 from hutong.registry.records import AVRO, decode_extra, encode_extra
-from hutong.registry.service import NewSchema, RegistryService
+from hutong.registry.service import RegistryService
 from hutong.registry.values import (
     ID_MAX,
     RegistryCode,
@@ -41,6 +52,7 @@ _TAKES: Final = (
 )
 REFERENCES_MAX: Final = 256
 Work: TypeAlias = Callable[[WebRequest], Awaitable[Any]]
+CarryOut: TypeAlias = Callable[[Change], Awaitable[ChangeAnswer]]
 
 
 class _ReferenceBody(msgspec.Struct):
@@ -76,23 +88,21 @@ def refused(refusal: WebRefusal) -> WebAnswer:
 
 
 class RegistryRoutes:
-    """All routes of one registry. `cluster_id` is that of the node's cluster."""
+    """All routes of one registry. `carry_out` makes changes; `cluster_id` is that of the node's cluster."""
 
-    def __init__(self, service: RegistryService, cluster_id: str, version: str) -> None:
+    def __init__(self, service: RegistryService, carry_out: CarryOut, cluster_id: str, version: str) -> None:
         self._service = service
+        self._carry_out = carry_out
         self._cluster_id = cluster_id
         self._version = version
 
     @property
     def routes(self) -> list[WebRoute]:
-        paths: list[tuple[str, str, Work]] = [
+        reads: list[tuple[str, str, Work]] = [
             ("GET", "/subjects", self.subjects),
             ("POST", "/subjects/{subject}", self.look_up),
-            ("DELETE", "/subjects/{subject}", self.delete_subject),
             ("GET", "/subjects/{subject}/versions", self.versions),
-            ("POST", "/subjects/{subject}/versions", self.register),
             ("GET", "/subjects/{subject}/versions/{version}", self.version),
-            ("DELETE", "/subjects/{subject}/versions/{version}", self.delete_version),
             ("GET", "/subjects/{subject}/versions/{version}/schema", self.version_text),
             ("GET", "/subjects/{subject}/versions/{version}/referencedby", self.referenced_by),
             ("GET", "/schemas", self.schemas),
@@ -103,15 +113,20 @@ class RegistryRoutes:
             ("POST", "/compatibility/subjects/{subject}/versions", self.compare_all),
             ("POST", "/compatibility/subjects/{subject}/versions/{version}", self.compare),
             ("GET", "/config", self.level),
+            ("GET", "/config/{subject}", self.level),
+            ("GET", "/mode", self.mode),
+            ("GET", "/mode/{subject}", self.mode),
+        ]
+        changes: list[tuple[str, str, Work]] = [
+            ("POST", "/subjects/{subject}/versions", self.register),
+            ("DELETE", "/subjects/{subject}", self.delete_subject),
+            ("DELETE", "/subjects/{subject}/versions/{version}", self.delete_version),
             ("PUT", "/config", self.set_level),
             ("DELETE", "/config", self.remove_level),
-            ("GET", "/config/{subject}", self.level),
             ("PUT", "/config/{subject}", self.set_level),
             ("DELETE", "/config/{subject}", self.remove_level),
-            ("GET", "/mode", self.mode),
             ("PUT", "/mode", self.set_mode),
             ("DELETE", "/mode", self.remove_mode),
-            ("GET", "/mode/{subject}", self.mode),
             ("PUT", "/mode/{subject}", self.set_mode),
             ("DELETE", "/mode/{subject}", self.remove_mode),
         ]
@@ -122,8 +137,22 @@ class RegistryRoutes:
             ("GET", "/v1/metadata/id", self.cluster),
             ("GET", "/v1/metadata/version", self.own_version),
         ]
+        paths: list[tuple[str, str, Work]] = [
+            *((method, path, partial(self._read, work)) for method, path, work in reads),
+            *changes,
+        ]
         inside = [(method, f"/contexts/{{context}}{path}", work) for method, path, work in paths]
         return [_route(*each) for each in (*paths, *everywhere, *inside)]
+
+    async def _read(self, work: Work, request: WebRequest) -> Any:
+        try:
+            return await work(request)
+        except Refused as refused:
+            # Also a schema is invalid where what it imports is not found.
+            is_missing = refused.code // 100 == 404 or refused.code == RegistryCode.INVALID_SCHEMA
+            if not is_missing or not await self._service.refreshed():
+                raise
+        return await work(request)
 
     # Subjects and versions.
 
@@ -147,12 +176,14 @@ class RegistryRoutes:
         # Clients that always send these mean none by numbers that are none.
         schema_id = body.id if body.id is not None and body.id > 0 else None
         number = body.version if body.version is not None and body.version > 0 else None
-        asked = NewSchema(_subject(request), _text(body), request.flag("normalize"), schema_id, number)
-        made = await self._service.register(asked)
+        asked = RegisterSchema(_subject(request), _text(body), request.flag("normalize"), schema_id, number)
+        # Most registrations are those of producers that start again.
+        made = await self._service.registered(asked) or await self._carry_out(asked)
         return {"id": made.id, "version": made.version}
 
     async def delete_subject(self, request: WebRequest) -> list[int]:
-        return await self._service.delete_subject(_subject(request), is_permanent=request.flag("permanent"))
+        change = DeleteSubject(_subject(request), request.flag("permanent"))
+        return [*(await self._carry_out(change)).versions]
 
     async def versions(self, request: WebRequest) -> list[int]:
         machine = await self._service.state()
@@ -170,7 +201,8 @@ class RegistryRoutes:
 
     async def delete_version(self, request: WebRequest) -> int:
         number = version_of(request.text("version"))
-        return await self._service.delete_version(_subject(request), number, is_permanent=request.flag("permanent"))
+        change = DeleteVersion(_subject(request), number, request.flag("permanent"))
+        return (await self._carry_out(change)).version
 
     async def referenced_by(self, request: WebRequest) -> list[int]:
         machine = await self._service.state()
@@ -258,10 +290,10 @@ class RegistryRoutes:
 
     async def set_level(self, request: WebRequest) -> dict[str, Any]:
         level = level_of(request.json(_LevelBody).compatibility or "")
-        return {"compatibility": (await self._service.set_level(_scope(request), level)).value}
+        return {"compatibility": (await self._carry_out(SetLevel(_scope(request), level))).setting}
 
     async def remove_level(self, request: WebRequest) -> dict[str, Any]:
-        return {"compatibilityLevel": (await self._service.set_level(_scope(request), None)).value}
+        return {"compatibilityLevel": (await self._carry_out(SetLevel(_scope(request), None))).setting}
 
     async def mode(self, request: WebRequest) -> dict[str, Any]:
         machine, scope = await self._service.state(), _scope(request)
@@ -272,11 +304,11 @@ class RegistryRoutes:
 
     async def set_mode(self, request: WebRequest) -> dict[str, Any]:
         mode = mode_of(request.json(_ModeBody).mode)
-        set_ = await self._service.set_mode(_scope(request), mode, is_forced=request.flag("force"))
-        return {"mode": set_.value}
+        change = SetMode(_scope(request), mode, request.flag("force"))
+        return {"mode": (await self._carry_out(change)).setting}
 
     async def remove_mode(self, request: WebRequest) -> dict[str, Any]:
-        return {"mode": (await self._service.set_mode(_scope(request), None)).value}
+        return {"mode": (await self._carry_out(SetMode(_scope(request), None))).setting}
 
     # About the registry.
 

@@ -1,30 +1,21 @@
-"""A schema registry at work: one change after the other, each decided, recorded, and applied once it is durable.
+"""A schema registry that is read: schemas found and compared by the state of this moment.
 
-Strategy: changes wait for each other, so each is decided by a state that no other change is about to alter. Parsing and
-comparing go to a worker. A request first sees all that the topic has, also from other writers.
+Strategy: a request first sees all that the topic has here. Parsing and comparing go to a worker.
 
 Decides nothing: `machine` and `checks` do. Knows no HTTP.
 """
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from hutong.foundation.errors import LimitExceeded, Refused
 from hutong.registry import names
+from hutong.registry.changes import RegisterSchema
 from hutong.registry.checks import Comparison, ResolvedText, SchemaChecks
 from hutong.registry.imports import resolved
 from hutong.registry.machine import RegistryMachine
-from hutong.registry.records import RawRecord
-from hutong.registry.values import (
-    Compatibility,
-    Mode,
-    RegistryCode,
-    SchemaText,
-    SchemaVersion,
-)
+from hutong.registry.values import RegistryCode, SchemaText, SchemaVersion
 from hutong.runtime.threads.offload import Offload, run
 
 CANONICAL_MAX: Final = 1_000
@@ -41,20 +32,9 @@ class SchemaLog(Protocol):
         """Read what is new. Raises Refused where this node cannot."""
         ...
 
-    async def append(self, records: Sequence[RawRecord]) -> None:
-        """Record changes, and return once they are durable and applied. Raises Refused."""
+    async def refreshed(self) -> bool:
+        """Read what only the node that writes may have as yet; True if that was something. Raises Refused."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class NewSchema:
-    """A request to register a schema. Id and version are given in mode IMPORT alone."""
-
-    subject: str
-    text: SchemaText
-    normalize: bool = False
-    id: int | None = None
-    version: int | None = None
 
 
 class RegistryService:
@@ -64,7 +44,6 @@ class RegistryService:
         self._log = log
         self._workers = workers
         self._checks = SchemaChecks()
-        self._changing = asyncio.Lock()
         self._canonical: OrderedDict[tuple[ResolvedText, bool], SchemaText] = OrderedDict()
 
     async def state(self) -> RegistryMachine:
@@ -72,24 +51,19 @@ class RegistryService:
         await self._log.catch_up()
         return self._log.machine
 
-    async def register(self, asked: NewSchema) -> SchemaVersion:
-        """The version of a schema under its subject: the one that is there, or a new one."""
+    async def refreshed(self) -> bool:
+        """Read what only the node that writes may have as yet; True if that was something. Raises Refused."""
+        return await self._log.refreshed()
+
+    async def registered(self, asked: RegisterSchema) -> SchemaVersion | None:
+        """The version that a subject has of this schema already, as far as this node knows."""
         machine = await self.state()
-        schema = await self._understood(machine, asked.subject, asked.text, asked.normalize)
-        found = machine.find(asked.subject, schema.text)
-        # Most registrations are those of producers that start again.
-        if found is not None and asked.id is None:
-            return found
-        async with self._changing:
-            machine = await self.state()
-            machine.check_writable(asked.subject)
-            if machine.mode(asked.subject) is not Mode.IMPORT and machine.find(asked.subject, schema.text) is None:
-                troubles = await self._troubles(machine, asked.subject, schema, machine.live_versions(asked.subject))
-                if troubles:
-                    raise incompatible(asked.subject, troubles)
-            records, made = machine.register(asked.subject, schema.text, asked.id, asked.version)
-            await self._record(records)
-            return made
+        try:
+            schema = await self.understood(machine, asked.subject, asked.text, asked.normalize)
+        # Perhaps it imports what another node has just recorded: the writer refuses it, if need be.
+        except Refused:
+            return None
+        return None if asked.id is not None else machine.find(asked.subject, schema.text)
 
     async def serialized(self, text: SchemaText, context: str) -> SchemaText:
         """A Protobuf schema as a descriptor in base64, for clients that read no text; any other one as it is."""
@@ -104,7 +78,7 @@ class RegistryService:
         """The version of a subject that has this schema."""
         machine = await self.state()
         machine.versions(subject, with_deleted=with_deleted)
-        schema = await self._understood(machine, subject, text, normalize)
+        schema = await self.understood(machine, subject, text, normalize)
         found = machine.find(subject, schema.text, with_deleted=with_deleted)
         if found is None:
             raise Refused(RegistryCode.SCHEMA_NOT_FOUND, "Schema not found")
@@ -115,46 +89,14 @@ class RegistryService:
     ) -> list[str]:
         """The troubles of a schema with one version, or with those that the level asks for."""
         machine = await self.state()
-        schema = await self._understood(machine, subject, text, normalize)
+        schema = await self.understood(machine, subject, text, normalize)
         if is_all:
-            return await self._troubles(machine, subject, schema, machine.live_versions(subject))
-        return await self._troubles(machine, subject, schema, [machine.version(subject, number)])
+            return await self.troubles(machine, subject, schema, machine.live_versions(subject))
+        return await self.troubles(machine, subject, schema, [machine.version(subject, number)])
 
-    async def delete_subject(self, subject: str, *, is_permanent: bool) -> list[int]:
-        async with self._changing:
-            records, numbers = (await self.state()).delete_subject(subject, is_permanent=is_permanent)
-            await self._record(records)
-            return numbers
+    # Steps of the above, and of the writer.
 
-    async def delete_version(self, subject: str, number: int | None, *, is_permanent: bool) -> int:
-        async with self._changing:
-            records, found = (await self.state()).delete_version(subject, number, is_permanent=is_permanent)
-            await self._record(records)
-            return found.version
-
-    async def set_level(self, scope: str | None, level: Compatibility | None) -> Compatibility:
-        """Set a level, or remove it for None; returns the one that was removed, or that holds now."""
-        async with self._changing:
-            machine = await self.state()
-            before = machine.own_level(scope)
-            await self._record(machine.set_level(scope, level))
-            return level or before or machine.level(None)
-
-    async def set_mode(self, scope: str | None, mode: Mode | None, *, is_forced: bool = False) -> Mode:
-        """The same of a mode."""
-        async with self._changing:
-            machine = await self.state()
-            before = machine.own_mode(scope)
-            await self._record(machine.set_mode(scope, mode, is_forced=is_forced))
-            return mode or before or machine.mode(None)
-
-    # Steps of the above.
-
-    async def _record(self, records: Sequence[RawRecord]) -> None:
-        if records:
-            await self._log.append(records)
-
-    async def _understood(
+    async def understood(
         self, machine: RegistryMachine, subject: str, text: SchemaText, normalize: bool
     ) -> ResolvedText:
         """The schema with the text that is kept."""
@@ -168,7 +110,7 @@ class RegistryService:
                 self._canonical.popitem(last=False)
         return ResolvedText(known, given.imports)
 
-    async def _troubles(
+    async def troubles(
         self, machine: RegistryMachine, subject: str, schema: ResolvedText, versions: Sequence[SchemaVersion]
     ) -> list[str]:
         level = machine.level(subject)
@@ -182,11 +124,3 @@ class RegistryService:
             return await run(self._workers, work)
         except LimitExceeded:
             raise Refused(RegistryCode.TIMED_OUT, "Too many schemas are being checked; try again.") from None
-
-
-def incompatible(subject: str, troubles: Sequence[str]) -> Refused:
-    return Refused(
-        RegistryCode.INCOMPATIBLE,
-        "Schema being registered is incompatible with an earlier schema for subject "
-        f'"{subject}", details: [{"; ".join(troubles)}]',
-    )

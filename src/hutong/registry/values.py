@@ -105,6 +105,20 @@ class RegistryCode:
     FORWARDING: Final = 50003
 
 
+class NotRecorded(Refused):
+    """Raised for a change of which nothing is in the topic: this node does not write now, or others wrote meanwhile."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(RegistryCode.FORWARDING, message)
+
+
+class UnknownOutcome(Refused):
+    """Raised for a change that may be in the topic, or come there: its writer was lost, or the disk is late."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(RegistryCode.TIMED_OUT, message)
+
+
 def invalid_schema(why: str) -> Refused:
     return Refused(RegistryCode.INVALID_SCHEMA, f"Invalid schema: {why}")
 

@@ -4,14 +4,7 @@ import base64
 import json
 import urllib.error
 import urllib.request
-from pathlib import Path
 
-import pytest
-
-from hutong.foundation.errors import UsageError
-from hutong.server.broker.broker_part import BrokerPart
-from hutong.server.configuration import loader
-from hutong.server.registry.registry_part import RegistryPart
 from hutong.testing import EmbeddedNode
 
 LISTEN = {"schema_registry.listen": "127.0.0.1:0"}
@@ -60,14 +53,3 @@ def test_what_others_write_to_the_topic_counts() -> None:
         node.produce("_schemas", value, key=key)
         assert asked(node, "/schemas/ids/40") == (200, {"schema": '"int"'})
         assert asked(node, "/subjects/s/versions", schema='"long"') == (200, {"id": 41, "version": 5})
-
-
-def test_a_node_of_a_cluster_has_no_registry(tmp_path: Path) -> None:
-    flags: dict[str, str | tuple[str, ...]] = {
-        "node.data_dir": str(tmp_path),
-        "cluster.coordinator": "zk://127.0.0.1:1",
-        **LISTEN,
-    }
-    settings = loader.load(environment={}, flags=flags, flag_source="argument").settings
-    with pytest.raises(UsageError, match="for a node alone"):
-        RegistryPart(BrokerPart(settings)).check()

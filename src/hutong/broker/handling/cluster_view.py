@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CommandHandler: TypeAlias = "Callable[[Buffer, ClientSession, Continuation[bytes]], None]"
 """Handles a RocketMQ command, a frame without its size; the continuation gets the answer's frame, with its size."""
+PartHandler: TypeAlias = "Callable[[Buffer, Continuation[bytes]], None]"
+"""Handles a question of another node's part of the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,17 @@ class ClusterView(Protocol):
         """Have `handle` answer the commands that other nodes hand over; None: nobody does."""
         ...
 
+    def ask_part(self, node: int, part: str, question: bytes, then: Continuation[bytes]) -> None:
+        """Have a part of another node answer, such as its schema registry.
+
+        `then` gets Refused(UNSUPPORTED_VERSION) where that node has no such part.
+        """
+        ...
+
+    def serve_part(self, part: str, handle: PartHandler | None) -> None:
+        """Have `handle` answer the questions of other nodes to a part of this one; None: nobody does."""
+        ...
+
     def ask_again(
         self,
         attempt: Callable[[Continuation[T]], None],
@@ -155,6 +168,12 @@ class AloneView:
 
     def take_over(self, handle: CommandHandler | None) -> None:
         """Nobody hands anything over."""
+
+    def ask_part(self, node: int, part: str, question: bytes, then: Continuation[bytes]) -> None:
+        raise AssertionError("a node alone asks nobody")
+
+    def serve_part(self, part: str, handle: PartHandler | None) -> None:
+        """Nobody else asks."""
 
     def ask_again(
         self,

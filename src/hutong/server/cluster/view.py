@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from msgspec import structs
 
-from hutong.broker.handling.cluster_view import CommandHandler, CoordinationKind, NodeAddress
+from hutong.broker.handling.cluster_view import CommandHandler, CoordinationKind, NodeAddress, PartHandler
 from hutong.broker.handling.listeners import Listener
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.topics.lifetimes import (
@@ -155,6 +155,12 @@ class ClusterBrokerView:
 
     def take_over(self, handle: "CommandHandler | None") -> None:
         self._questions().take_over(handle)
+
+    def ask_part(self, node: int, part: str, question: bytes, then: Continuation[bytes]) -> None:
+        self._ask(node, PeerMessage(QuestionCode.PART_ASKED, {"part": part}, question), FORWARD_MS_MAX, then)
+
+    def serve_part(self, part: str, handle: "PartHandler | None") -> None:
+        self._questions().serve_part(part, handle)
 
     def ask_again(
         self,

@@ -9,14 +9,18 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
+from hutong.broker.topics.internal_topics import OwnTopic
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import ExitCode, UsageError
+from hutong.foundation.errors import HutongError, OwnerGone, Refused
 from hutong.foundation.waiting.pending import settle_future
 from hutong.registry import routes
 from hutong.registry.checks import check_installed
+from hutong.registry.forwarding import ClusterChanges
 from hutong.registry.routes import RegistryRoutes
 from hutong.registry.service import RegistryService
 from hutong.registry.store import TOPIC, TOPIC_CONFIG, SchemaStore
+from hutong.registry.values import RegistryCode
+from hutong.registry.writer import RegistryWriter
 from hutong.runtime.verticles import Verticle
 from hutong.server.broker.broker_part import BrokerPart
 from hutong.server.composition import ComposedNode, NodePart
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
 
 BODY_BYTES_MAX: Final = 2 * 1024 * 1024  # a schema of 1 MiB, escaped
 CHECKS_MAX: Final = 1_000  # schemas that wait for the worker
-PARTITIONS: Final = 1
+WANTED: Final = OwnTopic(TOPIC, 1, TOPIC_CONFIG)
 
 
 class RegistryPart(NodePart):
@@ -47,14 +51,7 @@ class RegistryPart(NodePart):
         self._broker = broker
 
     def check(self) -> None:
-        settings = self._broker.settings
-        check_schema_registry(settings)
-        # Changes need one writer, and this one is the only one that a node alone has.
-        if settings.cluster.coordinator is not None:
-            raise UsageError(
-                "The schema registry is for a node alone; leave out schema_registry.listen on a node of a cluster.",
-                ExitCode.CONFIG,
-            )
+        check_schema_registry(self._broker.settings)
         check_installed()
 
     async def open(self, node: ComposedNode) -> None:
@@ -82,7 +79,7 @@ class RegistryVerticle(Verticle):
         self._clock = clock
         self._certificates: Certificates | None = None
         self._workers: ClosableOffload | None = None
-        self._store: SchemaStore | None = None
+        self._changes: ClusterChanges | None = None
         self._server: WebServer | None = None
 
     async def start(self) -> None:
@@ -94,10 +91,13 @@ class RegistryVerticle(Verticle):
             tls = self._certificates.source()
             self._certificates.watch()
         self._workers = self._part.ports.make_offload(loop, 1, "hutong-schemas", CHECKS_MAX)
-        self._store = SchemaStore(self._broker, self._topic)
-        service = RegistryService(self._store, self._workers)
+        store = SchemaStore(self._broker, self._topic)
+        service = RegistryService(store, self._workers)
+        writer = RegistryWriter(store, service)
+        self._changes = changes = ClusterChanges(self._broker.cluster, store, writer, self._clock, wheel)
+        changes.start()
         self._server = WebServer(
-            RegistryRoutes(service, self._broker.identity.cluster_id, version("hutong")).routes,
+            RegistryRoutes(service, changes.carry_out, self._broker.identity.cluster_id, version("hutong")).routes,
             loop,
             clock=self._clock,
             wheel=wheel,
@@ -117,8 +117,8 @@ class RegistryVerticle(Verticle):
             self._certificates.close()
         if self._server is not None:
             await self._server.close()
-        if self._store is not None:
-            self._store.close()
+        if self._changes is not None:
+            self._changes.close(OwnerGone("the node is stopping"))
         if self._workers is not None:
             self._workers.close()
 
@@ -146,6 +146,8 @@ class RegistryVerticle(Verticle):
     async def _topic(self) -> "Topic":
         """The topic, made where it is missing. Raises Refused."""
         found: asyncio.Future[Topic] = self.context.loop.create_future()
-        then = partial(settle_future, found)
-        self._broker.topics.get_or_create(TOPIC, PARTITIONS, then, overrides=TOPIC_CONFIG)
-        return await found
+        self._broker.topic_creation.get_or_create_own(WANTED, partial(settle_future, found))
+        try:
+            return await found
+        except HutongError as error:
+            raise Refused(RegistryCode.STORE, f"The topic {TOPIC} cannot be made: {error}") from error

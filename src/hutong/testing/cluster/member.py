@@ -88,6 +88,12 @@ class ClusterMember:
         return None if self._life is None else self._life.http
 
     @property
+    def schema_registry_url(self) -> str | None:
+        """`http://HOST:PORT` of the schema registry (`schema_registry.listen`); None while the node is down."""
+        address = None if self._life is None else self._life.schema_registry
+        return None if address is None else f"http://{address}"
+
+    @property
     def is_running(self) -> bool:
         return self._life is not None
 
