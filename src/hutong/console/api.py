@@ -12,6 +12,7 @@ from hutong.console.bus.bus_pages import BusPages
 from hutong.console.records.records_room import RecordsRoom
 from hutong.console.services.service_pages import ServicePages
 from hutong.console.signing_in import SigningIn
+from hutong.console.topics.pages import TopicsPages
 
 if TYPE_CHECKING:
     from hutong.console.desk import ConsoleDesk
@@ -24,7 +25,13 @@ class ConsoleApi:
 
     def __init__(self, desk: ConsoleDesk) -> None:
         self.desk = desk
-        rooms = (SigningIn(desk), RecordsRoom(desk), BusPages(desk), ServicePages(desk))
+        rooms = (
+            SigningIn(desk),
+            TopicsPages(desk),
+            RecordsRoom(desk),
+            BusPages(desk),
+            ServicePages(desk),
+        )
         served: list[ConsoleRoute] = [route for room in rooms for route in room.routes()]
         self.routes: list[WebRoute] = [*(desk.guard.guarded(route) for route in served), *Assets().routes()]
 

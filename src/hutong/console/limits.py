@@ -65,3 +65,11 @@ TAPPED_WAITING_MAX: Final = 200
 TAP_INTERVAL_MS: Final = 250
 SERVICES_SHOWN_MAX: Final = 2_000
 CALL_TIMEOUT_MS_MAX: Final = 60_000
+
+# Topics.
+
+TOPICS_LISTED_MAX: Final = 10_000
+OFFSETS_LISTED_MAX: Final = 50_000
+"""Partitions of one list whose offsets are asked for; with more the list has names alone."""
+PARTITIONS_ADDED_MAX: Final = 10_000
+"""Of a topic, or as its replicas."""

@@ -42,6 +42,10 @@ class NodeFacts(Protocol):
         """Its services, and the way to call some; None where nothing has used services."""
         ...
 
+    def partition_bytes(self) -> dict[tuple[str, int], int]:
+        """Bytes that this node holds of each partition, by topic and number."""
+        ...
+
     async def metrics(self) -> str:
         """All its metrics in Prometheus' text format."""
         ...

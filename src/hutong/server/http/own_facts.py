@@ -69,6 +69,16 @@ class OwnFacts:
     def rpc(self) -> Rpc | None:
         return self._node.rpc_if_used
 
+    def partition_bytes(self) -> dict[tuple[str, int], int]:
+        broker = self._sources.broker
+        if broker is None:
+            return {}
+        return {
+            (topic.name, partition.index): partition.log.held_bytes
+            for topic in broker.topics.all()
+            for partition in topic.partitions
+        }
+
     async def metrics(self) -> str:
         made: asyncio.Future[list[bytes] | None] = asyncio.get_running_loop().create_future()
         self._page.ask(lambda pieces: None if made.done() else made.set_result(pieces))

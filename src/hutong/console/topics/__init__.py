@@ -1,0 +1,1 @@
+"""Topics: their list with sizes and rates, one topic with its partitions and settings, and changes of them."""
