@@ -1,8 +1,8 @@
-"""The compiled pass over records, and the links of the README; all else about the package is in pyproject.toml.
+"""The compiled passes over records, and the links of the README; all else about the package is in pyproject.toml.
 
-The pass is optional: where there is no compiler or no Python.h the build goes on without it, and Python does the same
-slower. A build for an index names the repository in HUTONG_REPOSITORY (and the tag in HUTONG_REFERENCE): pages there
-show the README without its neighbours, so links become absolute.
+The passes are optional: where there is no compiler or no Python.h the build goes on without them, and Python does the
+same slower. A build for an index names the repository in HUTONG_REPOSITORY (and the tag in HUTONG_REFERENCE): pages
+there show the README without its neighbours, so links become absolute.
 """
 
 import os
@@ -14,6 +14,7 @@ from setuptools import Extension, setup
 
 # One build serves Python 3.11 and later (PEP 384). Python without its lock has no such interface yet (PEP 703).
 HAS_LIMITED_API = not sysconfig.get_config_var("Py_GIL_DISABLED")
+COMPILED = ("hutong.wire.kafka.batch._record_walk", "hutong.broker.rocketmq.records._stored_run")
 REPOSITORY = os.environ.get("HUTONG_REPOSITORY", "").rstrip("/")
 REFERENCE = os.environ.get("HUTONG_REFERENCE", "main")
 
@@ -39,12 +40,13 @@ setup(
     project_urls=urls(),
     ext_modules=[
         Extension(
-            "hutong.wire.kafka.batch._record_walk",
-            sources=["src/hutong/wire/kafka/batch/_record_walk.c"],
+            name,
+            sources=[f"src/{name.replace('.', '/')}.c"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if HAS_LIMITED_API else [],
             py_limited_api=HAS_LIMITED_API,
             optional=True,
         )
+        for name in COMPILED
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if HAS_LIMITED_API else {},
 )

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 
 import msgspec
 from tests.fuzz.target import MEBIBYTE, Target
+from tests.support.stored_runs import check_agreement, forms_of, ways
 
 from hutong.broker.rocketmq.records.packed_bodies import plain_body
 from hutong.broker.rocketmq.records.packing import packed_batch
-from hutong.broker.rocketmq.records.stored_forms import QueueOfForms, stored_forms
+from hutong.broker.rocketmq.records.stored_forms import QueueOfForms
+from hutong.broker.rocketmq.records.stored_runs import RunBounds
 from hutong.broker.rocketmq.records.translation import message_of, record_of
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.foundation.errors import ProtocolError
@@ -122,12 +124,15 @@ FORMS = QueueOfForms("t", 1, 2, NO_HOST)
 
 
 def read_records(data: bytes) -> object:
-    """The records of a batch, of which the input is the part behind the header, as stored messages."""
+    """The records of a batch, of which the input is the part behind the header, as stored messages, by each way."""
     # No compression: decoders of those have targets of their own.
     head = build_batch([Record(value=b"")] * 3)[:HEADER_BYTES]
     header = parse_batch_header(head)
-    found = [*stored_forms(data, header, FORMS)]
-    for form in found:
+    check_agreement(data, header, FORMS)
+    check_agreement(data, header, FORMS, RunBounds(1, 2, 200))
+    found = [forms_of(way, data, header, FORMS) for way in ways()]
+    assert found == [found[0]] * len(found)
+    for form in found[0]:
         (message,) = decode_messages(form.stored)
         assert (message.queue_offset, message.properties) == (form.offset, form.properties)
     return found

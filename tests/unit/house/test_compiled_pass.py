@@ -1,4 +1,4 @@
-"""The compiled pass over records is built where it can be, and left out without an error where it cannot."""
+"""The compiled passes are built where they can be, and left out without an error where they cannot."""
 
 import importlib
 import os
@@ -11,7 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from hutong.wire.kafka.batch import record_contents, record_walk
+from hutong.broker.rocketmq.records import stored_runs
+from hutong.foundation.compiled import compiled_module
+from hutong.wire.kafka.batch import record_walk
+from hutong.wire.kafka.batch.record_contents import IS_COMPILED
 
 ROOT = Path(__file__).parents[3]
 HEADER = Path(sysconfig.get_paths()["include"]) / "Python.h"
@@ -28,7 +31,7 @@ def _build(target: Path, compiler: str) -> list[Path]:
         capture_output=True,
         timeout=100,
     )
-    return list(target.rglob("_record_walk*.so"))
+    return list(target.rglob("_*.so"))
 
 
 def test_an_installation_without_a_compiler_succeeds(tmp_path: Path) -> None:
@@ -38,17 +41,22 @@ def test_an_installation_without_a_compiler_succeeds(tmp_path: Path) -> None:
 @pytest.mark.skipif(not COMPILER or not HEADER.exists(), reason="no C compiler, or no Python.h")
 def test_an_installation_with_a_compiler_builds_for_every_later_python(tmp_path: Path) -> None:
     assert COMPILER is not None
-    [built] = _build(tmp_path, COMPILER)
-    assert built.name == "_record_walk.abi3.so"
+    assert sorted(built.name for built in _build(tmp_path, COMPILER)) == ["_record_walk.abi3.so", "_stored_run.abi3.so"]
 
 
 def test_without_a_build_of_this_contract_python_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "hutong.wire.kafka.batch._record_walk"
     monkeypatch.setitem(sys.modules, name, None)
-    assert record_contents._compiled_walk() is None
-    older = SimpleNamespace(CONTRACT=record_walk.CONTRACT - 1)
+    assert compiled_module(name, 2) is None
+    older = SimpleNamespace(CONTRACT=1)
     monkeypatch.setattr(importlib, "import_module", lambda asked: older)
-    assert record_contents._compiled_walk() is None
-    current: object = SimpleNamespace(CONTRACT=record_walk.CONTRACT)
+    assert compiled_module(name, 2) is None
+    current: object = SimpleNamespace(CONTRACT=2)
     monkeypatch.setattr(importlib, "import_module", lambda asked: current)
-    assert record_contents._compiled_walk() is current
+    assert compiled_module(name, 2) is current
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled pass")
+def test_the_builds_here_are_of_these_contracts() -> None:
+    assert compiled_module("hutong.wire.kafka.batch._record_walk", record_walk.CONTRACT) is not None
+    assert compiled_module("hutong.broker.rocketmq.records._stored_run", stored_runs.CONTRACT) is not None

@@ -6,12 +6,10 @@ take the long way, which knows what is left out.
 """
 
 import struct
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from hutong.broker.rocketmq.records.positions import physical_offset
 from hutong.broker.rocketmq.records.translation import ORIGIN_HEADER, TOMBSTONE, message_of, plain_origin
-from hutong.foundation.errors import ProtocolError
 from hutong.wire.kafka.batch.records import BatchHeader, read_bytes, read_record
 from hutong.wire.kafka.varint import read_varlong
 from hutong.wire.rocketmq.codes import KEYS
@@ -26,6 +24,7 @@ from hutong.wire.rocketmq.messages import (
     encode_stored,
 )
 
+_HOST: Final = struct.Struct(">4si")
 HEADERS_MAX: Final = 64  # of a record that takes the short way
 _NAME_END: Final = NAME_END.encode()
 _VALUE_END: Final = VALUE_END.encode()
@@ -45,7 +44,7 @@ class StoredForm(NamedTuple):
 class QueueOfForms:
     """The facts that all messages of one queue share. `topic` is the name that RocketMQ's client gives it."""
 
-    __slots__ = ("host", "log_id", "queue_id", "topic", "topic_bytes")
+    __slots__ = ("host", "host_bytes", "log_id", "physical_base", "queue_id", "topic", "topic_bytes")
 
     def __init__(self, topic: str, queue_id: int, log_id: int, host: Host) -> None:
         assert len(topic.encode()) <= TOPIC_BYTES_MAX, topic
@@ -54,27 +53,16 @@ class QueueOfForms:
         self.queue_id = queue_id
         self.log_id = log_id
         self.host = host
+        # For the compiled pass.
+        self.host_bytes = _HOST.pack(*host)
+        self.physical_base = physical_offset(log_id, 0)
 
 
-def stored_forms(data: bytes, header: BatchHeader, queue: QueueOfForms) -> Iterator[StoredForm]:
-    """The messages of a batch, whose records are unpacked. Raises ProtocolError."""
-    position = 0
-    try:
-        for _ in range(header.record_count):
-            form, end = _short_form(data, position, header, queue)
-            if form is None:
-                form, end = _long_form(data, position, header, queue)
-            position = end
-            yield form
-    # The last one: a time or an offset for which a message has no room.
-    except (IndexError, UnicodeDecodeError, struct.error) as error:
-        raise ProtocolError(f"record: {error}") from error
-    if position != len(data):
-        raise ProtocolError("a record batch has bytes after its last record")
+def short_form(data: bytes, begin: int, header: BatchHeader, queue: QueueOfForms) -> tuple[StoredForm | None, int]:
+    """One message, and the end of its record; None where anything is out of the ordinary.
 
-
-def _short_form(data: bytes, begin: int, header: BatchHeader, queue: QueueOfForms) -> tuple[StoredForm | None, int]:
-    """One message, and the end of its record; None where anything is out of the ordinary."""
+    Raises IndexError, struct.error and ProtocolError where it is no record.
+    """
     length, position = read_varlong(data, begin)
     end = position + length
     timestamp_delta, position = read_varlong(data, position + 1)  # the byte of attributes is unused
@@ -94,7 +82,8 @@ def _short_form(data: bytes, begin: int, header: BatchHeader, queue: QueueOfForm
     properties = b"".join(pieces)
     text = _checked(properties, len(pieces) // 4)
     # A forged record, a name that came twice or is empty, what another program calls `rocketmq`, what is no text.
-    if position != end or len(names) + (packed is not None) != count or b"" in names or origin is None or text is None:
+    is_whole = position == end <= len(data)
+    if not is_whole or len(names) + (packed is not None) != count or b"" in names or origin is None or text is None:
         return None, end
     offset = header.base_offset + offset_delta
     places = queue.queue_id, offset, physical_offset(queue.log_id, offset)
@@ -144,7 +133,11 @@ def _checked(properties: bytes, count: int) -> str | None:
         return None
 
 
-def _long_form(data: bytes, begin: int, header: BatchHeader, queue: QueueOfForms) -> tuple[StoredForm, int]:
+def long_form(data: bytes, begin: int, header: BatchHeader, queue: QueueOfForms) -> tuple[StoredForm, int]:
+    """One message by the decoder of records, whatever it is like, and the end of its record.
+
+    Raises IndexError, UnicodeDecodeError, struct.error and ProtocolError where it is no record.
+    """
     record, end = read_record(data, begin, header)
     physical = physical_offset(queue.log_id, record.offset)
     message = message_of(record, queue.topic, queue.queue_id, physical, queue.host)

@@ -14,6 +14,7 @@ from hutong.broker.rights.authorization import check
 from hutong.broker.rocketmq.cluster.routes import own_broker_id
 from hutong.broker.rocketmq.filters import ALL, Filter, filter_of
 from hutong.broker.rocketmq.offsets import commit_offset
+from hutong.broker.rocketmq.records.collected import Collected
 from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.records.stored_forms import QueueOfForms
 from hutong.broker.rocketmq.records.visible import visible_batches
@@ -149,45 +150,41 @@ class PullRequest:
             return self._moved(data)
         if data.error_code:
             return refusal(code_of(data.error_code), ErrorCode(data.error_code).name)
-        messages, next_offset = self._read(data)
+        found = self._read(data)
         code = ResponseCode.SUCCESS
-        if not messages:
+        if found.count:
+            # Behind the headers that few messages share: some more than they are.
+            self._averages()[self.name, self.queue_id] = found.size // found.count + BATCH_BYTES
+        else:
             # Everything that was read is filtered out, or belongs to no reader: the client asks on at once.
-            has_moved = next_offset > self._offset
+            has_moved = found.next_offset > self._offset
             code = ResponseCode.PULL_RETRY_IMMEDIATELY if has_moved else ResponseCode.PULL_NOT_FOUND
-        answer = self._placed(code, next_offset)
-        answer.body = b"".join(messages)
+        answer = self._placed(code, found.next_offset)
+        answer.body = b"".join(found.pieces)
         return answer
 
-    def _read(self, data: PartitionData) -> tuple[list[bytes], int]:
+    def _read(self, data: PartitionData) -> Collected:
         """The messages, and the offset behind the last record that was looked at."""
-        messages: list[bytes] = []
-        next_offset, size = self._offset, 0
+        found = Collected(self._offset, self._messages_max, ANSWER_BYTES)
         takes, queue = self._filter.takes, self._forms()
         converted = self._context.parts.converted
         for header, batch in visible_batches(data):
-            for form in converted.of(header, batch, queue).begin_at(self._offset) if batch is not None else ():
-                if len(messages) >= self._messages_max or size >= ANSWER_BYTES:
-                    self._note_average(messages, size)
-                    return messages, next_offset
-                next_offset = form.offset + 1
-                if takes(form):
-                    messages.append(form.stored)
-                    size += len(form.stored)
+            parts = converted.of(header, batch, queue).begin_at(self._offset, *found.room) if batch is not None else ()
+            for part in parts:
+                if self._filter is ALL:
+                    found.take(part)
+                else:
+                    found.take_some(part, takes)
+                if found.is_full:
+                    return found
             # A marker, what an aborted transaction has left, or the cleaner at the end of a batch.
-            next_offset = max(next_offset, header.last_offset + 1)
-        self._note_average(messages, size)
-        return messages, next_offset
+            found.pass_over(header.last_offset)
+        return found
 
     def _forms(self) -> QueueOfForms:
         """The facts that the messages of the queue share."""
         host = self._context.parts.identity.store_host
         return QueueOfForms(self._topic, self.queue_id, self._partition.log.partition_id, host)
-
-    def _note_average(self, messages: list[bytes], size: int) -> None:
-        # Behind the headers that few messages share: some more than they are, and never none.
-        if messages:
-            self._averages()[self.name, self.queue_id] = size // len(messages) + BATCH_BYTES
 
     def _moved(self, data: PartitionData) -> Command:
         """The offset is not in the log: the client goes on at its start, or at its end."""

@@ -7,13 +7,13 @@ larger bound when LimitExceeded says that it is too large. The work is linear in
 Knows nothing of topics, times of day, threads.
 """
 
-import importlib
 import struct
 from collections.abc import Callable
 from types import ModuleType
 from typing import Final
 
 from hutong.foundation.checksum import crc32c
+from hutong.foundation.compiled import compiled_module
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.wire.buffer import Buffer
 from hutong.wire.kafka.batch import record_walk
@@ -28,17 +28,7 @@ from hutong.wire.kafka.batch.records import (
     BatchHeader,
 )
 
-
-def _compiled_walk() -> ModuleType | None:
-    """The compiled pass; None where the installation has none, or one of another contract."""
-    try:
-        found = importlib.import_module("hutong.wire.kafka.batch._record_walk")
-    except ImportError:
-        return None
-    return found if getattr(found, "CONTRACT", None) == record_walk.CONTRACT else None
-
-
-_compiled = _compiled_walk()
+_compiled = compiled_module("hutong.wire.kafka.batch._record_walk", record_walk.CONTRACT)
 IS_COMPILED: Final = _compiled is not None
 LOOP_BYTES_MAX: Final = 64 * 1024 if IS_COMPILED else 8 * 1024
 """Records of this size, packed and unpacked, may be examined on a loop: it takes 0.2 ms at most, or 4 ms in Python."""
