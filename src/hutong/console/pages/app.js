@@ -17,6 +17,8 @@ import { view as notFound } from "./views/not_found.js";
 /** @type {import("./core/shell.js").Page[]} */
 const pages = [
   { path: "/topics", load: () => import("./views/topics.js"), nav: { title: "Topics", section: "Log", icon: "topics", key: "t" } },
+  { path: "/topics/:name", load: () => import("./views/topic.js") },
+  { path: "/topics/:name/settings", load: () => import("./views/topic_settings.js") },
   { path: "/bus", load: () => import("./views/bus.js"), nav: { title: "Bus", section: "Bus", icon: "bus", key: "b" } },
   { path: "/services", load: () => import("./views/services.js"), nav: { title: "Services", section: "Bus", icon: "services", key: "s" } },
   { path: "/services/:address", load: () => import("./views/service.js") },

@@ -56,21 +56,23 @@ export function events(path, handlers, signal, onState = () => {}) {
 
 /**
  * Call `question` again and again until `signal` aborts, `interval_ms` after each answer. A hidden tab asks nothing.
+ * `first_ms`: the time before the first call, where a figure such as a rate needs a second look soon.
  * @param {() => Promise<unknown>} question which shows its own errors
  * @param {number} interval_ms
  * @param {AbortSignal} signal
+ * @param {number} [first_ms]
  */
-export function repeat(question, interval_ms, signal) {
+export function repeat(question, interval_ms, signal, first_ms = interval_ms) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
-  const next = () => {
+  const next = (/** @type {number} */ wait_ms) => {
     if (signal.aborted) return;
     clearTimeout(timer);
     timer = setTimeout(async () => {
       if (!document.hidden) await question();
-      next();
-    }, interval_ms);
+      next(interval_ms);
+    }, wait_ms);
   };
   signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
-  next();
+  next(first_ms);
 }

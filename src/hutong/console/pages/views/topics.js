@@ -18,6 +18,7 @@ import { createTopic } from "./topics_create.js";
  */
 
 const AGAIN_MS = 5_000;
+const FIRST_RATE_MS = 1_500;
 const SKEW_WARNED = 2;
 
 /** @type {import("../core/router.js").View} */
@@ -52,7 +53,7 @@ export const view = {
     replace(body, figures, problem, list.element);
     list.element.querySelector(".toolbar")?.append(internal);
     const askAgain = () => ask().catch((error) => signal.aborted || replace(problem, errorState(error)));
-    repeat(askAgain, AGAIN_MS, signal);
+    repeat(askAgain, AGAIN_MS, signal, FIRST_RATE_MS);
   },
 };
 
