@@ -50,6 +50,15 @@ RECORDS_BYTES_PER_S: Final = 16 * MEBIBYTE
 """Read by all users of a console together, so that it takes little from the clients of the brokers."""
 READ_WAIT_MS_MAX: Final = 5_000
 """Of a page that waits for that rate."""
+SEARCH_CLOCKS_DIFFER_MS: Final = 600_000
+"""Of producers: a search until a time looks at records that are later by up to this."""
+TAIL_TURN_MS: Final = 250
+TAIL_READ_MS_MAX: Final = 1_000
+COPY_RECORDS_MAX: Final = 10_000
+"""Of one copy to another topic, which the browser waits for."""
+COPY_BYTES_MAX: Final = 64 * MEBIBYTE
+COPY_MS_MAX: Final = 60_000
+COPY_PARTITIONS_MAX: Final = 200
 
 # The bus and services.
 

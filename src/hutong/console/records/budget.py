@@ -5,7 +5,6 @@ Strategy: what was read is counted, and the next read waits for its turn. Decide
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from hutong.console.limits import READ_WAIT_MS_MAX, RECORDS_BYTES_PER_S
@@ -13,14 +12,16 @@ from hutong.foundation.pace import BytePace
 from hutong.rest.errors import too_many
 
 if TYPE_CHECKING:
+    from hutong.console.streams import Pause
     from hutong.foundation.clock import Clock
 
 
 class ReadBudget:
     """Counted on any thread, waited for on the loop."""
 
-    def __init__(self, clock: Clock, bytes_per_s: int = RECORDS_BYTES_PER_S) -> None:
+    def __init__(self, clock: Clock, pause: Pause, bytes_per_s: int = RECORDS_BYTES_PER_S) -> None:
         self._clock = clock
+        self._pause = pause
         self._pace = BytePace(bytes_per_s)
 
     def count(self, size_bytes: int) -> None:
@@ -37,4 +38,4 @@ class ReadBudget:
         if wait_ms > READ_WAIT_MS_MAX:
             raise too_many("others read a lot in this console just now")
         if wait_ms:
-            await asyncio.sleep(wait_ms / 1_000)
+            await self._pause(wait_ms)

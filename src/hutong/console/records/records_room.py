@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hutong.console.records.budget import ReadBudget
+from hutong.console.records.record_changes import RecordChanges
 from hutong.console.records.record_pages import RecordPages
+from hutong.console.records.record_streams import RecordStreams
 
 if TYPE_CHECKING:
     from hutong.console.desk import ConsoleDesk
@@ -19,8 +21,8 @@ class RecordsRoom:
     """The room of records."""
 
     def __init__(self, desk: ConsoleDesk) -> None:
-        budget = ReadBudget(desk.clock)
-        self._parts = (RecordPages(desk, budget),)
+        budget = ReadBudget(desk.clock, desk.pause)
+        self._parts = (RecordPages(desk, budget), RecordStreams(desk, budget), RecordChanges(desk, budget))
 
     def routes(self) -> list[ConsoleRoute]:
         return [route for part in self._parts for route in part.routes()]
