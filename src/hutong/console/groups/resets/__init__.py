@@ -1,0 +1,1 @@
+"""Resets of a group's offsets: `plan.py` works out what would change, `undo.py` keeps what was there before."""
