@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING
 
 from hutong.console.assets import Assets
 from hutong.console.bus.bus_pages import BusPages
+from hutong.console.dead_letters.pages import DeadLetterPages
+from hutong.console.dead_letters.redrive_pages import RedrivePages
+from hutong.console.groups.lag_stream import LagStream
+from hutong.console.groups.pages import GroupPages
+from hutong.console.groups.resets.pages import ResetPages
 from hutong.console.records.records_room import RecordsRoom
 from hutong.console.services.service_pages import ServicePages
 from hutong.console.signing_in import SigningIn
@@ -25,10 +30,16 @@ class ConsoleApi:
 
     def __init__(self, desk: ConsoleDesk) -> None:
         self.desk = desk
+        self._redrives = RedrivePages(desk)
         rooms = (
             SigningIn(desk),
             TopicsPages(desk),
             RecordsRoom(desk),
+            GroupPages(desk),
+            LagStream(desk),
+            ResetPages(desk),
+            DeadLetterPages(desk),
+            self._redrives,
             BusPages(desk),
             ServicePages(desk),
         )
@@ -40,5 +51,6 @@ class ConsoleApi:
         await self.desk.gateway.accounts.close_idle()
 
     async def close(self) -> None:
-        """Close all clients."""
+        """End what runs, and close all clients."""
+        await self._redrives.close()
         await self.desk.close()

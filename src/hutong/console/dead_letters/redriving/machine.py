@@ -87,7 +87,10 @@ class RedriveMachine:
     @property
     def remaining(self) -> int:
         """Offsets that are still to be read; markers of transactions are among them."""
-        return len(self._pending) + sum(max(0, span.end - self._seen[each]) for each, span in self.spans.items())
+        unread = [
+            self._end_of(each, span) - self._seen[each] for each, span in self.spans.items() if each not in self._ended
+        ]
+        return len(self._pending) + sum(max(0, offsets) for offsets in unread)
 
     def begin(self) -> Sequence[RedriveInstruction]:
         return (OpenRedrive(),)
@@ -106,8 +109,11 @@ class RedriveMachine:
             case CancelRedrive():
                 self._is_cancelled = True
                 return () if self._is_busy else self._end(RedriveState.CANCELLED)
-            case ResumeRedrive() | Tick():
-                self._is_paused = self._is_paused and not isinstance(event, ResumeRedrive)
+            case ResumeRedrive():
+                self._is_paused = False
+                self.state = RedriveState.RUNNING if self.state is RedriveState.PAUSED else self.state
+                return () if self._is_busy else self._go_on(event.now_ms)
+            case Tick():
                 return () if self._is_busy else self._go_on(event.now_ms)
         self._is_busy = False
         return self._take_outcome(event) or self._go_on(event.now_ms)
