@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def letter_shown(record: StoredRecord, letter: DeadLetter, *, is_done: bool) -> dict[str, Any]:
-    """What is known of a letter, without its key and value."""
+    """The facts of a letter, without its key and value."""
     way = next((value for name, value in reversed(record.headers) if name == WAY_HEADER), None)
     return {
         "convention": letter.convention,
