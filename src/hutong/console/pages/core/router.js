@@ -8,7 +8,7 @@
 
 import { isAborted } from "./api.js";
 import { h, replace } from "./dom.js";
-import { errorState } from "./parts.js";
+import { errorState, pageHead } from "./parts.js";
 import { match, withQuery } from "./paths.js";
 
 /** @typedef {Record<string, string>} Params */
@@ -73,7 +73,7 @@ export class Router {
     } catch (error) {
       if (controller.signal.aborted || isAborted(error)) return;
       replace(this.outlet, container);
-      replace(container, errorState(error, () => this.open()));
+      showError(container, errorState(error, () => this.open()));
     }
   }
 
@@ -122,6 +122,18 @@ export function goTo(href) {
   document.body.append(anchor);
   anchor.click();
   anchor.remove();
+}
+
+/**
+ * Put an error where the page still waits; its head stays.
+ * @param {HTMLElement} container
+ * @param {HTMLElement} error
+ */
+function showError(container, error) {
+  const waiting = container.querySelector(".loading");
+  if (waiting) waiting.replaceWith(error);
+  else container.append(error);
+  if (!container.querySelector("h1")) container.prepend(pageHead({ title: "This page could not be shown" }));
 }
 
 /** @param {HTMLElement} container */

@@ -1,0 +1,102 @@
+"""Each page of the navigation, and those below: accessible in both themes, readable at 320 px, reached by keys."""
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.compat.console.checks import sideways_px, violations, wait_until_shown
+from tests.compat.console.conftest import OpenPage
+
+pytestmark = pytest.mark.compat
+BELOW = ["/topics/orders.eu", "/topics/orders.eu/settings", "/topics/nothing", "/no/such/page"]
+
+
+def paths(page: Page) -> list[str]:
+    links = page.locator("nav.nav .nav-lists a")
+    return [href for link in links.all() if (href := link.get_attribute("href")) is not None] + BELOW
+
+
+def test_axe_finds_nothing_in_either_theme(open_page: OpenPage) -> None:
+    page = open_page("/topics")
+    found: list[str] = []
+    root = page.url.removesuffix("/topics")
+    for path in paths(page):
+        page.goto(root + path)
+        wait_until_shown(page)
+        found += violations(page)
+        # All else is the same in the dark.
+        page.emulate_media(color_scheme="dark")
+        found += violations(page, "color-contrast")
+        page.emulate_media(color_scheme="light")
+    assert found == []
+
+
+@pytest.mark.parametrize("width", [320, 3840])
+def test_no_page_scrolls_sideways(open_page: OpenPage, width: int) -> None:
+    page = open_page("/topics", width=width)
+    wide: list[tuple[str, int]] = []
+    root = page.url.removesuffix("/topics")
+    for path in paths(page):
+        page.goto(root + path)
+        wait_until_shown(page)
+        wide.append((path, sideways_px(page)))
+    assert [each for each in wide if each[1] > 0] == []
+
+
+def test_each_page_has_keys_that_lead_there(open_page: OpenPage) -> None:
+    page = open_page("/no/such/page")
+    page.keyboard.press("?")
+    keys = page.locator("dialog section", has_text="Pages").locator("dl > div")
+    bound = [(row.locator("kbd").all_inner_texts(), row.locator("dd").inner_text()) for row in keys.all()]
+    page.keyboard.press("Escape")
+    assert bound
+    for pressed, does in bound:
+        for key in pressed:
+            page.keyboard.press(key)
+        current = page.locator("nav.nav a[aria-current=page]")
+        expect(current).to_have_text(does.removeprefix("Go to "))
+
+
+def test_the_menu_of_a_narrow_window(open_page: OpenPage) -> None:
+    page = open_page("/no/such/page", width=320)
+    menu = page.get_by_role("button", name="Menu")
+    topics = page.get_by_role("link", name="Topics", exact=True)
+    expect(topics).to_be_hidden()
+    menu.focus()
+    page.keyboard.press("Enter")
+    expect(topics).to_be_visible()
+    assert violations(page) == []
+    topics.focus()
+    page.keyboard.press("Escape")
+    expect(menu).to_be_focused()
+    menu.click()
+    topics.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Topics")
+    expect(topics).to_be_hidden()
+
+
+def test_the_theme_is_the_systems_until_one_is_chosen(open_page: OpenPage) -> None:
+    page = open_page("/topics", theme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(ground)
+    button = page.get_by_role("button", name="Theme")
+    button.click()
+    expect(button).to_have_text("Theme: light")
+    assert page.evaluate(ground) != dark
+    page.reload()
+    expect(button).to_have_text("Theme: light")
+    assert page.evaluate(ground) != dark
+
+
+def test_a_page_that_is_not_there_leads_back(open_page: OpenPage) -> None:
+    page = open_page("/no/such/page")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Page not found")
+    page.go_back()
+
+
+def test_a_console_that_does_not_answer_says_so_and_can_be_asked_again(open_page: OpenPage) -> None:
+    page = open_page("/no/such/page")
+    page.route("**/api/topics*", lambda route: route.abort())
+    page.get_by_role("link", name="Topics", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("The console does not answer.")
+    page.unroute("**/api/topics*")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("link", name="orders.eu")).to_be_visible()
