@@ -14,10 +14,12 @@ from hutong.console.dead_letters.redrive_pages import RedrivePages
 from hutong.console.groups.lag_stream import LagStream
 from hutong.console.groups.pages import GroupPages
 from hutong.console.groups.resets.pages import ResetPages
+from hutong.console.records.budget import ReadBudget
 from hutong.console.records.records_room import RecordsRoom
 from hutong.console.services.service_pages import ServicePages
 from hutong.console.signing_in import SigningIn
 from hutong.console.topics.pages import TopicsPages
+from hutong.console.trail.trail_pages import TrailPages
 
 if TYPE_CHECKING:
     from hutong.console.desk import ConsoleDesk
@@ -31,15 +33,17 @@ class ConsoleApi:
     def __init__(self, desk: ConsoleDesk) -> None:
         self.desk = desk
         self._redrives = RedrivePages(desk)
+        budget = ReadBudget(desk.clock, desk.pause)
         rooms = (
             SigningIn(desk),
             TopicsPages(desk),
-            RecordsRoom(desk),
+            RecordsRoom(desk, budget),
             GroupPages(desk),
             LagStream(desk),
             ResetPages(desk),
             DeadLetterPages(desk),
             self._redrives,
+            TrailPages(desk, budget),
             BusPages(desk),
             ServicePages(desk),
         )

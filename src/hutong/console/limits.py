@@ -82,3 +82,13 @@ OFFSETS_LISTED_MAX: Final = 50_000
 """Partitions of one list whose offsets are asked for; with more the list has names alone."""
 PARTITIONS_ADDED_MAX: Final = 10_000
 """Of a topic, or as its replicas."""
+
+# A record's way.
+
+TRAIL_TOPICS_MAX: Final = 500
+TRAIL_OFFSETS_MAX: Final = 500_000
+"""Of all topics of one trail together; each gets its share, from the newest on."""
+TRAIL_HOPS_MAX: Final = 500
+TRAIL_GROUPS_MAX: Final = 200
+TRAIL_TOPIC_MS_MAX: Final = 10_000
+TRAIL_TEXT_CHARACTERS_MAX: Final = 200

@@ -26,14 +26,16 @@ def event(name: str, value: Any) -> bytes:
 
 
 class Rounds:
-    """The parts of an answer: all events of a round at once, then a pause. `close` is called once.
+    """The parts of an answer: all events of a round at once, then a pause. `make` gives None at the end.
+
+    `close` is called once.
 
     A class in the place of a generator: one that is closed before its first part never runs, and would never close.
     """
 
     def __init__(
         self,
-        make: Callable[[], Awaitable[Iterable[bytes]]],
+        make: Callable[[], Awaitable[Iterable[bytes] | None]],
         pause: Pause,
         interval_ms: int,
         close: Callable[[], None] = lambda: None,
@@ -51,10 +53,13 @@ class Rounds:
     async def __anext__(self) -> bytes:
         quiet = 0
         while not self._ready:
-            if not self._is_first:
+            if not self._is_first and self._interval_ms:
                 await self._pause(self._interval_ms)
             self._is_first = False
-            self._ready.extend(await self._make())
+            made = await self._make()
+            if made is None:
+                raise StopAsyncIteration
+            self._ready.extend(made)
             quiet += 1
             if quiet >= QUIET_ROUNDS_MAX and not self._ready:
                 return _COMMENT

@@ -19,6 +19,7 @@ const pages = [
   { path: "/topics", load: () => import("./views/topics.js"), nav: { title: "Topics", section: "Log", icon: "topics", key: "t" } },
   { path: "/topics/:name", load: () => import("./views/topic.js") },
   { path: "/topics/:name/settings", load: () => import("./views/topic_settings.js") },
+  { path: "/trail", load: () => import("./views/trail.js"), nav: { title: "A record's way", section: "Log", icon: "trail", key: "w" } },
   { path: "/bus", load: () => import("./views/bus.js"), nav: { title: "Bus", section: "Bus", icon: "bus", key: "b" } },
   { path: "/services", load: () => import("./views/services.js"), nav: { title: "Services", section: "Bus", icon: "services", key: "s" } },
   { path: "/services/:address", load: () => import("./views/service.js") },

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hutong.console.records.budget import ReadBudget
 from hutong.console.records.record_changes import RecordChanges
 from hutong.console.records.record_pages import RecordPages
 from hutong.console.records.record_streams import RecordStreams
 
 if TYPE_CHECKING:
     from hutong.console.desk import ConsoleDesk
+    from hutong.console.records.budget import ReadBudget
     from hutong.console.routes import ConsoleRoute
 
 
 class RecordsRoom:
     """The room of records."""
 
-    def __init__(self, desk: ConsoleDesk) -> None:
-        budget = ReadBudget(desk.clock, desk.pause)
+    def __init__(self, desk: ConsoleDesk, budget: ReadBudget) -> None:
+        """`budget` is the rate of all that the console reads."""
         self._parts = (RecordPages(desk, budget), RecordStreams(desk, budget), RecordChanges(desk, budget))
 
     def routes(self) -> list[ConsoleRoute]:

@@ -100,6 +100,7 @@ export function utc(time_ms) {
 export function duration(length_ms) {
   if (!isFigure(length_ms)) return NOTHING;
   const size = Math.abs(length_ms);
+  if (size > 0 && size < 1) return `${TENTHS.format(length_ms * 1_000)} µs`;
   if (size < 1_000) return `${TENTHS.format(length_ms)} ms`;
   const at = AGES.findIndex(([unit]) => size >= unit);
   const [unit, name] = /** @type {readonly [number, string]} */ (AGES[at]);

@@ -30,7 +30,7 @@ export const view = {
         ["Name", text(told.details.name)],
         ["Version", text(told.details.version || "none")],
         ["Instances", number(told.statistics.instances)],
-        ["Unknown methods asked for", number(told.statistics.unknown_actions_total)],
+        ["Unknown methods", number(told.statistics.unknown_actions_total)],
       ]),
       told.details.documentation ? h("p", null, ...text(told.details.documentation, { lines: true })) : null,
       ...(methods.length ? methods : [emptyState("The service has no methods.")]),
