@@ -73,6 +73,8 @@ function fieldOf(field) {
     return sentence === null;
   };
   control.addEventListener("change", isRight);
+  // An error goes while it is mended: gone with the click on the button, it would move the button away from the click.
+  control.addEventListener("input", () => control.hasAttribute("aria-invalid") && isRight());
   const label = h("label", { class: "field-label", for: id }, field.label, field.required ? null : optional(field));
   const parts = field.type === "checkbox" ? [h("div", { class: "field-check" }, control, label), hint] : [label, control, hint];
   return { field, control, value, isRight, element: h("div", { class: "field" }, ...parts, problem, suggestions(field, id)) };

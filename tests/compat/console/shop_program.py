@@ -1,0 +1,86 @@
+"""A program with a bus, a service, a log and a console, on a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from confluent_kafka import Producer
+
+from hutong import Node
+from hutong.bus.envelope.message import Message
+from hutong.rpc import ServiceError, service
+
+HOSTILE = "<img src=x onerror=alert(1)>\u202e\x00"
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+class SoldOut(ServiceError):
+    """There is none left."""
+
+    code = 17
+
+
+@service("shop.stock", errors=[SoldOut])
+class Stock(Protocol):
+    """Counts the things on the shelves."""
+
+    async def count(self, name: str, more: int = 0) -> int:
+        """Count the things of this name."""
+        ...
+
+
+class Shelf:
+    async def count(self, name: str, more: int = 0) -> int:
+        if name == "tea":
+            raise SoldOut("no tea")
+        return len(name) + more
+
+
+def echo(message: Message) -> None:
+    message.reply({"got": message.body})
+
+
+@contextmanager
+def running_shop(data_dir: Path) -> Iterator[str]:
+    """The address of its console."""
+    ready: list[str] = []
+    is_ready, is_over = threading.Event(), threading.Event()
+
+    async def run() -> None:
+        async with Node(data_dir, settings={"console.listen": "127.0.0.1:0"}) as node:
+            await node.rpc.bind(Stock, Shelf())
+            node.bus.consumer("shop.echo", echo)
+            node.bus.consumer(f"shop.{HOSTILE}", echo)
+            await asyncio.to_thread(_fill, node.kafka or "")
+            ready.append(f"http://{node.console}")
+            is_ready.set()
+            await asyncio.to_thread(is_over.wait)
+
+    thread = threading.Thread(target=asyncio.run, args=(run(),))
+    thread.start()
+    assert is_ready.wait(60)
+    try:
+        yield ready[0]
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _fill(bootstrap: str) -> None:
+    """An order in two topics, and its dead letter."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    parent = f"00-{TRACE}-00f067aa0ba902b7-01".encode()
+    for topic in ("orders", "payments"):
+        producer.produce(topic, HOSTILE, "order-7", headers=[("traceparent", parent)])
+        assert producer.flush(60) == 0  # one after the other, for their times
+    letter: list[tuple[str, str | bytes | None]] = [
+        ("kafka_dlt-original-topic", b"orders"),
+        ("kafka_dlt-original-partition", bytes(4)),
+        ("kafka_dlt-original-offset", bytes(8)),
+        ("kafka_dlt-exception-message", b"no stock"),
+    ]
+    producer.produce("orders-dlt", "lost", "order-7", headers=letter)
+    assert producer.flush(60) == 0
