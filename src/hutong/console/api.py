@@ -16,7 +16,10 @@ from hutong.console.groups.pages import GroupPages
 from hutong.console.groups.resets.pages import ResetPages
 from hutong.console.records.budget import ReadBudget
 from hutong.console.records.records_room import RecordsRoom
+from hutong.console.security.acls import AclPages
+from hutong.console.security.users import ScramUsers
 from hutong.console.services.service_pages import ServicePages
+from hutong.console.settings.pages import SettingsPages
 from hutong.console.signing_in import SigningIn
 from hutong.console.topics.pages import TopicsPages
 from hutong.console.trail.trail_pages import TrailPages
@@ -46,6 +49,9 @@ class ConsoleApi:
             TrailPages(desk, budget),
             BusPages(desk),
             ServicePages(desk),
+            ScramUsers(desk),
+            AclPages(desk),
+            SettingsPages(desk),
         )
         served: list[ConsoleRoute] = [route for room in rooms for route in room.routes()]
         self.routes: list[WebRoute] = [*(desk.guard.guarded(route) for route in served), *Assets().routes()]

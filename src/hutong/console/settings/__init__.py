@@ -1,0 +1,1 @@
+"""Settings of brokers and of the node itself, with their sources."""
