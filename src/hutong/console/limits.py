@@ -92,6 +92,7 @@ TRAIL_HOPS_MAX: Final = 500
 TRAIL_GROUPS_MAX: Final = 200
 TRAIL_TOPIC_MS_MAX: Final = 10_000
 TRAIL_TEXT_CHARACTERS_MAX: Final = 200
+
 # Users and their rights.
 
 USERS_SHOWN_MAX: Final = 10_000

@@ -23,6 +23,10 @@ const pages = [
   { path: "/bus", load: () => import("./views/bus.js"), nav: { title: "Bus", section: "Bus", icon: "bus", key: "b" } },
   { path: "/services", load: () => import("./views/services.js"), nav: { title: "Services", section: "Bus", icon: "services", key: "s" } },
   { path: "/services/:address", load: () => import("./views/service.js") },
+  { path: "/security", load: () => import("./views/security.js"), nav: { title: "Security", section: "Cluster", icon: "security", key: "u" } },
+  { path: "/security/rights", load: () => import("./views/security_rights.js") },
+  { path: "/settings", load: () => import("./views/settings.js"), nav: { title: "Settings", section: "Cluster", icon: "settings", key: "c" } },
+  { path: "/settings/brokers/:broker", load: () => import("./views/settings_broker.js") },
 ];
 
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
