@@ -6,7 +6,14 @@ from tests.compat.console.checks import sideways_px, violations, wait_until_show
 from tests.compat.console.conftest import OpenPage
 
 pytestmark = pytest.mark.compat
-BELOW = ["/topics/orders.eu", "/topics/orders.eu/settings", "/topics/nothing", "/no/such/page"]
+BELOW = [
+    "/topics/orders.eu",
+    "/topics/orders.eu/settings",
+    "/topics/orders.eu/messages",
+    "/topics/orders.eu/messages/0/0",
+    "/topics/nothing",
+    "/no/such/page",
+]
 
 
 def paths(page: Page) -> list[str]:

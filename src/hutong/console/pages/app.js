@@ -18,6 +18,8 @@ import { view as notFound } from "./views/not_found.js";
 const pages = [
   { path: "/topics", load: () => import("./views/topics.js"), nav: { title: "Topics", section: "Log", icon: "topics", key: "t" } },
   { path: "/topics/:name", load: () => import("./views/topic.js") },
+  { path: "/topics/:name/messages", load: () => import("./views/messages.js") },
+  { path: "/topics/:name/messages/:partition/:offset", load: () => import("./views/message.js") },
   { path: "/topics/:name/settings", load: () => import("./views/topic_settings.js") },
   { path: "/trail", load: () => import("./views/trail.js"), nav: { title: "A record's way", section: "Log", icon: "trail", key: "w" } },
   { path: "/bus", load: () => import("./views/bus.js"), nav: { title: "Bus", section: "Bus", icon: "bus", key: "b" } },

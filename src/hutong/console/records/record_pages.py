@@ -12,7 +12,7 @@ from hutong.console.limits import VALUE_CHARS_MAX
 from hutong.console.records.decoding.decode import PayloadDecoder
 from hutong.console.records.paging.asked import asked_page
 from hutong.console.records.paging.reading import ReadPage, read_one, read_page
-from hutong.console.records.shown import AskedForms, asked_forms, shown_record, shown_records
+from hutong.console.records.shown import AskedForms, asked_forms, raw_record, shown_record, shown_records
 from hutong.console.routes import ConsoleRoute
 from hutong.rest.reading.live import encode_positions
 from hutong.web.answers import WebAnswer, WebRefusal, json
@@ -54,7 +54,7 @@ class RecordPages:
         return json(answer)
 
     async def one(self, request: WebRequest) -> WebAnswer:
-        """One record, with as much of its value as is asked for."""
+        """One record, with as much of its value as is asked for; with `raw` its bytes, too."""
         account, topic = await self._desk.account(request), request.text("topic")
         forms = asked_forms(request, VALUE_CHARS_MAX)
         place = request.number("partition"), request.number("offset")
@@ -66,7 +66,8 @@ class RecordPages:
                 40403,
             )
         self._budget.count(found.size_bytes)
-        return json(await self._desk.blocking(lambda: shown_record(found, self._decoder, forms)))
+        raw = {"raw": raw_record(found)} if request.flag("raw") else {}
+        return json(await self._desk.blocking(lambda: shown_record(found, self._decoder, forms) | raw))
 
     async def _read(self, account: Account, work: Callable[[], T]) -> T:
         """The outcome of a read on another thread, within the console's rate. Raises WebRefusal."""

@@ -16,6 +16,7 @@ from hutong.console.records.shown import asked_forms
 from hutong.console.records.tailing.stream import TailStream
 from hutong.console.routes import ConsoleRoute
 from hutong.console.streams import streamed
+from hutong.web.answers import json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from hutong.console.desk import ConsoleDesk
     from hutong.console.records.budget import ReadBudget
     from hutong.rest.accounts import Account
-    from hutong.web.answers import StreamedAnswer
+    from hutong.web.answers import StreamedAnswer, WebAnswer
     from hutong.web.requests import WebRequest
 
 
@@ -41,9 +42,14 @@ class RecordStreams:
             ConsoleRoute("GET", "/api/topics/{topic}/messages/tail", self.tail),
         ]
 
-    async def search(self, request: WebRequest) -> StreamedAnswer:
-        """Stream what a search finds. The browser cancels it by closing the stream."""
+    async def search(self, request: WebRequest) -> StreamedAnswer | WebAnswer:
+        """Stream what a search finds. The browser cancels it by closing the stream.
+
+        With `check` it is only looked at: EventSource tells no page why a stream is refused.
+        """
         asked = asked_search(request)
+        if request.flag("check"):
+            return json({})
         account = await self._desk.account(request)
         stream = SearchStream(self._desk, self._budget, self._decoder, account, request.text("topic"))
         await self._opened(account, partial(stream.open, asked))

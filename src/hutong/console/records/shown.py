@@ -5,6 +5,7 @@ Knows nothing of clients.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -57,8 +58,23 @@ def shown_record(record: StoredRecord, decoder: PayloadDecoder, forms: AskedForm
     }
 
 
+def raw_record(record: StoredRecord) -> dict[str, Any]:
+    """The bytes of a record as base64, for one that is edited. Raises WebRefusal(413)."""
+    if record.size_bytes > VALUE_BYTES_MAX:
+        raise WebRefusal(413, f"A record above {VALUE_BYTES_MAX >> 20} MiB cannot be edited here.", 41301)
+    return {
+        "key": _base64(record.key),
+        "value": _base64(record.value),
+        "headers": [(name, _base64(value)) for name, value in record.headers],
+    }
+
+
 def shown_records(records: Sequence[StoredRecord], decoder: PayloadDecoder, forms: AskedForms) -> list[dict[str, Any]]:
     return [shown_record(each, decoder, forms) for each in records]
+
+
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
 
 
 def _shown(shown: ShownBytes) -> dict[str, Any] | None:

@@ -82,6 +82,8 @@ def test_one_record_by_its_place(node: EmbeddedNode, client: ConsoleClient) -> N
         ("n", None),
     ]
     assert client.value("GET", "/api/topics/one/messages/0/1?chars=200000")["value"]["is_whole"]
+    raw = client.value("GET", "/api/topics/one/messages/0/0?raw=true")["raw"]
+    assert raw == {"key": "aw==", "value": "Zmlyc3Q=", "headers": [["h", "/w=="], ["n", None]]}
     assert client.value("GET", "/api/topics/one/messages/0/0?value_form=hex")["value"]["text"].startswith(
         "00000000  66 69"
     )

@@ -73,6 +73,13 @@ def test_a_search_ends_with_as_many_matches_as_can_be_shown(client: ConsoleClien
 def test_a_search_that_is_wrong_is_refused(client: ConsoleClient, query: str, status: int) -> None:
     answer = client.ask("GET", f"/api/topics/orders/messages/search?{query}")
     assert (answer.status, bool(answer.value["error"]["message"])) == (status, True)
+    if status == 400:
+        assert client.ask("GET", f"/api/topics/orders/messages/search?{query}&check=true").status == 400
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_search_that_is_right_can_be_checked_without_a_stream(client: ConsoleClient) -> None:
+    assert client.value("GET", "/api/topics/orders/messages/search?q=x&check=true") == {}
 
 
 @pytest.mark.usefixtures("orders")

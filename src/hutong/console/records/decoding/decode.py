@@ -19,8 +19,8 @@ from hutong.console.records.decoding.shown import OtherForm, SchemaOf, ShownByte
 
 AUTO: Final = "auto"
 FORMS: Final = (AUTO, "text", "json", "schema", "messagepack", "hex")
-_REPLACED_OF_TEXT_MAX: Final = 0.1
-"""Bytes with more characters that are no UTF-8 than that are no text with a few faults."""
+_STRANGE_OF_TEXT_MAX: Final = 0.1
+"""Bytes with a larger part of controls, and of what is no UTF-8, are no text with a few faults."""
 _SAMPLE_BYTES: Final = 4_096
 _SPACES: Final = frozenset(b"\t\n\r")
 
@@ -120,7 +120,7 @@ def _looks_like_text(data: bytes) -> bool:
     sample = data[:_SAMPLE_BYTES]
     text, replaced = read_text(data, _SAMPLE_BYTES)
     controls = sum(1 for byte in sample if byte < 0x20 and byte not in _SPACES)
-    return replaced + controls <= _REPLACED_OF_TEXT_MAX * len(text) and b"\0" not in sample
+    return replaced + controls <= _STRANGE_OF_TEXT_MAX * len(text)
 
 
 def _is_utf8(data: bytes) -> bool:
