@@ -17,7 +17,7 @@ from hutong.console.groups.resets.pages import ResetPages
 from hutong.console.records.budget import ReadBudget
 from hutong.console.records.records_room import RecordsRoom
 from hutong.console.security.acls import AclPages
-from hutong.console.security.users import ScramUsers
+from hutong.console.security.users import UserPages
 from hutong.console.services.service_pages import ServicePages
 from hutong.console.settings.pages import SettingsPages
 from hutong.console.signing_in import SigningIn
@@ -49,7 +49,7 @@ class ConsoleApi:
             TrailPages(desk, budget),
             BusPages(desk),
             ServicePages(desk),
-            ScramUsers(desk),
+            UserPages(desk),
             AclPages(desk),
             SettingsPages(desk),
         )

@@ -49,7 +49,7 @@ class NewPassword(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"NewPassword(name={self.name!r})"  # no password in a log
 
 
-class ScramUsers:
+class UserPages:
     """The routes of users."""
 
     def __init__(self, desk: ConsoleDesk) -> None:

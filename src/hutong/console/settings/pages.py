@@ -37,7 +37,7 @@ class SettingsPages:
 
     async def of_node(self, request: WebRequest) -> WebAnswer:
         if self._desk.node is None:
-            raise WebRefusal(404, "This console stands alone: there is no node of its own.", 40403)
+            raise WebRefusal(404, "This console has no node of its own.", 40403)
         await check_right(self._desk, request, READ_NODE)
         return json({"settings": self._desk.node.settings()})
 

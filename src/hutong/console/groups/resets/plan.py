@@ -1,6 +1,6 @@
 """The preview of a reset: for each partition the offset before and after, and the reason where it is another one.
 
-Strategy: every offset is clamped into what the log has, since a group that stands outside of it would begin again at a
+Strategy: every offset is clamped into what the log has, since a group outside of it would begin again at a
 place of its consumers' own choice (`auto.offset.reset`).
 
 Knows no client.

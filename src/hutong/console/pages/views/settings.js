@@ -19,7 +19,7 @@ export const view = {
     const { brokers } = await api.get("/api/settings/brokers", { signal });
     replace(container, settingsHead(brokers, null), body);
     if (!session().has_node) {
-      replace(body, emptyState("This console stands alone.", "It has no node of its own; the tabs show what the brokers tell of theirs."));
+      replace(body, emptyState("This console has no node of its own.", "The tabs show what the brokers tell of their settings."));
       return;
     }
     const told = await api.get("/api/settings/node", { signal });
