@@ -13,6 +13,7 @@ from hutong.broker.dispatch.request_times import RequestTimes
 from hutong.broker.dispatch.request_tracing import RequestTracer
 from hutong.broker.handling.node_facts import Coordination
 from hutong.broker.produce.admissions import Admissions
+from hutong.broker.produce.schema_gate import SchemaGate
 from hutong.broker.topics.lifetimes import shard_of
 from hutong.reactor.memory.budget import MemoryBudget
 
@@ -90,6 +91,7 @@ class Broker:
     authorizer: Authorizer
     served_bytes_total: int = 0  # of records, to readers
     coordination: Coordination = field(default_factory=Coordination)
+    schema_gate: SchemaGate = field(default_factory=SchemaGate)
     admissions: Admissions = field(default_factory=Admissions)
     memory: MemoryBudget[Any] = field(default_factory=lambda: MemoryBudget(_UNBOUNDED))  # of all clients' connections
     request_times: RequestTimes = field(default_factory=RequestTimes)

@@ -7,6 +7,7 @@ while a version has it.
 Knows nothing of formats: schemas are texts, parsed and compared elsewhere. Knows no HTTP, clock or log.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
@@ -58,6 +59,7 @@ class RegistryMachine:
         self._contexts: dict[str, _Context] = {}
         self._levels: dict[str | None, Compatibility] = {}
         self._modes: dict[str | None, Mode] = {}
+        self._live: Counter[tuple[str, int]] = Counter()  # versions that are not deleted, by subject and id
         self._referenced: dict[tuple[str, int], set[tuple[str, int]]] = {}  # by whom, softly deleted ones among them
 
     # The topic.
@@ -138,6 +140,16 @@ class RegistryMachine:
             self._subjects[subject][number] for subject, number in sorted(self._contexts[context].users[schema_id])
         ]
         return [each for each in found if with_deleted or not each.is_deleted]
+
+    def has(self, subject: str, schema_id: int) -> bool:
+        """True if a version of the subject has this id, and is not deleted."""
+        return self._live[subject, schema_id] > 0
+
+    def has_any(self, context: str, prefix: str, schema_id: int) -> bool:
+        """The same of any subject of a context that begins so."""
+        found = self._contexts.get(context)
+        users = () if found is None else found.users.get(schema_id, ())
+        return any(subject.startswith(prefix) and self.has(subject, schema_id) for subject, _ in users)
 
     def find(self, subject: str, text: SchemaText, *, with_deleted: bool = False) -> SchemaVersion | None:
         """The latest version of a subject with this schema."""
@@ -275,6 +287,8 @@ class RegistryMachine:
                 assert context.texts[each.id] == each.text
                 assert (subject, number) in context.users[each.id]
                 assert each.id <= context.last_id
+        live = [each for versions in self._subjects.values() for each in versions.values() if not each.is_deleted]
+        assert self._live == Counter((each.subject, each.id) for each in live)
         for context in self._contexts.values():
             assert set(context.texts) == set(context.users)
             for schema_id, users in context.users.items():
@@ -286,6 +300,8 @@ class RegistryMachine:
         subject, name = version.subject, names.split(version.subject)[0]
         context = self._contexts.setdefault(name, _Context())
         self._subjects.setdefault(subject, {})[version.version] = version
+        if not version.is_deleted:
+            self._live[subject, version.id] += 1
         context.last_id = max(context.last_id, version.id)
         context.texts[version.id] = version.text
         # The oldest id stays the schema's: a topic that was taken over may have several.
@@ -299,6 +315,10 @@ class RegistryMachine:
         version = versions.pop(number, None)
         if version is None:
             return
+        if not version.is_deleted:
+            self._live[subject, version.id] -= 1
+            if not self._live[subject, version.id]:
+                del self._live[subject, version.id]
         if not versions:
             del self._subjects[subject]
         context = self._contexts[names.split(subject)[0]]

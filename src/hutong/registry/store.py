@@ -70,6 +70,12 @@ class SchemaStore:
     def is_led_here(self) -> bool:
         return self._partition is not None and self._partition.standing.is_led_here
 
+    @property
+    def is_current(self) -> bool:
+        """False where this node's log has more than was read."""
+        partition = self._partition
+        return partition is not None and self._replay.next_offset >= partition.log.last_stable_offset
+
     async def catch_up(self) -> None:
         """Read what is new here. Raises Refused."""
         partition = self._partition

@@ -112,6 +112,7 @@ class Dispatch:
         session.release = _nothing  # it referred to the connection, and waits may refer to the session
         self._broker.admissions.forget(session)
         self._broker.examinations.forget(session)
+        self._broker.schema_gate.forget(session)
         self._broker.long_requests.forget(session)
         self._broker.read_actors.forget(session)
 

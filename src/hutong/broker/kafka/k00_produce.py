@@ -9,7 +9,8 @@ Without WRITE on the transactional id the whole request is refused; without WRIT
 partitions are.
 
 The content of every batch is checked before any batch of the request is appended (`produce.record_checks`). A little
-is checked at once; more is checked on a worker, and the request is held meanwhile (`produce.examinations`).
+is checked at once; more is checked on a worker, and the request is held meanwhile (`produce.examinations`). Where the
+topic demands schemas, the ids that records name are looked up as well (`produce.schema_gate`).
 
 A transactional batch is accepted while its producer's transaction is open (`produce.admissions`); a plain one of that
 producer is refused. Without a transactional id a transactional batch is unauthorized for every client.
@@ -26,20 +27,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.handling.context import RequestContext
-from hutong.broker.handling.responses import PendingInParts, put_error
+from hutong.broker.handling.responses import PendingInParts
 from hutong.broker.produce.admissions import SubmittedBatch
 from hutong.broker.produce.examinations import Submitted, is_little
-from hutong.broker.produce.record_checks import RefusedRecords, check_header, check_records, rules_for
+from hutong.broker.produce.outcomes import put_outcome, put_start, why_refused, why_unsafe
+from hutong.broker.produce.record_checks import check_header, check_records, rules_for
 from hutong.broker.rights.authorization import may, permitted
 from hutong.broker.topics.internal_topics import check_writable
-from hutong.foundation.errors import Expired, HutongError, ProtocolError, Refused
+from hutong.foundation.errors import HutongError, ProtocolError, Refused
 from hutong.foundation.waiting.pending import Pending
-from hutong.journal.append.producers import UNKNOWN_OFFSET
 from hutong.journal.append.qos import Qos
 from hutong.reactor.connections.channel import HELD, Held
 from hutong.security.acls import Operation, ResourceType
+from hutong.security.principals import CLUSTER_NODE
 from hutong.wire.kafka.apis.k00_produce import (
-    BatchIndexAndErrorMessage,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -60,8 +61,6 @@ if TYPE_CHECKING:
     from hutong.broker.topics.catalogue import Topics
     from hutong.broker.topics.partition import Partition, Topic
     from hutong.broker.topics.topic_config import TopicConfig
-    from hutong.journal.append.log_appends import Appended
-    from hutong.journal.log import PartitionLog
 
 API_KEY = 0
 _WRITE: Final = Operation.WRITE
@@ -70,20 +69,6 @@ ACKS_LEADER: Final = 1
 ACKS_ALL: Final = -1
 _ZSTD_FROM_VERSION: Final = 7  # KIP-110
 _IDS_FROM_VERSION: Final = 13  # KIP-516
-_WITHOUT_START: Final = frozenset(
-    {
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.INVALID_TOPIC_EXCEPTION,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-        ErrorCode.TRANSACTION_ABORTABLE,
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    }
-)
 
 
 def handle(
@@ -102,14 +87,21 @@ def handle(
     # Before anything is examined: the set is nearly always empty, and a held request must keep no work of ours.
     if context.broker.congestion.groups and _must_wait(request, context):
         return HELD
+    # A topic that demands schemas: its batches are looked at before any batch of the request is appended.
+    demands_schemas = context.broker.topics.has_schema_demands and _demands_schemas(request, context)
     # Little batches are checked as they are appended, which spares most requests a list of outcomes.
-    if is_little(request.topic_data):
+    if not demands_schemas and is_little(request.topic_data):
         return _admitted(request, context, denied, None)
     examinations = context.broker.examinations
-    outcomes = examinations.examine(_submitted(request, context, denied), context.session)
+    submitted = _submitted(request, context, denied, demands_schemas=demands_schemas)
+    outcomes = examinations.examine(submitted, context.session)
     # A worker unpacks the batches. The connection is held, so that a later Produce of the same producer stays later.
     if isinstance(outcomes, Held):
         return HELD
+    if demands_schemas:
+        outcomes = context.broker.schema_gate.look(_topics_of_batches(request, context), outcomes, context.session)
+        if isinstance(outcomes, Held):
+            return HELD
     answer = _admitted(request, context, denied, outcomes)
     if answer is not HELD:  # else the outcomes are asked for again with the request
         examinations.forget(context.session)
@@ -148,6 +140,24 @@ def _admitted(
     return pending.answer()
 
 
+def _demands_schemas(request: ProduceRequest, context: RequestContext[ProduceParts]) -> bool:
+    topics = context.broker.topics
+    # Delayed records of other nodes: the topic in which they waited had demands of its own, or none.
+    if context.principal == CLUSTER_NODE:
+        return False
+    found = [_topic(topics, topic_data, context.api_version) for topic_data in request.topic_data]
+    return any(topic is not None and topic.config.schemas for topic in found)
+
+
+def _topics_of_batches(request: ProduceRequest, context: RequestContext[ProduceParts]) -> list[Topic | None]:
+    """The topic of each batch, in the request's order."""
+    found: list[Topic | None] = []
+    for topic_data in request.topic_data:
+        topic = _topic(context.broker.topics, topic_data, context.api_version)
+        found += [topic] * len(topic_data.partition_data)
+    return found
+
+
 def _must_wait(request: ProduceRequest, context: RequestContext[ProduceParts]) -> bool:
     """True if a partition group of the request is congested. The session is released once it no longer is."""
     broker = context.broker
@@ -163,7 +173,7 @@ def _must_wait(request: ProduceRequest, context: RequestContext[ProduceParts]) -
 
 
 def _submitted(
-    request: ProduceRequest, context: RequestContext[ProduceParts], denied: frozenset[str]
+    request: ProduceRequest, context: RequestContext[ProduceParts], denied: frozenset[str], *, demands_schemas: bool
 ) -> list[Submitted]:
     """All batches of the request in order, with the rules of their topics; None for those that are refused anyway."""
     topics, now_ms = context.broker.topics, context.broker.clock.wall_ms()
@@ -175,6 +185,7 @@ def _submitted(
         # Unpacking a batch costs a worker's time, which a client without the right must not get.
         if topic is not None and not topic.is_internal and topic.name not in denied:
             rules = rules_for(topic.config, now_ms, zstd_allowed=zstd_allowed)
+            rules = rules if demands_schemas else rules._replace(schemas=())
         for data in topic_data.partition_data:
             is_there = topic is not None and topic.partition(data.index) is not None
             # In the request's order, refused ones included: the appender takes one outcome for each partition.
@@ -276,7 +287,7 @@ class _Appender:
             except Refused as refused:
                 put_outcome(result, refused)
                 if topic is not None and (found := topic.partition(data.index)) is not None:
-                    _put_start(result, found.log)
+                    put_start(result, found.log)
                     self._put_leader(result, found)
         return results
 
@@ -302,10 +313,10 @@ class _Appender:
         if isinstance(outcome, HutongError):
             # Other partitions of the request are appended all the same, as in Kafka.
             put_outcome(result, outcome)
-            _put_start(result, partition.log)
+            put_start(result, partition.log)
             return
         # A worker may have corrected the batch's greatest timestamp, so its records replace those of the request.
-        header, records = self._checked(partition, records) if outcome is None else outcome
+        header, records, _ = self._checked(partition, records) if outcome is None else outcome
         # Without the id nobody has checked a right to the transaction. Kafka answers with this code, too.
         if header.attributes & TRANSACTIONAL and self._refusals is None:
             raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch without an id.")
@@ -313,7 +324,7 @@ class _Appender:
         appended = log.append([(records, header)], qos)
         if isinstance(appended, HutongError):
             put_outcome(result, why_refused(partition, appended))
-            _put_start(result, log)
+            put_start(result, log)
             return
         put_outcome(result, appended)
         # With QoS RECEIVE or acks=0 the append itself was the acknowledgement.
@@ -390,58 +401,6 @@ def _find(topic: Topic | None, index: int, context: RequestContext[ProduceParts]
     if not standing.is_led_here:
         standing.check_led_here()
     return partition
-
-
-def why_refused(partition: Partition, refused: HutongError) -> HutongError:
-    """The reason that a batch is not appended, as its producer should see it.
-
-    Of batches that were sent together the first may be refused before this node leads, and the next come after. Taken
-    for out of order, it would have librdkafka begin a new epoch, and send again under it what an earlier leader has
-    stored already. So all of them are sent again in their order (KIP-98: one that is stored is recognized).
-    """
-    is_behind_another = isinstance(refused, Refused) and refused.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    if is_behind_another and partition.standing.has_refused_lately:
-        return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"A batch before it was refused: {refused}")
-    return refused
-
-
-def why_unsafe(partition: Partition, error: HutongError) -> HutongError:
-    """The reason that a batch is not acknowledged, as its producer should see it."""
-    # The node has stepped down meanwhile: the producer sends again to the next leader, as after any lost answer.
-    if not partition.standing.is_led_here and not isinstance(error, Expired):
-        partition.standing.note_refusal()
-        return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Another node leads this partition: {error}")
-    return error
-
-
-def put_outcome(result: PartitionProduceResponse, outcome: Appended | HutongError) -> None:
-    """Fill in the outcome of one partition."""
-    # The records are in the journal already; idempotent producers send them again without a duplicate (KIP-98).
-    if isinstance(outcome, Expired):
-        result.error_code = ErrorCode.REQUEST_TIMED_OUT
-        result.error_message = "Stored, but not safe in time; whether it becomes durable is open."
-        result.base_offset = -1
-    elif isinstance(outcome, HutongError):
-        put_error(result, outcome)
-        result.base_offset = -1
-        # KIP-467: a client may drop the records at fault and send the others again.
-        if isinstance(outcome, RefusedRecords):
-            result.record_errors = [BatchIndexAndErrorMessage(index, outcome.message) for index in outcome.indexes]
-    else:
-        # The records are stored. Java, librdkafka and franz-go take this code for a success without an offset.
-        if outcome.base_offset == UNKNOWN_OFFSET:
-            result.error_code = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
-            result.error_message = "Stored before; newer batches of the producer have displaced its offset."
-        result.base_offset = outcome.base_offset
-        result.log_append_time_ms = outcome.append_time_ms
-        result.log_start_offset = outcome.start_offset
-
-
-def _put_start(result: PartitionProduceResponse, log: PartitionLog) -> None:
-    """Put the log's start into a refusal, as Kafka does: the log may have moved past the client's offset."""
-    # Kafka leaves the start out where the log was not asked.
-    if result.error_code and result.error_code not in _WITHOUT_START:
-        result.log_start_offset = log.start_offset
 
 
 def _close_on_error(response: ProduceResponse) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from hutong.broker.produce.record_checks import BatchRules, CheckedBatch, check_batch, check_header, check_records
+from hutong.broker.produce.record_checks import BatchRules, CheckedBatch, check_batch, check_contents, check_header
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.foundation.histograms import Histogram
 from hutong.reactor.connections.channel import HELD, Held
@@ -157,7 +157,8 @@ class Examinations:
             try:
                 header = check_header(records, rules)
                 assert records is not None, "null records are refused"
-                found = self.try_packed(partial(check_records, header, records, rules, LOOP_BYTES_MAX))
+                check = partial(check_contents, header, records, rules, LOOP_BYTES_MAX, is_on_loop=True)
+                found = self.try_packed(check)
             except Refused as refused:
                 kept.outcomes.append(_without_frames(refused))
                 continue

@@ -18,7 +18,8 @@ import struct
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hutong.broker.kafka.k00_produce import ACKS_NONE, API_KEY, put_outcome, qos_for, timeout_for, why_unsafe
+from hutong.broker.kafka.k00_produce import ACKS_NONE, API_KEY, qos_for, timeout_for
+from hutong.broker.produce.outcomes import put_outcome, why_unsafe
 from hutong.broker.produce.record_checks import timestamp_bounds
 from hutong.broker.rights.authorization import may
 from hutong.foundation.errors import HutongError, ProtocolError, Refused, UsageError
@@ -323,8 +324,8 @@ def fast_path_for(
     if encode is None or not 0 < length <= _TWO_BYTES_MAX:
         return None
     config = partition.config
-    if config.compacted or config.log_append_time or config.timestamp_before_max_ms < _UNLIMITED_MS:
-        return None  # what depends on keys, or on the time in ways that a fast path does not know
+    if config.compacted or config.log_append_time or config.timestamp_before_max_ms < _UNLIMITED_MS or config.schemas:
+        return None  # what depends on contents, or on the time in ways that a fast path does not know
     if not may(context, Operation.WRITE, ResourceType.TOPIC, partition.topic_name, quietly=True):
         return None  # the dispatcher has refused it, and will again
     length_at = len(frame) - len(_TAGS) - (length - 1) - (1 if length <= _ONE_BYTE_MAX else 2)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hutong.broker.produce.admissions import Admissions
     from hutong.broker.produce.congestion import Congestion
     from hutong.broker.produce.examinations import Examinations
+    from hutong.broker.produce.schema_gate import SchemaGate
     from hutong.broker.topics.catalogue import Topics
     from hutong.foundation.clock import Clock
 
@@ -31,6 +32,7 @@ class ProduceParts(RightsParts, MeteredParts, Protocol):
     identity: NodeIdentity
     request_errors: RequestErrors
     request_times: RequestTimes
+    schema_gate: SchemaGate
     settings: BrokerSettings
     topics: Topics
 

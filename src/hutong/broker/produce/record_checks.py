@@ -4,7 +4,7 @@ Strategy: header and CRC first, then one walk over the records (`wire/kafka/batc
 that the topic's rules need. The rules are those of Kafka's LogValidator, with its error codes:
 
     INVALID_RECORD (87)      records that are malformed, fewer or more than the header says, or with forged offsets;
-                             a record without a key in a compacted topic
+                             a record without a key in a compacted topic, or without a schema where one is demanded
     INVALID_TIMESTAMP (32)   a record outside the topic's bounds; a batch that says LogAppendTime for such a topic
     MESSAGE_TOO_LARGE (10)   records that unpack to more than this node takes; Kafka has no such bound
 
@@ -21,19 +21,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, Refused, UsageError
-from hutong.wire.kafka.batch.record_contents import examine_batch, examine_records, with_max_timestamp
+from hutong.wire.kafka.batch.record_contents import (
+    examine_batch,
+    examine_records,
+    unpack_in_place,
+    with_max_timestamp,
+)
 from hutong.wire.kafka.batch.record_slices import DELETE_HORIZON
 from hutong.wire.kafka.batch.record_walk import INT64_MAX, INT64_MIN, RECORDS_NAMED_MAX
 from hutong.wire.kafka.batch.records import HEADER_BYTES, LOG_APPEND_TIME, parse_batch_header, validate_batch_set
+from hutong.wire.kafka.batch.schema_ids import schema_ids_of
 from hutong.wire.kafka.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from hutong.broker.topics.schema_demands import SchemaDemand
     from hutong.broker.topics.topic_config import TopicConfig
     from hutong.wire.kafka.batch.record_walk import RecordContents
     from hutong.wire.kafka.batch.records import BatchHeader
 
+LOOP_RECORDS_MAX: Final = 500  # of a topic that demands schemas: 0.5 ms
+SCHEMA_IDS_MAX: Final = 1_000  # of one batch
 UNBOUNDED_BYTES: Final = 1 << 62
 """For records whose size the caller has bounded."""
 
@@ -55,13 +64,18 @@ class BatchRules(NamedTuple):
     is_log_append_time: bool
     earliest_ms: int
     latest_ms: int
+    schemas: tuple[SchemaDemand, ...] = ()
 
 
 class CheckedBatch(NamedTuple):
-    """A sound batch: `records` is what to append, a copy where its header was corrected."""
+    """A sound batch: `records` is what to append, a copy where its header was corrected.
+
+    `schema_ids` has the ids that records name, where the topic demands schemas, with the first record of each.
+    """
 
     header: BatchHeader
     records: memoryview
+    schema_ids: tuple[tuple[SchemaDemand, Mapping[int, int]], ...] = ()
 
 
 def rules_for(config: TopicConfig, now_ms: int, *, zstd_allowed: bool = True) -> BatchRules:
@@ -71,7 +85,13 @@ def rules_for(config: TopicConfig, now_ms: int, *, zstd_allowed: bool = True) ->
         earliest_ms, latest_ms = timestamp_bounds(config, now_ms)
         latest_ms = min(latest_ms, INT64_MAX)  # a bound of 64 bits away from now
     return BatchRules(
-        config.max_message_bytes, zstd_allowed, config.compacted, config.log_append_time, earliest_ms, latest_ms
+        config.max_message_bytes,
+        zstd_allowed,
+        config.compacted,
+        config.log_append_time,
+        earliest_ms,
+        latest_ms,
+        config.schemas,
     )
 
 
@@ -85,7 +105,7 @@ def check_batch(records: memoryview | None, rules: BatchRules, unpacked_bytes_ma
     header = check_header(records, rules)
     assert records is not None, "null records are refused"
     try:
-        return check_records(header, records, rules, unpacked_bytes_max)
+        return check_contents(header, records, rules, unpacked_bytes_max)
     except LimitExceeded as error:
         message = f"The records unpack to more than {error.maximum} bytes; send smaller batches."
         raise Refused(ErrorCode.MESSAGE_TOO_LARGE, message) from error
@@ -137,6 +157,33 @@ def check_records(
     if not has_own_times:
         return _checked_stamped(header, records, rules)
     return _checked_times(header, records, contents)
+
+
+def check_contents(
+    header: BatchHeader, records: memoryview, rules: BatchRules, unpacked_bytes_max: int, *, is_on_loop: bool = False
+) -> CheckedBatch:
+    """Check the records, and find the ids of schemas where the topic demands some. Raises as `check_records`."""
+    # Walked in Python: what a loop may examine otherwise would take it 10 ms.
+    if rules.schemas and is_on_loop and header.record_count > LOOP_RECORDS_MAX:
+        raise LimitExceeded("LOOP_RECORDS_MAX", LOOP_RECORDS_MAX)
+    checked = check_records(header, records, rules, unpacked_bytes_max)
+    return _with_schema_ids(checked, rules.schemas, unpacked_bytes_max) if rules.schemas else checked
+
+
+def _with_schema_ids(checked: CheckedBatch, demands: Sequence[SchemaDemand], unpacked_bytes_max: int) -> CheckedBatch:
+    header, records, _ = checked
+    data, start = unpack_in_place(header, records, unpacked_bytes_max)
+    found = []
+    for demand in demands:
+        first, without = schema_ids_of(data, start, header.record_count, of_keys=demand.of_keys)
+        if without:
+            message = f"The topic takes no {demand.field} without the id of a schema, which a serializer puts first."
+            raise RefusedRecords(ErrorCode.INVALID_RECORD, message, without)
+        if len(first) > SCHEMA_IDS_MAX:
+            message = f"A batch of this topic may name {SCHEMA_IDS_MAX} schemas, and no more."
+            raise RefusedRecords(ErrorCode.INVALID_RECORD, message, [*first.values()][SCHEMA_IDS_MAX:][:1])
+        found.append((demand, first))
+    return checked._replace(schema_ids=tuple(found))
 
 
 def _checked_times(header: BatchHeader, records: memoryview, contents: RecordContents) -> CheckedBatch:

@@ -186,7 +186,7 @@ class PlainSends:
         except RocketRefused:
             return None
         found = self._broker.topics.get(name)
-        if found is None or found.is_internal:
+        if found is None or found.is_internal or found.config.schemas:
             return None
         partition = found.partition(int(queue_id))
         if partition is None or not (self._broker.cluster.is_alone or partition.standing.is_led_here):

@@ -113,7 +113,7 @@ class Topics:
         self._next_log_id = 1
         self._log_ids_end = 1  # ids below this are reserved by a record; never less than _next_log_id
         self._state: StateLog | None = None
-        self.version = 0  # rises with every change of any topic
+        self.has_schema_demands, self.version = False, 0  # of any topic, ever; the version rises with every change
         self.on_change: list[Callable[[Topic, bool], None]] = []  # called with (topic, exists) after each change
         self.on_standing: list[Callable[[str], None]] = []  # called with a group whose leader may have changed
 
@@ -471,6 +471,7 @@ class Topics:
 
     def _configure(self, topic: Topic) -> None:
         topic.config = config = effective(topic.overrides, self.defaults)
+        self.has_schema_demands |= bool(config.schemas)
         for partition in topic.partitions:
             partition.configure(config)
 

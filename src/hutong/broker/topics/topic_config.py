@@ -12,6 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from hutong.broker.topics.schema_demands import (
+    KEY_STRATEGY,
+    KEY_VALIDATION,
+    RECORD_NAME,
+    TOPIC_NAME,
+    TOPIC_RECORD_NAME,
+    VALUE_STRATEGY,
+    VALUE_VALIDATION,
+    SchemaDemand,
+    demands_in,
+)
 from hutong.foundation.errors import Refused
 from hutong.wire.kafka.error_codes import ErrorCode
 
@@ -130,6 +141,34 @@ KEYS: dict[str, ConfigKey] = {
             "Batches are stored as the producer compressed them.",
         ),
         _key("compression.zstd.level", ConfigType.INT, "3", whole(-131072, 22), _STORED_AS_SENT),
+        _key(
+            KEY_VALIDATION,
+            ConfigType.BOOLEAN,
+            "false",
+            _BOOLEAN,
+            "true: keys must begin with the id of a schema that is registered for the topic.",
+        ),
+        _key(
+            KEY_STRATEGY,
+            ConfigType.STRING,
+            TOPIC_NAME,
+            _one_of(TOPIC_NAME, RECORD_NAME, TOPIC_RECORD_NAME),
+            "The subjects in which schemas of keys are looked for.",
+        ),
+        _key(
+            VALUE_VALIDATION,
+            ConfigType.BOOLEAN,
+            "false",
+            _BOOLEAN,
+            "true: values must begin with the id of a schema that is registered for the topic.",
+        ),
+        _key(
+            VALUE_STRATEGY,
+            ConfigType.STRING,
+            TOPIC_NAME,
+            _one_of(TOPIC_NAME, RECORD_NAME, TOPIC_RECORD_NAME),
+            "The subjects in which schemas of values are looked for.",
+        ),
         _key(
             "delete.retention.ms",
             ConfigType.LONG,
@@ -298,6 +337,7 @@ class TopicConfig:
     max_compaction_lag_ms: int
     delete_retention_ms: int
     min_dirty_ratio: float
+    schemas: tuple[SchemaDemand, ...] = ()
 
 
 def effective_text(overrides: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
@@ -327,6 +367,7 @@ def effective(overrides: Mapping[str, str], defaults: Mapping[str, str]) -> Topi
         max_compaction_lag_ms=int(text["max.compaction.lag.ms"]),
         delete_retention_ms=int(text["delete.retention.ms"]),
         min_dirty_ratio=float(text["min.cleanable.dirty.ratio"]),
+        schemas=demands_in(text),
     )
 
 

@@ -15,6 +15,7 @@ from hutong.foundation.errors import HutongError, OwnerGone, Refused
 from hutong.foundation.waiting.pending import settle_future
 from hutong.registry import routes
 from hutong.registry.checks import check_installed
+from hutong.registry.demands import RegisteredSchemas
 from hutong.registry.forwarding import ClusterChanges
 from hutong.registry.routes import RegistryRoutes
 from hutong.registry.service import RegistryService
@@ -80,6 +81,7 @@ class RegistryVerticle(Verticle):
         self._certificates: Certificates | None = None
         self._workers: ClosableOffload | None = None
         self._changes: ClusterChanges | None = None
+        self._known: RegisteredSchemas | None = None
         self._server: WebServer | None = None
 
     async def start(self) -> None:
@@ -96,6 +98,7 @@ class RegistryVerticle(Verticle):
         writer = RegistryWriter(store, service)
         self._changes = changes = ClusterChanges(self._broker.cluster, store, writer, self._clock, wheel)
         changes.start()
+        self._broker.schema_gate.known = self._known = RegisteredSchemas(store)
         self._server = WebServer(
             RegistryRoutes(service, changes.carry_out, self._broker.identity.cluster_id, version("hutong")).routes,
             loop,
@@ -117,6 +120,9 @@ class RegistryVerticle(Verticle):
             self._certificates.close()
         if self._server is not None:
             await self._server.close()
+        if self._known is not None:
+            self._broker.schema_gate.known = None
+            self._known.close()
         if self._changes is not None:
             self._changes.close(OwnerGone("the node is stopping"))
         if self._workers is not None:

@@ -174,3 +174,11 @@ async def test_what_becomes_of_a_batch_is_the_answer_to_all_of_it(
     assert [answer.code for answer in answers] == [code, code]
     offsets = [answer.ext().get("queueOffset") for answer in answers]
     assert offsets == (["7", "8"] if isinstance(outcome, StoredRecords) else [None, None])
+
+
+async def test_a_topic_that_demands_schemas_takes_no_messages(
+    scene: RocketScene, client: RocketClient, short: list[bool]
+) -> None:
+    await scene.kafka.create("t", confluent_value_schema_validation="true")
+    answer = await client.send(b"x")
+    assert (answer.code, short) == (ResponseCode.NO_PERMISSION, [False])

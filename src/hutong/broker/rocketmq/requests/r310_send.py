@@ -122,6 +122,10 @@ class SendRequest:
     def append_to(self, topic: Topic) -> None:
         """Append the messages to their queue. Raises Refused, RocketRefused, ProtocolError."""
         context = self._context
+        if topic.config.schemas:
+            raise RocketRefused(
+                ResponseCode.NO_PERMISSION, f"Topic {topic.name} demands schemas, as Kafka's clients write them."
+            )
         queue_id = 0 if self._is_dead else self._fields.integer("queueId", 0)
         # As RocketMQ: a client that names none leaves the choice to the broker.
         if queue_id < 0:
