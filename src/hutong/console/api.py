@@ -14,6 +14,9 @@ from hutong.console.dead_letters.redrive_pages import RedrivePages
 from hutong.console.groups.lag_stream import LagStream
 from hutong.console.groups.pages import GroupPages
 from hutong.console.groups.resets.pages import ResetPages
+from hutong.console.nodes.pages import NodesPages
+from hutong.console.nodes.sampler import NodeSampler
+from hutong.console.overview.pages import OverviewPages
 from hutong.console.records.budget import ReadBudget
 from hutong.console.records.records_room import RecordsRoom
 from hutong.console.security.acls import AclPages
@@ -37,9 +40,12 @@ class ConsoleApi:
         self.desk = desk
         self._redrives = RedrivePages(desk)
         budget = ReadBudget(desk.clock, desk.pause)
+        sampler = None if desk.node is None else NodeSampler(desk, desk.node)
         rooms = (
             SigningIn(desk),
             TopicsPages(desk),
+            OverviewPages(desk, sampler),
+            NodesPages(desk, sampler),
             RecordsRoom(desk, budget),
             GroupPages(desk),
             LagStream(desk),

@@ -46,6 +46,6 @@ class NodeFacts(Protocol):
         """Bytes that this node holds of each partition, by topic and number."""
         ...
 
-    async def metrics(self) -> str:
-        """All its metrics in Prometheus' text format."""
+    async def metrics(self, *, is_full: bool = False) -> str:
+        """Its metrics in Prometheus' text format. A brief page lacks every second bound of histograms."""
         ...

@@ -21,7 +21,18 @@ if TYPE_CHECKING:
     from hutong.bus.clustered.figures import OtherNodeFigures
     from hutong.rpc.rpc import Rpc
 
-_LISTENERS: Final = ("metrics", "tcp_bridge", "sockjs", "rpc", "grpc", "rocketmq", "http", "schema_registry", "cluster")
+_LISTENERS: Final = (
+    "metrics",
+    "tcp_bridge",
+    "sockjs",
+    "rpc",
+    "grpc",
+    "rocketmq",
+    "http",
+    "schema_registry",
+    "console",
+    "cluster",
+)
 
 
 class OwnFacts:
@@ -32,7 +43,7 @@ class OwnFacts:
         self._node = node
         self._monitor = monitor.monitor
         self._sources = monitor.sources
-        self._page = self._monitor.brief_page()
+        self._brief, self._full = self._monitor.page(is_brief=True), self._monitor.page(is_brief=False)
 
     def listeners(self) -> dict[str, str]:
         addresses = self._node.addresses
@@ -79,9 +90,9 @@ class OwnFacts:
             for partition in topic.partitions
         }
 
-    async def metrics(self) -> str:
+    async def metrics(self, *, is_full: bool = False) -> str:
         made: asyncio.Future[list[bytes] | None] = asyncio.get_running_loop().create_future()
-        self._page.ask(lambda pieces: None if made.done() else made.set_result(pieces))
+        (self._full if is_full else self._brief).ask(lambda pieces: None if made.done() else made.set_result(pieces))
         pieces = await made
         if pieces is None:
             raise StorageError("the metrics could not be made; the log says why")

@@ -69,9 +69,7 @@ class Monitor(Verticle):
             tls = self._certificates.source()
             self._certificates.watch()
         loop = self.context.loop
-        brief, full = (
-            SlicedPage(partial(self._metrics, is_brief), CONTENT_TYPE, loop.call_soon) for is_brief in (True, False)
-        )
+        brief, full = self.page(is_brief=True), self.page(is_brief=False)
         by_detail = {"": brief if settings.detail == "brief" else full, "brief": brief, "full": full}
         self._server = WebServer(
             pages.routes(by_detail, self.health, loop),
@@ -90,9 +88,9 @@ class Monitor(Verticle):
         if self._server is not None:
             await self._server.close()
 
-    def brief_page(self) -> SlicedPage:
-        """A page of the most important metrics, apart from the one that is served."""
-        return SlicedPage(partial(self._metrics, True), CONTENT_TYPE, self.context.loop.call_soon)
+    def page(self, *, is_brief: bool) -> SlicedPage:
+        """A page of metrics apart from those that are served."""
+        return SlicedPage(partial(self._metrics, is_brief), CONTENT_TYPE, self.context.loop.call_soon)
 
     def _metrics(self, is_brief: bool) -> Iterator[bytes]:
         return exposition(self.sources, self._limits, is_brief=is_brief)

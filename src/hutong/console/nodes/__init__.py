@@ -1,0 +1,1 @@
+"""Nodes: their figures, and what a cluster has where."""

@@ -1,0 +1,136 @@
+"""A page of metrics in Prometheus' text format 0.0.4, as figures by name and labels.
+
+Strategy: only the families that somebody asks for are read; their other labels are folded away at once, so that ten
+thousand partitions become one figure of their group. A line that the format does not allow is left out and counted.
+
+Knows no metric and no clock.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+LINES_MAX: Final = 500_000
+LINE_CHARACTERS_MAX: Final = 8_192
+VALUES_MAX: Final = 50_000
+"""Of one sample, after folding."""
+Labels = tuple[tuple[str, str], ...]
+_LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)",?')
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]{1,3})?|Inf)")
+_ESCAPE: Final = re.compile(r"\\(.)")
+_ESCAPED: Final = {"n": "\n"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The labels of a family that are kept, and how samples that are equal in them become one."""
+
+    labels: tuple[str, ...] = ()
+    fold: Callable[[float, float], float] = lambda one, other: one + other
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The figures of one moment. `is_cut`: the page had more of them than VALUES_MAX, or more lines than LINES_MAX."""
+
+    at_ms: int
+    wall_ms: int
+    values: Mapping[str, Mapping[Labels, float]]
+    lines: int = 0
+    refused: int = 0
+    is_cut: bool = False
+    is_full: bool = True
+
+    def series(self, name: str) -> Mapping[Labels, float]:
+        """The figures of a family by their labels; none where it is not there."""
+        return self.values.get(name, {})
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """The sum of the figures that have these labels; None where there is none."""
+        wanted = set(labels.items())
+        found = [value for having, value in self.series(name).items() if wanted <= set(having)]
+        return sum(found) if found else None
+
+
+class SampleReader:
+    """Reads pages of one node, and remembers what it found out about their series."""
+
+    def __init__(self, kept: Mapping[str, Kept]) -> None:
+        self._kept = kept
+        self._known: dict[str, Labels | None] = {}  # a series' text: parsing its labels takes ten times as long
+
+    def read(self, page: str, at_ms: int, wall_ms: int, *, is_full: bool = True) -> Sample:
+        values: dict[str, dict[Labels, float]] = {}
+        if len(self._known) > 2 * VALUES_MAX:  # of topics and groups that have gone
+            self._known = {}
+        lines = refused = count = 0
+        is_cut = False
+        for line in _lines(page):
+            lines += 1
+            if lines > LINES_MAX or count >= VALUES_MAX:
+                is_cut = True
+                break
+            name = _name_of(line)
+            kept = self._kept.get(name)
+            if kept is None:
+                continue
+            labels, value = self._parsed(line, kept)
+            if labels is None or value is None:
+                refused += 1
+                continue
+            family = values.setdefault(name, {})
+            if labels in family:
+                family[labels] = kept.fold(family[labels], value)
+            else:
+                family[labels] = value
+                count += 1
+        return Sample(at_ms, wall_ms, values, lines, refused, is_cut, is_full)
+
+    def _parsed(self, line: str, kept: Kept) -> tuple[Labels | None, float | None]:
+        """Labels and value of a sample; None for what the format does not allow."""
+        if len(line) > LINE_CHARACTERS_MAX:
+            return None, None
+        # A label's value may hold spaces and braces; what follows the last brace cannot.
+        end = line.rfind("}") + 1 or line.find(" ")
+        series = line[:end]
+        if series not in self._known:
+            self._known[series] = _labels_of(series, kept.labels)
+        numbers = line[end:].split()
+        is_number = 1 <= len(numbers) <= 2 and _NUMBER.fullmatch(numbers[0])  # a timestamp may follow
+        value = float(numbers[0]) if is_number else math.nan
+        return self._known[series], value if not math.isnan(value) else None
+
+
+def _lines(page: str) -> Iterator[str]:
+    """The lines that hold a sample, one by one: a list of all would double the page."""
+    at = 0
+    while at < len(page):
+        end = page.find("\n", at)
+        end = len(page) if end < 0 else end
+        line, at = page[at:end], end + 1
+        if line and not line.startswith("#"):
+            yield line
+
+
+def _name_of(line: str) -> str:
+    brace = line.find("{")
+    return line[:brace] if brace >= 0 else line.partition(" ")[0]
+
+
+def _labels_of(series: str, kept: tuple[str, ...]) -> Labels | None:
+    """Those of its labels that are kept; None for a text that is no series."""
+    brace = series.find("{")
+    if brace < 0:
+        return () if series else None
+    at, end = brace + 1, len(series) - 1
+    found: list[tuple[str, str]] = []
+    while at < end:
+        match = _LABEL.match(series, at, end)
+        if match is None:
+            return None
+        if match[1] in kept:
+            found.append((match[1], _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1], escape[1]), match[2])))
+        at = match.end()
+    return tuple(found)

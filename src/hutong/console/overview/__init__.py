@@ -1,0 +1,1 @@
+"""The overview: how a node or cluster is, and what to do."""
