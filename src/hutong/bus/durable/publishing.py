@@ -62,6 +62,7 @@ class Publisher:
                 return
             self._is_closed = True
             producers = [*self._retired, *([self._producer] if self._producer else [])]
+            self._producer = None  # a record that comes later is refused
         for producer in producers:
             producer.close(timeout_s)
 
@@ -124,7 +125,10 @@ class _ProducerInstance:
 
     def close(self, timeout_s: float) -> None:
         self._is_closing = True
-        self._producer.flush(timeout_s)
+        try:
+            self._producer.flush(timeout_s)
+        except KafkaException as error:
+            self._failed(error)
         self._producer.purge()
         self._end()
         self._thread.join()
@@ -141,12 +145,17 @@ class _ProducerInstance:
                 if self._is_ending:
                     return
                 self._work.wait()
-            self._producer.poll(POLL_S)
+            try:
+                self._producer.poll(POLL_S)
+            except KafkaException as error:
+                self._failed(error)
+
+    def _failed(self, error: KafkaException) -> None:
+        """A fatal error: the library raises it in `poll` and `flush`, in the place of a call of `error_cb`."""
+        self.has_failed = True
+        _log.error("the producer failed for good, another takes its place: %s", cause_of(error).str())
 
     def _erred(self, error: KafkaError) -> None:
-        if error.fatal():
-            self.has_failed = True
-            _log.error("the producer failed for good, another takes its place: %s", cause_of(error).str())
-        elif not self._is_closing and error.name() not in self._logged:
+        if not self._is_closing and error.name() not in self._logged:
             self._logged.add(error.name())
             _log.warning("publishing: %s", error.str())
