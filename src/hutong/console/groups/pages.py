@@ -20,7 +20,7 @@ from hutong.console.groups.reading import (
     ends_of,
     log_spans,
 )
-from hutong.console.groups.shown import group_shown, listed_group, offsets_shown
+from hutong.console.groups.shown import group_shown, listed_group, offsets_shown, places_assigned
 from hutong.console.routes import ConsoleRoute
 from hutong.rest.errors import refusal_of
 from hutong.rest.limits import CALL_S_MAX
@@ -143,4 +143,5 @@ def _whole(admin: AdminClient, group: str) -> tuple[Any, list[LogSpan]]:
     found = described_groups(admin, [group])[group]
     if isinstance(found, BaseException):
         raise found
-    return found, log_spans(admin, group)
+    assigned = {place for member in found.members for place in places_assigned(member)}
+    return found, log_spans(admin, group, also=assigned)

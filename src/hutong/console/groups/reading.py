@@ -71,10 +71,12 @@ def ends_of(admin: AdminClient, places: Iterable[Place]) -> dict[Place, int]:
     return offsets_at(admin, {place: OffsetSpec.latest() for place in places})
 
 
-def log_spans(admin: AdminClient, group: str, places: Iterable[Place] | None = None) -> list[LogSpan]:
-    """The partitions in which the group has an offset, or these ones, with what the log has of them."""
+def log_spans(
+    admin: AdminClient, group: str, places: Iterable[Place] | None = None, also: Iterable[Place] = ()
+) -> list[LogSpan]:
+    """The partitions in which the group has an offset, or these ones, and some more, with what the log has of them."""
     committed = committed_of(admin, group)
-    wanted = [*(committed if places is None else places)][:PARTITIONS_OF_GROUP_MAX]
+    wanted = [*dict.fromkeys([*(committed if places is None else places), *also])][:PARTITIONS_OF_GROUP_MAX]
     begins = offsets_at(admin, {place: OffsetSpec.earliest() for place in wanted})
     ends = ends_of(admin, wanted)
     return [

@@ -34,14 +34,7 @@ def listed_group(found: Any) -> Json:
 def group_shown(found: Any, spans: Sequence[LogSpan]) -> Json:
     """The group with its members, the assignment, and offsets by partition."""
     owners = {place: member.member_id for member in found.members for place in places_assigned(member)}
-    committed = {span.place for span in spans}
     partitions = [partition_shown(span, owners.get(span.place)) for span in spans]
-    unread = [
-        {"topic": topic, "partition": number, "committed": None, "begin": None, "end": None, "lag": None,
-         "member_id": member}
-        for (topic, number), member in sorted(owners.items())
-        if (topic, number) not in committed
-    ]  # fmt: skip
     return {
         "name": found.group_id,
         "state": state_shown(found.state),
@@ -50,7 +43,7 @@ def group_shown(found: Any, spans: Sequence[LogSpan]) -> Json:
         "assignor": found.partition_assignor or None,
         "coordinator": None if found.coordinator is None else found.coordinator.id,
         "members": [_member(member) for member in found.members],
-        "partitions": partitions + unread,
+        "partitions": partitions,
         "lag": sum(each["lag"] or 0 for each in partitions),
     }
 

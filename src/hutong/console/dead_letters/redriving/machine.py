@@ -185,12 +185,12 @@ class RedriveMachine:
         if offset in span.done:
             self.tally.done_before += 1
             return
-        origin = letter.topic or NO_ORIGIN
-        count_one(self.tally.origins, origin)
         count_one(self.tally.reasons, letter.reason)
         if self.wish.reasons is not None and letter.reason not in self.wish.reasons:
             self._leave(partition, OTHER_REASON)
             return
+        origin = letter.topic or NO_ORIGIN
+        count_one(self.tally.origins, origin)
         target = self._targets.get(origin)
         if target is None:
             self._leave(partition, self._refused.get(origin, NO_TARGET))

@@ -12,7 +12,10 @@ OTHERS: Final = "*"  # no topic has this name
 
 @dataclass(slots=True)
 class RedriveTally:
-    """`origins` and `reasons` are of letters that are not done yet, `sent` is by target, `left` by the cause."""
+    """`reasons` are of letters that were not done before, `origins` of those whose reason is asked for.
+
+    `sent` is by target, `left` by the cause.
+    """
 
     read: int = 0
     done_before: int = 0  # by an earlier redrive

@@ -3,7 +3,7 @@
 import { api } from "../core/api.js";
 import { openDialog } from "../core/dialog.js";
 import { h, replace } from "../core/dom.js";
-import { ago, bytes, counted, cut, number } from "../core/format.js";
+import { ago, bytes, counted, cut, number, utc } from "../core/format.js";
 import { bind } from "../core/keys.js";
 import { badge, button, card, cards, emptyState, facts, loading, moment, note, pageHead, text } from "../core/parts.js";
 import { link } from "../core/paths.js";
@@ -110,7 +110,7 @@ class LetterView {
   letterTable() {
     /** @type {import("../core/table.js").Column<Letter>[]} */
     const columns = [
-      { title: "Written", sort: (one) => one.timestamp_ms, cell: (one) => h("span", { title: String(new Date(one.timestamp_ms)) }, ago(one.timestamp_ms, Date.now())) },
+      { title: "Written", sort: (one) => one.timestamp_ms, cell: (one) => h("span", { class: "letter-age", title: utc(one.timestamp_ms) }, ago(one.timestamp_ms, Date.now())) },
       { title: "Reason", sort: (one) => one.letter.reason, cell: reasonOf },
       { title: "From", is_mono: true, sort: (one) => one.letter.origin.topic, cell: (one) => originOf(one) },
       { title: "Attempts", is_number: true, sort: (one) => one.letter.attempts, cell: (one) => number(one.letter.attempts) },
@@ -202,7 +202,7 @@ function originOf(one) {
 
 /** @param {Shown} value */
 function shown(value) {
-  return value === null ? h("span", { class: "about" }, "none") : cut(value.text, VALUE_CHARACTERS);
+  return value === null ? h("span", { class: "about" }, "none") : cut(value.text.replace(/\s+/g, " "), VALUE_CHARACTERS);
 }
 
 /** @param {Letter} one */

@@ -8,7 +8,7 @@ import { api } from "../core/api.js";
 import { openDialog } from "../core/dialog.js";
 import { h, replace } from "../core/dom.js";
 import { form } from "../core/form.js";
-import { counted, number } from "../core/format.js";
+import { counted, cut, number } from "../core/format.js";
 import { events } from "../core/live.js";
 import { button, errorNote, loading, note } from "../core/parts.js";
 import { link } from "../core/paths.js";
@@ -52,7 +52,7 @@ export async function redriveDialog(topic, selection) {
 /** @param {Selection} selection */
 function titleOf(selection) {
   if (selection.chosen) return `Redrive ${counted(selection.chosen.length, "letter")}`;
-  return selection.reasons ? "Redrive the letters of a reason" : "Redrive all letters";
+  return selection.reasons ? `Redrive the letters of ${cut(selection.reasons.join(", "), 60)}` : "Redrive all letters";
 }
 
 /**
@@ -113,7 +113,6 @@ function questions(told, selection, begin, close) {
   };
   return [
     h("p", null, `The dry run found ${counted(total, "letter")}${told.is_truncated ? ", and there are more" : ""}. `, told.done_before ? `${number(told.done_before)} were sent back before and are left out. ` : "", "Each is sent once, also if this is interrupted and begun again."),
-    told.wish.reasons ? h("p", { class: "about" }, `Only those of the reason ${told.wish.reasons.join(", ")} are sent; the counts are of all.`) : null,
-    form({ fields, action: told.wish.reasons ? "Redrive these letters" : `Redrive ${counted(total, "letter")}`, cancel: close, submit }),
+    form({ fields, action: `Redrive ${counted(total, "letter")}`, cancel: close, submit }),
   ];
 }
