@@ -223,7 +223,8 @@ class Drawn {
   /** @param {KeyboardEvent} event */
   pressed(event) {
     const focus = this.focused();
-    if (!focus || event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) return;
+    const is_box = event.target instanceof HTMLInputElement && event.target.type === "checkbox";
+    if (!focus || (event.target instanceof HTMLInputElement && !is_box) || event.target instanceof HTMLSelectElement) return;
     const at = this.shown.findIndex((row) => this.options.key(row) === focus.key);
     const page = Math.max(1, Math.floor(this.scroll.clientHeight / (this.row_px || 40)) - 1);
     const end = this.shown.length - 1;
