@@ -1,6 +1,7 @@
 """A schema registry without a broker: its topic is a list of records, its worker the caller."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import msgspec
 from tests.support.web_client import WebClient, request
@@ -9,6 +10,7 @@ from hutong.foundation.errors import ProtocolError
 from hutong.registry import routes
 from hutong.registry.machine import RegistryMachine
 from hutong.registry.records import RawRecord, decode_record
+from hutong.registry.rights import ClientAuthorizer, SubjectRights
 from hutong.registry.routes import RegistryRoutes
 from hutong.registry.service import RegistryService
 from hutong.registry.writer import RegistryWriter
@@ -53,11 +55,12 @@ class ListedLog:
 class RegistryClient:
     """Asks a registry by requests as they are on the wire. Make it inside of a loop."""
 
-    def __init__(self, records: Sequence[RawRecord] = ()) -> None:
+    def __init__(self, records: Sequence[RawRecord] = (), authorizer: ClientAuthorizer | None = None) -> None:
         self.log = ListedLog(records)
         service = RegistryService(self.log, InlineOffload())
         writer = RegistryWriter(self.log, service)
-        self.web = WebClient(RegistryRoutes(service, writer.carry_out, "cluster", "1").routes)
+        rights = SubjectRights(authorizer or SimpleNamespace(is_on=False))
+        self.web = WebClient(RegistryRoutes(service, writer.carry_out, rights, "cluster", "1").routes)
         self.web.driver.refused = routes.refused
 
     async def ask(

@@ -141,15 +141,19 @@ class RegistryMachine:
         ]
         return [each for each in found if with_deleted or not each.is_deleted]
 
+    def subjects_of(self, context: str, schema_id: int) -> Iterator[str]:
+        """The subjects with this id, in no order, deleted ones among them."""
+        found = self._contexts.get(context)
+        yield from (subject for subject, _ in (() if found is None else found.users.get(schema_id, ())))
+
     def has(self, subject: str, schema_id: int) -> bool:
         """True if a version of the subject has this id, and is not deleted."""
         return self._live[subject, schema_id] > 0
 
     def has_any(self, context: str, prefix: str, schema_id: int) -> bool:
         """The same of any subject of a context that begins so."""
-        found = self._contexts.get(context)
-        users = () if found is None else found.users.get(schema_id, ())
-        return any(subject.startswith(prefix) and self.has(subject, schema_id) for subject, _ in users)
+        subjects = self.subjects_of(context, schema_id)
+        return any(each.startswith(prefix) and self.has(each, schema_id) for each in subjects)
 
     def find(self, subject: str, text: SchemaText, *, with_deleted: bool = False) -> SchemaVersion | None:
         """The latest version of a subject with this schema."""

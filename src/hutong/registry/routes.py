@@ -2,14 +2,14 @@
 
 Strategy: a handler asks the service and shapes its answer. What is refused becomes `{"error_code", "message"}` with the
 status that the code begins with. A path may begin with `/contexts/NAME`, which names the context of its subjects. What
-a read does not find may have been recorded by another node a moment ago: it looks there before it says so.
+a read does not find may have been recorded by another node a moment ago: it looks there before it says so. Rights to
+a subject, or to all, are checked before the handler; lists are filtered, and an id needs a subject that may be seen.
 
 Decides nothing.
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -28,6 +28,7 @@ from hutong.registry.changes import (
 from hutong.registry.checks import SCHEMA_TYPES
 from hutong.registry.machine import RegistryMachine, no_level, no_mode
 from hutong.registry.records import AVRO, decode_extra, encode_extra
+from hutong.registry.rights import SubjectRights
 from hutong.registry.service import RegistryService
 from hutong.registry.values import (
     ID_MAX,
@@ -39,6 +40,7 @@ from hutong.registry.values import (
     mode_of,
     version_of,
 )
+from hutong.security.acls import Operation
 from hutong.web.answers import WebAnswer, WebRefusal, json
 from hutong.web.requests import WebRequest
 from hutong.web.routes import WebRoute
@@ -90,26 +92,31 @@ def refused(refusal: WebRefusal) -> WebAnswer:
 class RegistryRoutes:
     """All routes of one registry. `carry_out` makes changes; `cluster_id` is that of the node's cluster."""
 
-    def __init__(self, service: RegistryService, carry_out: CarryOut, cluster_id: str, version: str) -> None:
+    def __init__(
+        self, service: RegistryService, carry_out: CarryOut, rights: SubjectRights, cluster_id: str, version: str
+    ) -> None:
         self._service = service
+        self._rights = rights
         self._carry_out = carry_out
         self._cluster_id = cluster_id
         self._version = version
 
     @property
     def routes(self) -> list[WebRoute]:
-        reads: list[tuple[str, str, Work]] = [
+        filtered: list[tuple[str, str, Work]] = [
             ("GET", "/subjects", self.subjects),
-            ("POST", "/subjects/{subject}", self.look_up),
-            ("GET", "/subjects/{subject}/versions", self.versions),
-            ("GET", "/subjects/{subject}/versions/{version}", self.version),
-            ("GET", "/subjects/{subject}/versions/{version}/schema", self.version_text),
-            ("GET", "/subjects/{subject}/versions/{version}/referencedby", self.referenced_by),
             ("GET", "/schemas", self.schemas),
             ("GET", "/schemas/ids/{id:int}", self.by_id),
             ("GET", "/schemas/ids/{id:int}/schema", self.text_by_id),
             ("GET", "/schemas/ids/{id:int}/subjects", self.subjects_of_id),
             ("GET", "/schemas/ids/{id:int}/versions", self.versions_of_id),
+        ]
+        reads: list[tuple[str, str, Work]] = [
+            ("POST", "/subjects/{subject}", self.look_up),
+            ("GET", "/subjects/{subject}/versions", self.versions),
+            ("GET", "/subjects/{subject}/versions/{version}", self.version),
+            ("GET", "/subjects/{subject}/versions/{version}/schema", self.version_text),
+            ("GET", "/subjects/{subject}/versions/{version}/referencedby", self.referenced_by),
             ("POST", "/compatibility/subjects/{subject}/versions", self.compare_all),
             ("POST", "/compatibility/subjects/{subject}/versions/{version}", self.compare),
             ("GET", "/config", self.level),
@@ -117,8 +124,7 @@ class RegistryRoutes:
             ("GET", "/mode", self.mode),
             ("GET", "/mode/{subject}", self.mode),
         ]
-        changes: list[tuple[str, str, Work]] = [
-            ("POST", "/subjects/{subject}/versions", self.register),
+        alterations: list[tuple[str, str, Work]] = [
             ("DELETE", "/subjects/{subject}", self.delete_subject),
             ("DELETE", "/subjects/{subject}/versions/{version}", self.delete_version),
             ("PUT", "/config", self.set_level),
@@ -133,26 +139,45 @@ class RegistryRoutes:
         everywhere: list[tuple[str, str, Work]] = [
             ("GET", "/", _nothing),
             ("GET", "/schemas/types", _types),
-            ("GET", "/contexts", self.contexts),
+            ("GET", "/contexts", self._permitted(self.contexts, Operation.DESCRIBE)),
             ("GET", "/v1/metadata/id", self.cluster),
             ("GET", "/v1/metadata/version", self.own_version),
         ]
         paths: list[tuple[str, str, Work]] = [
-            *((method, path, partial(self._read, work)) for method, path, work in reads),
-            *changes,
+            *((method, path, self._reading(work)) for method, path, work in filtered),
+            *((method, path, self._permitted(self._reading(work), Operation.DESCRIBE)) for method, path, work in reads),
+            ("POST", "/subjects/{subject}/versions", self._permitted(self.register, Operation.WRITE)),
+            *((method, path, self._permitted(work, Operation.ALTER)) for method, path, work in alterations),
         ]
         inside = [(method, f"/contexts/{{context}}{path}", work) for method, path, work in paths]
         return [_route(*each) for each in (*paths, *everywhere, *inside)]
 
-    async def _read(self, work: Work, request: WebRequest) -> Any:
-        try:
+    def _permitted(self, work: Work, operation: Operation) -> Work:
+        async def checked(request: WebRequest) -> Any:
+            self._rights.check(request, operation, _scope(request))
             return await work(request)
-        except Refused as refused:
-            # Also a schema is invalid where what it imports is not found.
-            is_missing = refused.code // 100 == 404 or refused.code == RegistryCode.INVALID_SCHEMA
-            if not is_missing or not await self._service.refreshed():
-                raise
-        return await work(request)
+
+        return checked
+
+    def _reading(self, work: Work) -> Work:
+        async def reading(request: WebRequest) -> Any:
+            try:
+                return await work(request)
+            except Refused as refused:
+                # Also a schema is invalid where what it imports is not found.
+                is_missing = refused.code // 100 == 404 or refused.code == RegistryCode.INVALID_SCHEMA
+                if not is_missing or not await self._service.refreshed():
+                    raise
+            return await work(request)
+
+        return reading
+
+    def _given(self, request: WebRequest, body: _SchemaBody) -> SchemaText:
+        """The schema of a request, whose client may see what it imports. Raises Refused."""
+        text = _text(body)
+        for reference in text.references:
+            self._rights.check(request, Operation.DESCRIBE, names.qualified(reference.subject, _context(request)))
+        return text
 
     # Subjects and versions.
 
@@ -160,12 +185,12 @@ class RegistryRoutes:
         machine = await self._service.state()
         prefix = request.query.get("subjectPrefix", ":*:" if "context" not in request.parameters else "")
         found = machine.subjects(with_deleted=request.flag("deleted"), only_deleted=request.flag("deletedOnly"))
-        return _within(found, _context(request), prefix)
+        return [each for each in _within(found, _context(request), prefix) if self._rights.may_see(request, each)]
 
     async def look_up(self, request: WebRequest) -> dict[str, Any]:
         found = await self._service.find(
             _subject(request),
-            _text(request.json(_SchemaBody)),
+            self._given(request, request.json(_SchemaBody)),
             normalize=request.flag("normalize"),
             with_deleted=request.flag("deleted"),
         )
@@ -176,7 +201,9 @@ class RegistryRoutes:
         # Clients that always send these mean none by numbers that are none.
         schema_id = body.id if body.id is not None and body.id > 0 else None
         number = body.version if body.version is not None and body.version > 0 else None
-        asked = RegisterSchema(_subject(request), _text(body), request.flag("normalize"), schema_id, number)
+        asked = RegisterSchema(
+            _subject(request), self._given(request, body), request.flag("normalize"), schema_id, number
+        )
         # Most registrations are those of producers that start again.
         made = await self._service.registered(asked) or await self._carry_out(asked)
         return {"id": made.id, "version": made.version}
@@ -222,12 +249,12 @@ class RegistryRoutes:
             found = list({each.subject: each for each in found}.values())
         prefix = request.query.get("subjectPrefix", "")
         within = set(_within([each.subject for each in found], _context(request), prefix))
+        within = {each for each in within if self._rights.may_see(request, each)}
         return [shown(each) for each in _page([each for each in found if each.subject in within], request)]
 
     async def by_id(self, request: WebRequest) -> dict[str, Any]:
         machine = await self._service.state()
-        context = self._context_of_id(machine, request)
-        text = machine.text(context, request.number("id"))
+        context, text = self._text_of_id(machine, request)
         answer = shown_text(await self._formatted(text, context, request))
         if request.flag("fetchMaxId"):
             answer["maxId"] = machine.last_id(context)
@@ -240,7 +267,7 @@ class RegistryRoutes:
 
     async def text_by_id(self, request: WebRequest) -> WebAnswer:
         machine = await self._service.state()
-        return _raw(machine.text(self._context_of_id(machine, request), request.number("id")))
+        return _raw(self._text_of_id(machine, request)[1])
 
     async def subjects_of_id(self, request: WebRequest) -> list[str]:
         return sorted({each.subject for each in await self._users(request)})
@@ -251,7 +278,18 @@ class RegistryRoutes:
     async def _users(self, request: WebRequest) -> list[SchemaVersion]:
         machine = await self._service.state()
         context = self._context_of_id(machine, request)
-        return machine.users(context, request.number("id"), with_deleted=request.flag("deleted"))
+        found = machine.users(context, request.number("id"), with_deleted=request.flag("deleted"))
+        return [each for each in found if self._rights.may_see(request, each.subject)]
+
+    def _text_of_id(self, machine: RegistryMachine, request: WebRequest) -> tuple[str, SchemaText]:
+        """A schema and its context. Raises Refused."""
+        context, number = self._context_of_id(machine, request), request.number("id")
+        text = machine.text(context, number)
+        if not self._rights.may_see_one(request, machine.subjects_of(context, number)):
+            raise Refused(
+                RegistryCode.FORBIDDEN, f"{request.principal} needs DESCRIBE on a topic with schema {number}."
+            )
+        return context, text
 
     def _context_of_id(self, machine: RegistryMachine, request: WebRequest) -> str:
         """The context in which an id is looked up: that of the subject that the client names, if it names one."""
@@ -274,7 +312,7 @@ class RegistryRoutes:
     async def _compared(self, request: WebRequest, number: int | None, *, is_all: bool) -> dict[str, Any]:
         body = request.json(_SchemaBody)
         troubles = await self._service.compare(
-            _subject(request), _text(body), number, is_all=is_all, normalize=request.flag("normalize")
+            _subject(request), self._given(request, body), number, is_all=is_all, normalize=request.flag("normalize")
         )
         answer: dict[str, Any] = {"is_compatible": not troubles}
         return answer | ({"messages": troubles} if request.flag("verbose") else {})

@@ -84,6 +84,7 @@ class RegistryCode:
     """Error codes of Confluent's API; the first three digits are the HTTP status."""
 
     INCOMPATIBLE: Final = 409
+    FORBIDDEN: Final = 40301
     SUBJECT_NOT_FOUND: Final = 40401
     VERSION_NOT_FOUND: Final = 40402
     SCHEMA_NOT_FOUND: Final = 40403

@@ -72,6 +72,12 @@ class Authorizer:
         if not self.is_on:
             return True
         principal, host = str(context.principal), context.session.address
+        return self.allows_client(principal, host, operation, kind, name, quietly=quietly)
+
+    def allows_client(
+        self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str, *, quietly: bool = False
+    ) -> bool:
+        """The same for a client that comes by another protocol. It is asked while `is_on` alone."""
         if self.decisions.allows(principal, host, operation, kind, name):
             self.allowed_total += 1
             return True

@@ -17,6 +17,7 @@ from hutong.registry import routes
 from hutong.registry.checks import check_installed
 from hutong.registry.demands import RegisteredSchemas
 from hutong.registry.forwarding import ClusterChanges
+from hutong.registry.rights import SubjectRights
 from hutong.registry.routes import RegistryRoutes
 from hutong.registry.service import RegistryService
 from hutong.registry.store import TOPIC, TOPIC_CONFIG, SchemaStore
@@ -99,8 +100,11 @@ class RegistryVerticle(Verticle):
         self._changes = changes = ClusterChanges(self._broker.cluster, store, writer, self._clock, wheel)
         changes.start()
         self._broker.schema_gate.known = self._known = RegisteredSchemas(store)
+        rights = SubjectRights(self._broker.authorizer)
         self._server = WebServer(
-            RegistryRoutes(service, changes.carry_out, self._broker.identity.cluster_id, version("hutong")).routes,
+            RegistryRoutes(
+                service, changes.carry_out, rights, self._broker.identity.cluster_id, version("hutong")
+            ).routes,
             loop,
             clock=self._clock,
             wheel=wheel,
