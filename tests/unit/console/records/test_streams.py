@@ -122,7 +122,7 @@ def test_a_tail_shows_a_sample_and_counts_all(node: EmbeddedNode, client: Consol
                 break
     tail.close()
     assert figures["shown"] == shown
-    assert figures["seen"] > 10 * shown
+    assert figures["seen"] > shown
 
 
 def test_a_tail_of_a_quiet_topic_shows_every_record(node: EmbeddedNode, client: ConsoleClient) -> None:

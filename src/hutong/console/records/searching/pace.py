@@ -11,7 +11,7 @@ Knows no clock.
 from typing import Final
 
 SHARE_MAX: Final = 0.5
-SHARE_MIN: Final = 0.01
+SHARE_MIN: Final = 0.02
 """Of one processor, for all that a search does in Python."""
 PAUSE_MS_MIN: Final = 1
 PAUSE_MS_MAX: Final = 1_000
