@@ -8,6 +8,7 @@ import { api, LOGIN_NEEDED } from "./core/api.js";
 import { h, replace } from "./core/dom.js";
 import { listenForKeys } from "./core/keys.js";
 import { errorState } from "./core/parts.js";
+import { match } from "./core/paths.js";
 import { Router } from "./core/router.js";
 import { session, setSession } from "./core/session.js";
 import { makeShell } from "./core/shell.js";
@@ -30,7 +31,7 @@ const pages = [
   { path: "/services", load: () => import("./views/services.js"), nav: { title: "Services", section: "Bus", icon: "services", key: "s" } },
   { path: "/services/:address", load: () => import("./views/service.js") },
   { path: "/security", load: () => import("./views/security.js"), nav: { title: "Security", section: "Cluster", icon: "security", key: "u" } },
-  { path: "/security/rights", load: () => import("./views/security_rights.js") },
+  { path: "/security/acls", load: () => import("./views/security_acls.js") },
   { path: "/settings", load: () => import("./views/settings.js"), nav: { title: "Settings", section: "Cluster", icon: "settings", key: "c" } },
   { path: "/settings/brokers/:broker", load: () => import("./views/settings_broker.js") },
 ];
@@ -40,6 +41,8 @@ const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 let router = null;
 
 async function start() {
+  // The page's module comes while the server looks for the session. A failure is the router's to show.
+  pages.find((page) => match(page.path, location.pathname))?.load().catch(() => {});
   try {
     setSession(await api.get("/api/session"));
   } catch (error) {

@@ -1,6 +1,6 @@
 /** The login: the same users and passwords as for Kafka clients. It draws over the whole window. */
 
-import { api, ApiError } from "../core/api.js";
+import { api } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { form } from "../core/form.js";
 
@@ -16,21 +16,10 @@ export function loginPage(done) {
     ],
     action: "Sign in",
     submit: async (values) => {
-      const told = await api.post("/api/session", { user: values.user, password: values.password }).catch(plainly);
+      const told = await api.post("/api/session", { user: values.user, password: values.password });
       done(told?.needs_login === undefined ? await api.get("/api/session") : told);
     },
   });
   const about = "Use the user and password that your Kafka clients use. You see and change what that user may.";
   return h("main", { class: "login", id: "main" }, h("div", { class: "login-card" }, h("p", { class: "brand" }, "Hutong"), h("h1", null, "Sign in"), h("p", { class: "about" }, about), fields));
-}
-
-/**
- * @param {unknown} error
- * @returns {never}
- */
-function plainly(error) {
-  if (error instanceof ApiError && error.status === 401) {
-    throw new ApiError(401, error.code, "This user and password do not fit.", error.hint);
-  }
-  throw error;
 }

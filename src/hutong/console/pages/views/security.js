@@ -42,7 +42,7 @@ export const view = {
 export function securityHead(tab, actions) {
   const items = [
     { label: "Users", href: "/security", is_current: tab === "users" },
-    { label: "Rights", href: "/security/rights", is_current: tab === "acls" },
+    { label: "ACLs", href: "/security/acls", is_current: tab === "acls" },
   ];
   const about = "Who may come in, and who may do what. The brokers check both; what is changed here holds at once.";
   return h("div", { class: "head-with-tabs" }, pageHead({ title: "Security", about, actions }), tabs("Pages of security", items));
@@ -111,7 +111,7 @@ function setPassword(user, ask) {
       submit: async ({ name = user?.name, password, mechanism }) => {
         await api.post(USERS, { name, password, mechanism });
         close();
-        toast(user === null ? `User ${name} may log in; rights are given by ACLs.` : `The password of ${name} is set.`);
+        toast(user === null ? `User ${name} may log in; ACLs say what it may do.` : `The password of ${name} is set.`);
         await ask();
       },
     }),
@@ -125,7 +125,7 @@ function setPassword(user, ask) {
 async function deleteUser(user, ask) {
   const is_done = await confirm({
     title: "Delete user",
-    body: h("p", null, "The user ", h("strong", { class: "mono" }, ...text(user.name)), " cannot log in any more. Rights of that name stay until they are deleted."),
+    body: h("p", null, "The user ", h("strong", { class: "mono" }, ...text(user.name)), " cannot log in any more. ACLs of that name stay until they are deleted."),
     action: "Delete user",
     is_dangerous: true,
     typed_name: user.name,

@@ -28,15 +28,15 @@ const RESOURCES = [
 
 /** @type {import("../core/router.js").View} */
 export const view = {
-  title: "Rights",
+  title: "ACLs",
   async open(container, _params, _query, signal) {
     const ask = async () => {
       const told = await api.get(ACLS, { signal });
-      replace(problem, told.truncated ? note("warn", `Only the first ${number(told.acls.length)} rights are listed.`) : null);
+      replace(problem, told.truncated ? note("warn", `Only the first ${number(told.acls.length)} ACLs are listed.`) : null);
       list.update(told.acls);
     };
-    const add = canChange() ? button("Add right", () => void addRight(ask), { kind: "main", icon: "plus" }) : null;
-    const body = h("div", { class: "view" }, loading("rights"));
+    const add = canChange() ? button("Add ACL", () => void addAcl(ask), { kind: "main", icon: "plus" }) : null;
+    const body = h("div", { class: "view" }, loading("ACLs"));
     replace(container, securityHead("acls", [add]), body);
     const problem = h("div");
     const list = aclTable(signal, ask);
@@ -52,22 +52,22 @@ export const view = {
 function aclTable(signal, ask) {
   /** @type {import("../core/table.js").Column<Acl>[]} */
   const columns = [
-    { title: "Who", cell: (acl) => text(acl.principal), sort: (acl) => acl.principal, is_mono: true },
-    { title: "May", cell: (acl) => badge(acl.permission === "deny" ? "never" : "may", acl.permission === "deny" ? "bad" : "good"), sort: (acl) => acl.permission },
-    { title: "Do", cell: (acl) => words(acl.operation), sort: (acl) => acl.operation },
-    { title: "With", cell: (acl) => words(acl.resource), sort: (acl) => acl.resource },
-    { title: "Named", cell: nameOf, sort: (acl) => acl.name, is_mono: true },
-    { title: "From", cell: (acl) => (acl.host === "*" ? "anywhere" : text(acl.host)), sort: (acl) => acl.host },
+    { title: "Principal", cell: (acl) => text(acl.principal), sort: (acl) => acl.principal, is_mono: true },
+    { title: "Permission", cell: (acl) => badge(acl.permission, acl.permission === "deny" ? "bad" : "good"), sort: (acl) => acl.permission },
+    { title: "Operation", cell: (acl) => words(acl.operation), sort: (acl) => acl.operation },
+    { title: "Resource", cell: (acl) => words(acl.resource), sort: (acl) => acl.resource },
+    { title: "Name", cell: nameOf, sort: (acl) => acl.name, is_mono: true },
+    { title: "Host", cell: (acl) => (acl.host === "*" ? "any" : text(acl.host)), sort: (acl) => acl.host },
   ];
   if (canChange()) columns.push({ title: "Changes", cell: (acl) => deletion(acl, ask), is_action: true });
   return table({
-    caption: "Rights",
+    caption: "ACLs",
     columns,
     key: (acl) => JSON.stringify(acl),
     signal,
     search: (acl) => Object.values(acl).join(" "),
-    filter_label: "Filter rights",
-    noun: "right",
+    filter_label: "Filter ACLs",
+    noun: "ACL",
     sort_by: 0,
     empty: () => emptyState("There are no ACLs.", ["Brokers that authorize nothing let everybody do everything; others let super users alone in. Hutong authorizes with ", h("code", null, "security.authorize = true"), "."]),
   });
@@ -90,8 +90,8 @@ function words(word) {
  * @param {() => Promise<void>} ask
  */
 function deletion(acl, ask) {
-  const remove = button("Delete", () => void deleteRight(acl, ask));
-  remove.setAttribute("aria-label", `Delete the right of ${acl.principal} to ${words(acl.operation)} ${words(acl.resource)} ${acl.name}`);
+  const remove = button("Delete", () => void deleteAcl(acl, ask));
+  remove.setAttribute("aria-label", `Delete the ACL of ${acl.principal}: ${acl.permission} ${words(acl.operation)} ${words(acl.resource)} ${acl.name}`);
   return remove;
 }
 
@@ -99,29 +99,29 @@ function deletion(acl, ask) {
  * @param {Acl} acl
  * @param {() => Promise<void>} ask
  */
-async function deleteRight(acl, ask) {
+async function deleteAcl(acl, ask) {
   const who = h("strong", { class: "mono" }, ...text(acl.principal));
   const what = h("strong", { class: "mono" }, ...text(acl.name));
-  const body = h("p", null, who, ` loses the rule to ${words(acl.operation)} the ${words(acl.resource)} `, what, ". Clients notice at their next request.");
-  const is_done = await confirm({ title: "Delete right", body, action: "Delete right", is_dangerous: true, run: () => api.post(`${ACLS}/deletion`, acl) });
+  const body = h("p", null, who, ` loses the rule: ${acl.permission} ${words(acl.operation)} on the ${words(acl.resource)} `, what, ". Clients notice at their next request.");
+  const is_done = await confirm({ title: "Delete ACL", body, action: "Delete ACL", is_dangerous: true, run: () => api.post(`${ACLS}/deletion`, acl) });
   if (!is_done) return;
-  toast("The right is deleted.");
+  toast("The ACL is deleted.");
   await ask();
 }
 
 /** @param {() => Promise<void>} ask */
-function addRight(ask) {
-  return openDialog("Add right", (close) =>
+function addAcl(ask) {
+  return openDialog("Add ACL", (close) =>
     form({
       fields: fields(),
-      action: "Add right",
+      action: "Add ACL",
       cancel: close,
       submit: async (values) => {
         const is_cluster = values.resource === "cluster";
         const acl = { ...values, name: is_cluster ? CLUSTER : values.name, pattern: is_cluster ? "literal" : values.pattern, host: values.host ?? "*" };
         await api.post(ACLS, acl);
         close();
-        toast("The right holds from now on.");
+        toast("The ACL holds from now on.");
         await ask();
       },
     }),
@@ -132,12 +132,12 @@ function addRight(ask) {
 function fields() {
   const operations = OPERATIONS.map((each) => ({ value: each, label: words(each) }));
   return [
-    { name: "principal", label: "Who", required: true, is_mono: true, value: "User:", hint: "User:NAME; User:* is everybody", check: (value) => (/^[A-Za-z]+:./.test(value) ? null : "Write User:NAME.") },
-    { name: "permission", label: "May or never", type: "select", value: "allow", choices: [{ value: "allow", label: "may" }, { value: "deny", label: "never, whatever else allows it" }] },
-    { name: "operation", label: "Do", type: "select", value: "read", choices: operations },
-    { name: "resource", label: "With", type: "select", value: "topic", choices: RESOURCES },
-    { name: "name", label: "Named", required: true, is_mono: true, value: "*", hint: "* is all; of no use for the cluster" },
+    { name: "principal", label: "Principal", required: true, is_mono: true, value: "User:", hint: "User:NAME; User:* is everybody", check: (value) => (/^[A-Za-z]+:./.test(value) ? null : "Write User:NAME.") },
+    { name: "permission", label: "Permission", type: "select", value: "allow", choices: [{ value: "allow", label: "allow" }, { value: "deny", label: "deny, whatever else allows it" }] },
+    { name: "operation", label: "Operation", type: "select", value: "read", choices: operations },
+    { name: "resource", label: "Resource", type: "select", value: "topic", choices: RESOURCES },
+    { name: "name", label: "Name", required: true, is_mono: true, value: "*", hint: "* is all; of no use for the cluster" },
     { name: "pattern", label: "The name is", type: "select", value: "literal", choices: [{ value: "literal", label: "the whole name" }, { value: "prefixed", label: "how names begin" }] },
-    { name: "host", label: "From host", hint: "An IP address. Empty: from anywhere" },
+    { name: "host", label: "Host", hint: "An IP address. Empty: from anywhere" },
   ];
 }
