@@ -8,6 +8,7 @@ there show the README without its neighbours, so links become absolute.
 import os
 import re
 import sysconfig
+from glob import glob
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -42,6 +43,7 @@ setup(
         Extension(
             name,
             sources=[f"src/{name.replace('.', '/')}.c"],
+            depends=glob(f"src/{name.rpartition('.')[0].replace('.', '/')}/*.h"),
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if HAS_LIMITED_API else [],
             py_limited_api=HAS_LIMITED_API,
             optional=True,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 from tests.fuzz.target import MEBIBYTE, Target
-from tests.support.stored_runs import check_agreement, forms_of, ways
+from tests.support.stored_runs import check_agreement, collected_alike, forms_of, ways
 
 from hutong.broker.rocketmq.records.packed_bodies import plain_body
 from hutong.broker.rocketmq.records.packing import packed_batch
@@ -13,9 +13,16 @@ from hutong.broker.rocketmq.records.stored_forms import QueueOfForms
 from hutong.broker.rocketmq.records.stored_runs import RunBounds
 from hutong.broker.rocketmq.records.translation import message_of, record_of
 from hutong.broker.rocketmq.refusals import RocketRefused
-from hutong.foundation.errors import ProtocolError
+from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.security.access_keys import AccessKeysWrong, parse_access_keys
-from hutong.wire.kafka.batch.records import HEADER_BYTES, Record, build_batch, parse_batch_header
+from hutong.wire.kafka.batch.records import (
+    CONTROL,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    Record,
+    build_batch,
+    parse_batch_header,
+)
 from hutong.wire.rocketmq.admin_bodies import SubscriptionGroup
 from hutong.wire.rocketmq.bodies import (
     BatchAck,
@@ -138,6 +145,22 @@ def read_records(data: bytes) -> object:
     return found
 
 
+def collect_batches(data: bytes) -> object:
+    """Batches as a fetch finds them: what is taken by one call is what is taken batch by batch."""
+    whole = collected_alike([memoryview(data)], FORMS, (0, 1_000, MEBIBYTE))
+    split = data.find(b"\x02", 61) - 16
+    few = collected_alike([memoryview(data)[: max(0, split)], memoryview(data)[max(0, split) :]], FORMS, (2, 3, 400))
+    return [None if found is None else found.pieces for found in (whole, few)]
+
+
+def stored_batches() -> Iterator[bytes]:
+    message = StoredMessage("t", 1, 2, 3, b"body", encode_properties({"TAGS": "a", "KEYS": "k"}))
+    records = [record_of(message), Record(key=b"k"), Record(headers=[("a", b"\x01")])]
+    for attributes in (0, CONTROL, LOG_APPEND_TIME):
+        first = build_batch(records[:2])
+        yield first + build_batch(records, base_offset=2, attributes=attributes) + build_batch(records, base_offset=5)
+
+
 def packed_records() -> Iterator[bytes]:
     message = StoredMessage("t", 1, 2, 3, b"body", encode_properties({"TAGS": "a", "KEYS": "k"}))
     yield build_batch([record_of(message)] * 3)[HEADER_BYTES:]
@@ -148,6 +171,7 @@ def packed_records() -> Iterator[bytes]:
 
 TARGETS = [
     Target("rocketmq-records", read_records, packed_records),
+    Target("rocketmq-batches", collect_batches, stored_batches, (ProtocolError, LimitExceeded)),
     Target("rocketmq-messages", read_messages, messages),
     Target("rocketmq-batch", read_batch, batches),
     Target("rocketmq-properties", read_properties, lambda: [b"A\x01b\x02C\x01d", b"KEYS\x01a b\x02"], ()),

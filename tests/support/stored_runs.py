@@ -2,10 +2,14 @@
 
 from unittest import mock
 
-from hutong.broker.rocketmq.records import stored_runs
+from hutong.broker.rocketmq.records import converted, plain_batches, stored_runs
+from hutong.broker.rocketmq.records.collected import Collected
+from hutong.broker.rocketmq.records.converted import ConvertedBatches
+from hutong.broker.rocketmq.records.plain_batches import Collecting
 from hutong.broker.rocketmq.records.stored_forms import QueueOfForms, StoredForm
 from hutong.broker.rocketmq.records.stored_runs import RunBounds, RunOf, StoredRun, next_run, python_run
 from hutong.foundation.errors import ProtocolError
+from hutong.wire.kafka.apis.k01_fetch import PartitionData
 from hutong.wire.kafka.batch.records import BatchHeader
 
 ALL = RunBounds(-(2**63), 2**31, 2**31)
@@ -48,3 +52,24 @@ def check_agreement(data: bytes, header: BatchHeader, queue: QueueOfForms, bound
 
 def _plain(run: StoredRun) -> tuple[object, ...]:
     return run.stored, run.places.tolist(), run.position, run.walked
+
+
+def collected_alike(pieces: list[memoryview], queue: QueueOfForms, limits: tuple[int, int, int]) -> Collected | None:
+    """The messages of an answer by one call and batch by batch, which are the same; None where both fail."""
+    outcomes: list[object] = []
+    found = None
+    for way in {plain_batches.stored_batches, None}:
+        found = Collected(*limits)
+        # Records in front of the offset are passed over by both, whatever they are.
+        passed_over = mock.patch.object(converted, "BATCH_BYTES_MAX", -1)
+        with passed_over, mock.patch.object(plain_batches, "stored_batches", way):
+            try:
+                Collecting(found, queue, ConvertedBatches()).collect(PartitionData(0, records=[*pieces]))
+            # Its sentence may count the bytes from elsewhere.
+            except ProtocolError:
+                found = None
+                outcomes.append(ProtocolError)
+            else:
+                outcomes.append((b"".join(found.pieces), found.count, found.size, found.next_offset))
+    assert outcomes == [outcomes[0]] * len(outcomes)
+    return found

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-SOURCE_ONLY = {".c"}
+SOURCE_ONLY = {".c", ".h"}
 
 
 def _setup(*words: str | Path) -> None:

@@ -11,10 +11,11 @@ from hutong.wire.buffer import Buffer
 class Collected:
     """Messages in pieces, and the offset behind the last record that was looked at.
 
-    It is full with `messages_max`, or with the message that fills `bytes_max`.
+    It is full with `messages_max`, or with the message that fills `bytes_max`. `read_bytes` are those of the log that
+    were looked at for it.
     """
 
-    __slots__ = ("_bytes_max", "_messages_max", "count", "next_offset", "pieces", "size")
+    __slots__ = ("_bytes_max", "_messages_max", "count", "next_offset", "pieces", "read_bytes", "size")
 
     def __init__(self, next_offset: int, messages_max: int, bytes_max: int) -> None:
         self._messages_max = messages_max
@@ -23,6 +24,7 @@ class Collected:
         self.pieces: list[Buffer] = []
         self.count = 0
         self.size = 0
+        self.read_bytes = 0
 
     @property
     def is_full(self) -> bool:
@@ -32,6 +34,12 @@ class Collected:
     def room(self) -> tuple[int, int]:
         """The messages and the bytes that are missing."""
         return self._messages_max - self.count, self._bytes_max - self.size
+
+    def add(self, piece: Buffer, count: int, size: int) -> None:
+        """Add so many messages in one piece of this size."""
+        self.pieces.append(piece)
+        self.count += count
+        self.size += size
 
     def take(self, part: RunPart) -> None:
         """Take all messages for which there is room, in one piece."""
@@ -45,9 +53,7 @@ class Collected:
         # The last one is the first that leaves no room for others.
         stop = min(stop, bisect_left(places, begin + size, ends_at, stop) + 1)
         end = places[stop - 1]
-        self.pieces.append(memoryview(run.stored)[begin:end])
-        self.count += stop - ends_at
-        self.size += end - begin
+        self.add(memoryview(run.stored)[begin:end], stop - ends_at, end - begin)
         self.next_offset = places[stop - 1 - columns] + 1
 
     def take_some(self, part: RunPart, takes: Callable[[StoredForm], bool]) -> None:
@@ -59,9 +65,7 @@ class Collected:
             form = run.form(each)
             self.next_offset = form.offset + 1
             if takes(form):
-                self.pieces.append(form.stored)
-                self.count += 1
-                self.size += len(form.stored)
+                self.add(form.stored, 1, len(form.stored))
 
     def pass_over(self, offset: int) -> None:
         """Go on behind an offset, up to which nothing is left to take."""

@@ -35,6 +35,8 @@ class ConvertedBatch:
 
     def __init__(self, header: BatchHeader, batch: Buffer, queue: QueueOfForms) -> None:
         """Raises ProtocolError, LimitExceeded, UsageError, as `unpacked_records`."""
+        if header.record_count < 0:
+            raise ProtocolError(f"a record batch of {header.record_count} records")
         self._data = unpacked_records(header, batch)
         self.size = 2 * len(self._data) + RECORD_BYTES * header.record_count
         self._header = header
@@ -69,15 +71,16 @@ class ConvertedBatch:
             raise ProtocolError(self._broken)
         try:
             run = next_run(self._data, self._header, self._queue, self._position, self._left, bounds)
-            if run.places:
-                self._runs.append(run)
-            self._position = run.position
-            self._left -= run.walked
-            if not self._left and self._position != len(self._data):
-                raise ProtocolError("a record batch has bytes after its last record")
         except ProtocolError as error:
             self._broken = str(error)
             raise
+        if run.places:
+            self._runs.append(run)
+        self._position = run.position
+        self._left -= run.walked
+        # Who has enough messages does not hear of it.
+        if not self._left and self._position != len(self._data):
+            self._broken = "a record batch has bytes after its last record"
 
 
 def _last_offset(run: StoredRun) -> int:

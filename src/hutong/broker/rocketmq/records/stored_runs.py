@@ -15,7 +15,7 @@ from hutong.foundation.errors import ProtocolError
 from hutong.wire.kafka.batch.records import BatchHeader
 from hutong.wire.kafka.varint import read_varlong
 
-CONTRACT: Final = 1
+CONTRACT: Final = 2
 """Number of the contract with the compiled pass: a change of arguments, results or rules counts one up in both."""
 
 _PLACE: Final = "q"  # a number of 64 bits, as this machine has it
@@ -135,6 +135,10 @@ def _compiled_run(
 
 
 _compiled: Final[Any] = compiled_module("hutong.broker.rocketmq.records._stored_run", CONTRACT)
+compiled_batches: Final[Callable[..., tuple[bytes, int, int, int, int, int]] | None] = (
+    None if _compiled is None else _compiled.stored_batches
+)
+"""The pass through many batches, of which plain_batches.py has the use; None where nothing is compiled."""
 stored_run: RunOf = python_run if _compiled is None else _compiled_run
 
 

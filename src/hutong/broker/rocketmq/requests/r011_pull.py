@@ -16,8 +16,8 @@ from hutong.broker.rocketmq.filters import ALL, Filter, filter_of
 from hutong.broker.rocketmq.offsets import commit_offset
 from hutong.broker.rocketmq.records.collected import Collected
 from hutong.broker.rocketmq.records.names import log_name
+from hutong.broker.rocketmq.records.plain_batches import Collecting
 from hutong.broker.rocketmq.records.stored_forms import QueueOfForms
-from hutong.broker.rocketmq.records.visible import visible_batches
 from hutong.broker.rocketmq.refusals import RocketRefused, answer_of, code_of
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from hutong.broker.rocketmq.context import RocketContext
 
 MESSAGES_MAX: Final = 1_024  # of one answer, whatever is asked for
-BATCH_BYTES: Final = 128  # of a batch around its only message, and of a record around its fields
 QUEUES_REMEMBERED_MAX: Final = 1_000
 ANSWER_BYTES: Final = 256 * 1024  # as `maxTransferBytesOnMessageInMemory`: a pull is sent soon, not full
 _FETCH_VERSION: Final = 11
@@ -153,8 +152,8 @@ class PullRequest:
         found = self._read(data)
         code = ResponseCode.SUCCESS
         if found.count:
-            # Behind the headers that few messages share: some more than they are.
-            self._averages()[self.name, self.queue_id] = found.size // found.count + BATCH_BYTES
+            # A quarter more, since no two messages are alike: a fetch that finds too few costs another pull.
+            self._averages()[self.name, self.queue_id] = found.read_bytes * 5 // (found.count * 4) + 1
         else:
             # Everything that was read is filtered out, or belongs to no reader: the client asks on at once.
             has_moved = found.next_offset > self._offset
@@ -166,19 +165,8 @@ class PullRequest:
     def _read(self, data: PartitionData) -> Collected:
         """The messages, and the offset behind the last record that was looked at."""
         found = Collected(self._offset, self._messages_max, ANSWER_BYTES)
-        takes, queue = self._filter.takes, self._forms()
-        converted = self._context.parts.converted
-        for header, batch in visible_batches(data):
-            parts = converted.of(header, batch, queue).begin_at(self._offset, *found.room) if batch is not None else ()
-            for part in parts:
-                if self._filter is ALL:
-                    found.take(part)
-                else:
-                    found.take_some(part, takes)
-                if found.is_full:
-                    return found
-            # A marker, what an aborted transaction has left, or the cleaner at the end of a batch.
-            found.pass_over(header.last_offset)
+        takes = None if self._filter is ALL else self._filter.takes
+        Collecting(found, self._forms(), self._context.parts.converted, takes).collect(data)
         return found
 
     def _forms(self) -> QueueOfForms:
