@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from hutong.bus.bus import EventBus
     from hutong.bus.clustered.figures import OtherNodeFigures
+    from hutong.console.records.decoding.shown import ValueSchema
     from hutong.rpc.rpc import Rpc
 
 
@@ -44,6 +45,10 @@ class NodeFacts(Protocol):
 
     def partition_bytes(self) -> dict[tuple[str, int], int]:
         """Bytes that this node holds of each partition, by topic and number."""
+        ...
+
+    async def schemas(self, ids: Collection[int]) -> Mapping[int, ValueSchema] | None:
+        """The schemas of its registry that have these ids; None where it has no registry."""
         ...
 
     async def metrics(self, *, is_full: bool = False) -> str:

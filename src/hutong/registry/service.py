@@ -6,7 +6,8 @@ Decides nothing: `machine` and `checks` do. Knows no HTTP.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from hutong.foundation.errors import LimitExceeded, Refused
@@ -15,6 +16,7 @@ from hutong.registry.changes import RegisterSchema
 from hutong.registry.checks import Comparison, ResolvedText, SchemaChecks
 from hutong.registry.imports import resolved
 from hutong.registry.machine import RegistryMachine
+from hutong.registry.reading import WrittenBySchema
 from hutong.registry.values import RegistryCode, SchemaText, SchemaVersion
 from hutong.runtime.threads.offload import Offload, run
 
@@ -82,6 +84,19 @@ class RegistryService:
         found = machine.find(subject, schema.text, with_deleted=with_deleted)
         if found is None:
             raise Refused(RegistryCode.SCHEMA_NOT_FOUND, "Schema not found")
+        return found
+
+    async def writers(self, ids: Collection[int]) -> dict[int, WrittenBySchema]:
+        """The schemas of these ids that are there and understood, to read what they have written."""
+        machine = await self.state()
+        found: dict[int, WrittenBySchema] = {}
+        for schema_id in ids:
+            try:
+                schema = resolved(machine, machine.text(names.DEFAULT_CONTEXT, schema_id), names.DEFAULT_CONTEXT)
+                found[schema_id] = await self._worked(partial(WrittenBySchema, schema, self._checks))
+            # An id that a producer made up, or a schema that another registry has left.
+            except Refused:
+                continue
         return found
 
     async def compare(

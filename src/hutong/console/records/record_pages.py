@@ -9,10 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hutong.console.limits import VALUE_CHARS_MAX
-from hutong.console.records.decoding.decode import PayloadDecoder
 from hutong.console.records.paging.asked import asked_page
 from hutong.console.records.paging.reading import ReadPage, read_one, read_page
-from hutong.console.records.shown import AskedForms, asked_forms, raw_record, shown_record, shown_records
+from hutong.console.records.shown import asked_forms, raw_record
 from hutong.console.routes import ConsoleRoute
 from hutong.rest.reading.live import encode_positions
 from hutong.web.answers import WebAnswer, WebRefusal, json
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from hutong.console.desk import ConsoleDesk
     from hutong.console.records.budget import ReadBudget
+    from hutong.console.records.showing import RecordShowing
     from hutong.rest.accounts import Account
     from hutong.web.requests import WebRequest
 
@@ -34,10 +34,10 @@ ONE = "/api/topics/{topic}/messages/{partition:int}/{offset:int}"
 class RecordPages:
     """Reads for one request. Each read has a consumer of its own, which costs a connection."""
 
-    def __init__(self, desk: ConsoleDesk, budget: ReadBudget) -> None:
+    def __init__(self, desk: ConsoleDesk, budget: ReadBudget, showing: RecordShowing) -> None:
         self._desk = desk
         self._budget = budget
-        self._decoder = PayloadDecoder()
+        self._showing = showing
 
     def routes(self) -> list[ConsoleRoute]:
         return [
@@ -50,8 +50,9 @@ class RecordPages:
         account, topic = await self._desk.account(request), request.text("topic")
         asked, forms = asked_page(request), asked_forms(request)
         clock = self._desk.clock
-        answer = await self._read(account, lambda: self._shown_page(read_page(account, topic, asked, clock), forms))
-        return json(answer)
+        page = await self._read(account, partial(read_page, account, topic, asked, clock))
+        self._budget.count(sum(each.size_bytes for each in page.records))
+        return json(_page(page, await self._showing.shown(page.records, forms)))
 
     async def one(self, request: WebRequest) -> WebAnswer:
         """One record, with as much of its value as is asked for; with `raw` its bytes, too."""
@@ -67,7 +68,8 @@ class RecordPages:
             )
         self._budget.count(found.size_bytes)
         raw = {"raw": raw_record(found)} if request.flag("raw") else {}
-        return json(await self._desk.blocking(lambda: shown_record(found, self._decoder, forms) | raw))
+        (shown,) = await self._showing.shown([found], forms)
+        return json(shown | raw)
 
     async def _read(self, account: Account, work: Callable[[], T]) -> T:
         """The outcome of a read on another thread, within the console's rate. Raises WebRefusal."""
@@ -78,13 +80,13 @@ class RecordPages:
         finally:
             self._desk.gateway.give_reader_back(account)
 
-    def _shown_page(self, page: ReadPage, forms: AskedForms) -> dict[str, Any]:
-        self._budget.count(sum(each.size_bytes for each in page.records))
-        return {
-            "records": shown_records(page.records, self._decoder, forms),
-            "older": None if page.older is None else encode_positions(page.older).decode(),
-            "newer": encode_positions(page.newer).decode(),
-            "begins": page.begins,
-            "ends": page.ends,
-            "is_partial": page.is_partial,
-        }
+
+def _page(page: ReadPage, shown: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "records": shown,
+        "older": None if page.older is None else encode_positions(page.older).decode(),
+        "newer": encode_positions(page.newer).decode(),
+        "begins": page.begins,
+        "ends": page.ends,
+        "is_partial": page.is_partial,
+    }

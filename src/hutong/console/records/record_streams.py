@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hutong.console.records.decoding.decode import PayloadDecoder
 from hutong.console.records.paging.asked import partitions_asked
 from hutong.console.records.searching.asked import asked_search
 from hutong.console.records.searching.stream import SearchStream
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from hutong.console.desk import ConsoleDesk
     from hutong.console.records.budget import ReadBudget
+    from hutong.console.records.showing import RecordShowing
     from hutong.rest.accounts import Account
     from hutong.web.answers import StreamedAnswer, WebAnswer
     from hutong.web.requests import WebRequest
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 class RecordStreams:
     """Streams with a consumer of their own each, which lives as long as they do."""
 
-    def __init__(self, desk: ConsoleDesk, budget: ReadBudget) -> None:
+    def __init__(self, desk: ConsoleDesk, budget: ReadBudget, showing: RecordShowing) -> None:
         self._desk = desk
         self._budget = budget
-        self._decoder = PayloadDecoder()
+        self._showing = showing
 
     def routes(self) -> list[ConsoleRoute]:
         return [
@@ -51,7 +51,7 @@ class RecordStreams:
         if request.flag("check"):
             return json({})
         account = await self._desk.account(request)
-        stream = SearchStream(self._desk, self._budget, self._decoder, account, request.text("topic"))
+        stream = SearchStream(self._desk, self._budget, self._showing, account, request.text("topic"))
         await self._opened(account, partial(stream.open, asked))
         return streamed(stream.rounds())
 
@@ -59,7 +59,7 @@ class RecordStreams:
         """Stream what comes, by samples."""
         partitions, forms = partitions_asked(request.query.get("partitions", "")), asked_forms(request)
         account = await self._desk.account(request)
-        stream = TailStream(self._desk, self._budget, self._decoder, account, request.text("topic"))
+        stream = TailStream(self._desk, self._budget, self._showing, account, request.text("topic"))
         await self._opened(account, partial(stream.open, partitions, forms))
         return streamed(stream.rounds())
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hutong.console.records.record_changes import RecordChanges
 from hutong.console.records.record_pages import RecordPages
 from hutong.console.records.record_streams import RecordStreams
+from hutong.console.records.showing import RecordShowing
 
 if TYPE_CHECKING:
     from hutong.console.desk import ConsoleDesk
@@ -22,7 +23,12 @@ class RecordsRoom:
 
     def __init__(self, desk: ConsoleDesk, budget: ReadBudget) -> None:
         """`budget` is the rate of all that the console reads."""
-        self._parts = (RecordPages(desk, budget), RecordStreams(desk, budget), RecordChanges(desk, budget))
+        showing = RecordShowing(desk)
+        self._parts = (
+            RecordPages(desk, budget, showing),
+            RecordStreams(desk, budget, showing),
+            RecordChanges(desk, budget),
+        )
 
     def routes(self) -> list[ConsoleRoute]:
         return [route for part in self._parts for route in part.routes()]

@@ -8,17 +8,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from hutong.foundation.errors import StorageError
+from hutong.foundation.errors import Refused, StorageError
 from hutong.server.composition import ComposedNode
 from hutong.server.configuration.loader import shown_value
 from hutong.server.configuration.settings import Settings, all_settings
 from hutong.server.monitoring.monitor_part import MonitorPart
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from hutong.bus.bus import EventBus
     from hutong.bus.clustered.figures import OtherNodeFigures
+    from hutong.console.records.decoding.shown import ValueSchema
     from hutong.rpc.rpc import Rpc
 
 _LISTENERS: Final = (
@@ -89,6 +90,14 @@ class OwnFacts:
             for topic in broker.topics.all()
             for partition in topic.partitions
         }
+
+    async def schemas(self, ids: Collection[int]) -> Mapping[int, ValueSchema] | None:
+        registry = self._sources.schemas
+        try:
+            return None if registry is None else await registry.writers(ids)
+        # The topic of schemas cannot be read just now.
+        except Refused:
+            return {}
 
     async def metrics(self, *, is_full: bool = False) -> str:
         made: asyncio.Future[list[bytes] | None] = asyncio.get_running_loop().create_future()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hutong.bus.figures import BusFigures
     from hutong.bus.shared.figures import SharedFigures
     from hutong.reactor.accept.acceptor import Acceptor
+    from hutong.registry.service import RegistryService  # only a node with a registry needs it
     from hutong.replication.driver import GroupReplica  # only a node in a cluster needs it
     from hutong.rpc.figures import MethodFigures
     from hutong.rpc.rpc import Rpc
@@ -114,6 +115,7 @@ class Sources:
     set_changes: Callable[[], tuple[int, int]] = lambda: (0, 0)  # sets in sync that shrank, and that grew
     rpc: "Callable[[], Rpc | None]" = lambda: None  # made by the first use of `node.rpc`
     bus_nodes: "Callable[[], Sequence[OtherNodeFigures]]" = tuple  # none but in a cluster of buses
+    schemas: "RegistryService | None" = None
     availability: "Callable[[], AvailabilityFigures | None]" = lambda: None
 
     def messaging(self) -> MessagingFigures:

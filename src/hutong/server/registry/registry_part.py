@@ -95,7 +95,7 @@ class RegistryVerticle(Verticle):
             self._certificates.watch()
         self._workers = self._part.ports.make_offload(loop, 1, "hutong-schemas", CHECKS_MAX)
         store = SchemaStore(self._broker, self._topic)
-        service = RegistryService(store, self._workers)
+        service = self._part.monitor.sources.schemas = RegistryService(store, self._workers)
         writer = RegistryWriter(store, service)
         self._changes = changes = ClusterChanges(self._broker.cluster, store, writer, self._clock, wheel)
         changes.start()

@@ -8,24 +8,25 @@ Decides nothing about records: the machine does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hutong.console.limits import PREVIEW_CHARS_MAX, SEARCH_CLOCKS_DIFFER_MS
 from hutong.console.records.reading.part_reader import PartReader
 from hutong.console.records.reading.places import begins_of, ends_of, offsets_at, partitions_of
 from hutong.console.records.searching.machine import SearchMachine, Span
 from hutong.console.records.searching.pace import SearchPace
-from hutong.console.records.shown import AskedForms, shown_records
+from hutong.console.records.shown import AskedForms
 from hutong.console.streams import Rounds, event
 from hutong.foundation.clock import thread_processor_us
 from hutong.web.answers import WebRefusal
 
 if TYPE_CHECKING:
+    from hutong.bus.durable.records import StoredRecord
     from hutong.console.desk import ConsoleDesk
     from hutong.console.records.budget import ReadBudget
-    from hutong.console.records.decoding.decode import PayloadDecoder
     from hutong.console.records.searching.asked import AskedSearch
     from hutong.console.records.searching.conditions import Conditions
+    from hutong.console.records.showing import RecordShowing
     from hutong.rest.accounts import Account
 
 _STEP_RECORDS: Final = 200
@@ -37,11 +38,11 @@ class SearchStream:
     """One search. `open` comes first, on another thread; then `step` until there are no more events."""
 
     def __init__(
-        self, desk: ConsoleDesk, budget: ReadBudget, decoder: PayloadDecoder, account: Account, topic: str
+        self, desk: ConsoleDesk, budget: ReadBudget, showing: RecordShowing, account: Account, topic: str
     ) -> None:
         self._desk = desk
         self._budget = budget
-        self._decoder = decoder
+        self._showing = showing
         self._account = account
         self._topic = topic
         self._pace = SearchPace()
@@ -69,7 +70,8 @@ class SearchStream:
         if self._is_over:
             raise StopAsyncIteration
         try:
-            matches, worked_us = await self._desk.blocking(self._step)
+            found, worked_us = await self._desk.blocking(self._step)
+            matches = await self._showing.shown(found, AskedForms(chars_max=PREVIEW_CHARS_MAX))
         except WebRefusal as refusal:
             self._is_over = True
             return [event("failed", {"message": refusal.message})]
@@ -91,11 +93,11 @@ class SearchStream:
         await self._desk.pause(pause_ms)
         self._pace.note_pause(pause_ms, self._desk.clock.monotonic_us() - begun_us)
 
-    def _step(self) -> tuple[list[dict[str, Any]], int]:
-        """Matches that can be shown, and the processor time that they took."""
+    def _step(self) -> tuple[list[StoredRecord], int]:
+        """Matches that can be shown, and the processor time that the step took."""
         begun_us = thread_processor_us()
         machine = self._machine
-        found: list[Any] = []
+        found: list[StoredRecord] = []
         if not machine.is_ended and not self._is_placed:
             self._reader.begin(self._topic, {partition: at for partition, (at, _) in machine.round().items()})
             self._is_placed = True
@@ -108,8 +110,7 @@ class SearchStream:
         if machine.is_round_over and not machine.is_ended:
             found += machine.next_round()
             self._is_placed = False
-        shown = shown_records(found, self._decoder, AskedForms(chars_max=PREVIEW_CHARS_MAX))
-        return shown, thread_processor_us() - begun_us
+        return found, thread_processor_us() - begun_us
 
 
 def _spans(account: Account, topic: str, conditions: Conditions) -> dict[int, Span]:

@@ -9,12 +9,12 @@ Decides nothing about what is shown: the sampler does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hutong.console.limits import TAIL_READ_MS_MAX, TAIL_TURN_MS
 from hutong.console.records.reading.part_reader import PartReader
 from hutong.console.records.reading.places import ends_of, partitions_of
-from hutong.console.records.shown import AskedForms, shown_records
+from hutong.console.records.shown import AskedForms
 from hutong.console.records.tailing.sampling import SampleFigures, TailSampler
 from hutong.console.streams import Rounds, event
 from hutong.web.answers import WebRefusal
@@ -22,8 +22,8 @@ from hutong.web.answers import WebRefusal
 if TYPE_CHECKING:
     from hutong.console.desk import ConsoleDesk
     from hutong.console.records.budget import ReadBudget
-    from hutong.console.records.decoding.decode import PayloadDecoder
     from hutong.console.records.seen import SeenRecord
+    from hutong.console.records.showing import RecordShowing
     from hutong.rest.accounts import Account
 
 _BATCH: Final = 200
@@ -34,11 +34,11 @@ class TailStream:
     """One tail. `open` comes first, on another thread."""
 
     def __init__(
-        self, desk: ConsoleDesk, budget: ReadBudget, decoder: PayloadDecoder, account: Account, topic: str
+        self, desk: ConsoleDesk, budget: ReadBudget, showing: RecordShowing, account: Account, topic: str
     ) -> None:
         self._desk = desk
         self._budget = budget
-        self._decoder = decoder
+        self._showing = showing
         self._account = account
         self._topic = topic
         self._forms = AskedForms()
@@ -69,7 +69,7 @@ class TailStream:
         # A turn that comes late shows more of what has come meanwhile, as the sampler's rate says.
         await self._desk.pause(self._budget.due_in_ms())
         try:
-            records = await self._desk.blocking(self._turn)
+            records = await self._showing.shown(await self._desk.blocking(self._turn), self._forms)
         except WebRefusal as refusal:
             self._is_over = True
             return [event("failed", {"message": refusal.message})]
@@ -79,7 +79,7 @@ class TailStream:
         self._told = figures
         return [event("records", {"records": records, "figures": figures})]
 
-    def _turn(self) -> list[dict[str, Any]]:
+    def _turn(self) -> list[SeenRecord]:
         ends = ends_of(self._account, self._topic, self._partitions)
         spans = self._sampler.turn(ends, self._desk.clock.monotonic_ms())
         if not spans:
@@ -101,4 +101,4 @@ class TailStream:
         self._reader.stop()
         self._budget.count(sum(each.size_bytes for each in found))
         found.sort(key=lambda each: (each.timestamp_ms, each.partition, each.offset), reverse=True)
-        return shown_records(found, self._decoder, self._forms)
+        return found
