@@ -60,6 +60,7 @@ class Collected:
         """Take those that a filter takes, until it is full."""
         run, place = part
         for each in range(place, len(run.offsets)):
+            # Before the next one is looked at: an answer ends behind the last record that was.
             if self.is_full:
                 return
             form = run.form(each)

@@ -35,6 +35,7 @@ class ConvertedBatch:
 
     def __init__(self, header: BatchHeader, batch: Buffer, queue: QueueOfForms) -> None:
         """Raises ProtocolError, LimitExceeded, UsageError, as `unpacked_records`."""
+        # Of a forged header: the compiled pass counts down to none.
         if header.record_count < 0:
             raise ProtocolError(f"a record batch of {header.record_count} records")
         self._data = unpacked_records(header, batch)
@@ -51,6 +52,7 @@ class ConvertedBatch:
         runs = self._runs
         at = bisect_left(runs, offset, key=_last_offset)
         # What is kept begins at the first record: the next reader may begin there.
+        # A run of the reader's size: one that is larger would be work for nobody.
         bounds = RunBounds(offset if self.size > BATCH_BYTES_MAX else self._header.base_offset, messages_max, bytes_max)
         while True:
             while at < len(runs):

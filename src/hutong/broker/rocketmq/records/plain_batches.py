@@ -42,6 +42,7 @@ class Collecting:
 
     def collect(self, data: PartitionData) -> None:
         """Take messages until there are enough, or no more. Raises ProtocolError, LimitExceeded, UsageError."""
+        # Python would do the same work again for each group: there the way with the kept batches is better.
         if stored_batches is not None and self._takes is None and not data.aborted_transactions:
             self._collect_plain(data.records or ())
             return
@@ -84,6 +85,7 @@ class Collecting:
             PLAIN_BYTES_MAX,
         )
         found.read_bytes += walked_bytes
+        # Nothing but empty batches, or none that is plain.
         if count:
             found.add(stored, count, len(stored))
         found.next_offset = next_offset

@@ -96,6 +96,7 @@ def python_run(
 
 def _run_of(forms: list[StoredForm], ends: list[int], position: int, walked: int) -> StoredRun:
     count = len(forms)
+    # Properties are the last part of a message.
     texts = [end - len(form.properties.encode()) for form, end in zip(forms, ends, strict=True)]
     places = struct.pack(f"={3 * count}q", *[form.offset for form in forms], *ends, *texts)
     return StoredRun(b"".join([form.stored for form in forms]), memoryview(places).cast(_PLACE), position, walked)
@@ -154,6 +155,7 @@ def next_run(
     # The last one: a time or an offset for which a message has no room.
     except (IndexError, UnicodeDecodeError, struct.error) as error:
         raise ProtocolError(f"record: {error}") from error
+    # It is as far from the ordinary as those behind the offset may be.
     if form.offset < bounds.from_offset:
         return _run_of([], [], end, 1)
     return _run_of([form], [len(form.stored)], end, 1)
