@@ -4,6 +4,7 @@ import { api } from "../core/api.js";
 import { h, replace } from "../core/dom.js";
 import { badge, emptyState, loading, pageHead, tabs, text } from "../core/parts.js";
 import { link } from "../core/paths.js";
+import { setQuery } from "../core/router.js";
 import { session } from "../core/session.js";
 import { table } from "../core/table.js";
 
@@ -13,7 +14,7 @@ import { table } from "../core/table.js";
 /** @type {import("../core/router.js").View} */
 export const view = {
   title: "Settings",
-  async open(container, _params, _query, signal) {
+  async open(container, _params, query, signal) {
     const body = h("div", { class: "view" }, loading("settings"));
     replace(container, settingsHead([], null), body);
     const { brokers } = await api.get("/api/settings/brokers", { signal });
@@ -23,7 +24,7 @@ export const view = {
       return;
     }
     const told = await api.get("/api/settings/node", { signal });
-    replace(body, settingTable(told.settings, signal).element);
+    replace(body, settingTable(told.settings, query, signal).element);
   },
 };
 
@@ -42,9 +43,10 @@ export function settingsHead(brokers, current) {
 
 /**
  * @param {NodeSetting[]} rows
+ * @param {URLSearchParams} query
  * @param {AbortSignal} signal
  */
-function settingTable(rows, signal) {
+function settingTable(rows, query, signal) {
   /** @type {import("../core/table.js").Column<NodeSetting>[]} */
   const columns = [
     { title: "Setting", cell: (each) => text(each.name), sort: (each) => each.name, is_mono: true },
@@ -62,6 +64,8 @@ function settingTable(rows, signal) {
     search: (each) => `${each.name} ${shown(each.value)} ${each.meaning} ${each.is_default ? "" : "set"}`,
     filter_label: "Filter settings",
     noun: "setting",
+    filter: query.get("filter") ?? "",
+    onFilter: (filter) => setQuery({ filter }),
     sort_by: 2,
   });
 }

@@ -7,6 +7,7 @@ import { form } from "../core/form.js";
 import { bytes, duration } from "../core/format.js";
 import { badge, button, loading, text } from "../core/parts.js";
 import { link } from "../core/paths.js";
+import { setQuery } from "../core/router.js";
 import { canChange } from "../core/session.js";
 import { table } from "../core/table.js";
 import { toast } from "../core/toast.js";
@@ -20,13 +21,13 @@ import { topicHead } from "./topic_head.js";
 /** @type {import("../core/router.js").View} */
 export const view = {
   title: (params) => `${params.name} settings`,
-  async open(container, params, _query, signal) {
+  async open(container, params, query, signal) {
     const name = params.name ?? "";
     const path = link`/api/topics/${name}/settings`;
     const body = h("div", { class: "view" }, loading("settings"));
     replace(container, topicHead(name, "settings"), body);
     const ask = async () => list.update((await api.get(path, { signal })).settings);
-    const list = settingTable(signal, canChange() ? (setting) => actionsOf(setting, path, ask) : null);
+    const list = settingTable(query, signal, canChange() ? (setting) => actionsOf(setting, path, ask) : null);
     await ask();
     replace(body, list.element);
   },
@@ -34,10 +35,11 @@ export const view = {
 
 /**
  * A table of settings, for topics and brokers.
+ * @param {URLSearchParams} query
  * @param {AbortSignal} signal
  * @param {((setting: Setting) => import("../core/dom.js").Child[]) | null} actions of a setting; null: nothing changes
  */
-export function settingTable(signal, actions) {
+export function settingTable(query, signal, actions) {
   /** @type {import("../core/table.js").Column<Setting>[]} */
   const columns = [
     { title: "Setting", cell: (each) => text(each.name), sort: (each) => each.name, is_mono: true },
@@ -54,6 +56,8 @@ export function settingTable(signal, actions) {
     search: (each) => `${each.name} ${each.value ?? ""} ${each.source}`,
     filter_label: "Filter settings",
     noun: "setting",
+    filter: query.get("filter") ?? "",
+    onFilter: (filter) => setQuery({ filter }),
     sort_by: 0,
   });
 }
