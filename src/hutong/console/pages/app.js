@@ -17,6 +17,7 @@ import { view as notFound } from "./views/not_found.js";
 
 /** @type {import("./core/shell.js").Page[]} */
 const pages = [
+  { path: "/", load: () => import("./views/overview.js"), nav: { title: "Overview", section: "", icon: "overview", key: "h" } },
   { path: "/topics", load: () => import("./views/topics.js"), nav: { title: "Topics", section: "Log", icon: "topics", key: "t" } },
   { path: "/topics/:name", load: () => import("./views/topic.js") },
   { path: "/topics/:name/messages", load: () => import("./views/messages.js") },
@@ -30,6 +31,8 @@ const pages = [
   { path: "/bus", load: () => import("./views/bus.js"), nav: { title: "Bus", section: "Bus", icon: "bus", key: "b" } },
   { path: "/services", load: () => import("./views/services.js"), nav: { title: "Services", section: "Bus", icon: "services", key: "s" } },
   { path: "/services/:address", load: () => import("./views/service.js") },
+  { path: "/nodes", load: () => import("./views/nodes.js"), nav: { title: "Nodes", section: "Cluster", icon: "nodes", key: "n" } },
+  { path: "/nodes/this", load: () => import("./views/nodes_this.js") },
   { path: "/security", load: () => import("./views/security.js"), nav: { title: "Security", section: "Cluster", icon: "security", key: "u" } },
   { path: "/security/acls", load: () => import("./views/security_acls.js") },
   { path: "/settings", load: () => import("./views/settings.js"), nav: { title: "Settings", section: "Cluster", icon: "settings", key: "c" } },

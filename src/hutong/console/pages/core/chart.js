@@ -9,9 +9,10 @@ import { short, timeOfDay } from "./format.js";
 import { nearest, ticks, timeTicks } from "./scales.js";
 
 /** @typedef {{name: string, points: [number, number | null][]}} Series times in ms since 1970, rising */
-/** @typedef {{title: string, format?: (value: number) => string, height_px?: number, signal: AbortSignal, series?: Series[]}} ChartOptions */
+/** @typedef {{title: string, format?: (value: number) => string, height_px?: number, is_bytes?: boolean, signal: AbortSignal,
+ *   series?: Series[]}} ChartOptions */
 
-const LEFT_PX = 56;
+const LEFT_PX = 68;
 const RIGHT_PX = 12;
 const TOP_PX = 10;
 const BOTTOM_PX = 24;
@@ -46,7 +47,7 @@ export function lineChart(options) {
   const draw = () => {
     const width_px = element.clientWidth;
     if (!width_px) return;
-    place = layout(series, width_px, height_px);
+    place = layout(series, width_px, height_px, options.is_bytes ?? false);
     picture.setAttribute("viewBox", `0 0 ${width_px} ${height_px}`);
     picture.setAttribute("aria-label", summary(options.title, series, format));
     replace(picture, ...axes(place, format, width_px, height_px), ...lines(place, series));
@@ -82,13 +83,16 @@ export function lineChart(options) {
  * @param {Series[]} series
  * @param {number} width_px
  * @param {number} height_px
+ * @param {boolean} is_bytes ticks are round in KiB, MiB ...
  */
-function layout(series, width_px, height_px) {
+function layout(series, width_px, height_px, is_bytes) {
   const times = series.flatMap((one) => one.points.map(([time]) => time));
   const values = series.flatMap((one) => one.points.map(([, value]) => value ?? 0));
   const from = times.length ? times.reduce((a, b) => Math.min(a, b)) : 0;
   const to = times.length ? times.reduce((a, b) => Math.max(a, b)) : 1;
-  const marks = ticks(values.reduce((a, b) => Math.max(a, b), 0), 4);
+  const most = values.reduce((a, b) => Math.max(a, b), 0);
+  const unit = is_bytes && most > 0 ? 1024 ** Math.floor(Math.log(most) / Math.log(1024) + 1e-9) : 1;
+  const marks = ticks(most / unit, 4).map((mark) => mark * unit);
   const top = marks[marks.length - 1] ?? 1;
   const span_ms = Math.max(to - from, 1);
   const inner_px = Math.max(width_px - LEFT_PX - RIGHT_PX, 1);
