@@ -9,7 +9,7 @@ from hutong.console.nodes.cluster import SeenCluster
 from hutong.console.overview.findings import FoundProblem
 
 UNSEEN: Final = (
-    "Throughput, latency, memory and disks: Kafka's protocol does not tell them.",
+    "Kafka's protocol tells nothing of throughput, latency, memory and disks.",
     "A Hutong node shows them in its own console: hutong serve --console HOST:PORT.",
 )
 

@@ -90,6 +90,6 @@ function clusterCards({ cluster }) {
 function unseen(told) {
   const why = told.has_node
     ? note("plain", "Your user may not see the figures of this node: that needs DESCRIBE_CONFIGS on the cluster.")
-    : note("plain", "This console looks at the cluster from outside. It does not see: ", told.unseen[0]?.toLowerCase() ?? "", " ", told.unseen[1] ?? "");
+    : note("plain", ["This console looks at the cluster from outside.", ...told.unseen].join(" "));
   return h("div", { class: "view" }, facts([["Cluster id", told.cluster.cluster_id ?? "unknown"]]), why);
 }
