@@ -42,7 +42,7 @@ def demo(
 
     started = time.perf_counter()
     data_dir = (data_dir or Path(tempfile.mkdtemp(prefix="hutong-demo-"))).absolute()
-    node = start_node(data_dir, kafka)
+    node = start_node(data_dir, kafka, has_console=keep_running)
     findings = Findings(node.bootstrap, data_dir, data_dir / "results", node.started_in_seconds)
     keep = False
     try:
@@ -61,6 +61,7 @@ def demo(
     remark("\nEvery record arrived, in order and unchanged, and every answer was computed twice with the same result.")
     if keep:
         remark(f"The node stays up at {node.bootstrap}; stop it with: kill {node.pid}")
+        remark(f"Look at its data in a browser: http://{node.console}")
     return 0
 
 

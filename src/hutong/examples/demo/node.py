@@ -19,16 +19,18 @@ from hutong.foundation.errors import ExitCode, UsageError
 
 START_TIMEOUT_SECONDS = 30.0
 STOP_TIMEOUT_SECONDS = 20.0
+CONSOLE = ("--console", "127.0.0.1:0", "--set", "console.read_only=true")
 
 
 @dataclass(slots=True)
 class DemoNode:
-    """A running node: `bootstrap` is where clients connect."""
+    """A running node: `bootstrap` is where clients connect, `console` HOST:PORT of its console, if it has one."""
 
     process: "subprocess.Popen[bytes]"
     bootstrap: str
     started_in_seconds: float
     log: Path
+    console: str | None = None
 
     @property
     def pid(self) -> int:
@@ -58,8 +60,11 @@ class DemoNode:
             return self.process.wait()
 
 
-def start_node(data_dir: Path, address: str) -> DemoNode:
-    """Start a node below `data_dir` and wait until it accepts clients. Raises UsageError with its last words if not."""
+def start_node(data_dir: Path, address: str, *, has_console: bool = False) -> DemoNode:
+    """Start a node below `data_dir` and wait until it accepts clients. Its console is one to look at.
+
+    Raises UsageError with its last words if it does not start.
+    """
     data_dir.mkdir(parents=True, exist_ok=True)
     log = data_dir / "node.log"
     started = time.perf_counter()
@@ -75,6 +80,7 @@ def start_node(data_dir: Path, address: str) -> DemoNode:
                 "--kafka",
                 address,
                 "--json",
+                *(CONSOLE if has_console else ()),
             ],
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -88,7 +94,8 @@ def start_node(data_dir: Path, address: str) -> DemoNode:
         process.wait()
         words = log.read_text(errors="replace").strip().splitlines()
         raise UsageError(f"The node did not start: {words[-1] if words else 'it said nothing'}.", ExitCode.UNAVAILABLE)
-    return DemoNode(process, json.loads(line)["kafka"], time.perf_counter() - started, log)
+    ready = json.loads(line)
+    return DemoNode(process, ready["kafka"], time.perf_counter() - started, log, ready.get("console"))
 
 
 def _first_line(process: "subprocess.Popen[bytes]") -> bytes:
