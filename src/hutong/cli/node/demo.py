@@ -60,8 +60,8 @@ def demo(
         raise UsageError(" ".join(findings.faults), ExitCode.DATAERR)
     remark("\nEvery record arrived, in order and unchanged, and every answer was computed twice with the same result.")
     if keep:
-        remark(f"The node stays up at {node.bootstrap}; stop it with: kill {node.pid}")
         remark(f"Look at its data in a browser: http://{node.console}")
+        remark(f"The node stays up at {node.bootstrap}; stop it with: kill {node.pid}")
     return 0
 
 
