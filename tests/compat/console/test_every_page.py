@@ -99,3 +99,10 @@ def test_a_console_that_does_not_answer_says_so_and_can_be_asked_again(open_page
     page.unroute("**/api/topics*")
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_role("link", name="orders.eu")).to_be_visible()
+
+
+def test_an_open_console_goes_on_after_the_session_has_ended(open_page: OpenPage) -> None:
+    page = open_page("/no/such/page")
+    page.context.clear_cookies()
+    page.get_by_role("link", name="Topics", exact=True).click()
+    expect(page.get_by_role("link", name="orders.eu")).to_be_visible()

@@ -58,6 +58,15 @@ def test_a_wrong_password_is_told_and_the_right_one_opens_the_page(open_page: Op
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
 
+def test_a_session_that_has_ended_asks_for_the_password_again(open_page: OpenPage, secured: str) -> None:
+    page = open_page("/no/such/page", url=secured)
+    sign_in(page, "ann")
+    page.context.clear_cookies()
+    page.get_by_role("link", name="Settings", exact=True).click()
+    sign_in(page, "ann")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Settings")
+
+
 def test_a_user_is_added_and_deleted(open_page: OpenPage, secured: str) -> None:
     page = open_page("/security", url=secured)
     sign_in(page, "ann")

@@ -15,6 +15,8 @@ import { makeShell } from "./core/shell.js";
 import { loginPage } from "./views/login.js";
 import { view as notFound } from "./views/not_found.js";
 
+const RENEW_MS_MIN = 5_000; // what is refused again soon after is no matter of the session
+
 /** @type {import("./core/shell.js").Page[]} */
 const pages = [
   { path: "/", load: () => import("./views/overview.js"), nav: { title: "Overview", section: "", icon: "overview", key: "h" } },
@@ -42,6 +44,7 @@ const pages = [
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 /** @type {Router | null} */
 let router = null;
+let renewed_ms = -Infinity;
 
 async function start() {
   // The page's module comes while the server looks for the session. A failure is the router's to show.
@@ -85,10 +88,15 @@ async function signOut() {
   showLogin();
 }
 
-window.addEventListener(LOGIN_NEEDED, () => {
-  if (router === null || root.querySelector(".login")) return;
-  setSession(null);
-  showLogin();
-});
+/** A session ends unused: an open console gives a new one at once, others ask for the password again. */
+async function renew() {
+  if (router === null || root.querySelector(".login") || performance.now() - renewed_ms < RENEW_MS_MIN) return;
+  renewed_ms = performance.now();
+  setSession(await api.get("/api/session"));
+  if (session().needs_login && session().user === null) showLogin();
+  else void router.open();
+}
+
+window.addEventListener(LOGIN_NEEDED, () => void renew().catch(() => {}));
 listenForKeys();
 void start();

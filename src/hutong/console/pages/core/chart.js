@@ -132,7 +132,9 @@ function lines(place, series) {
         is_down = false;
         return "";
       }
-      const step = `${is_down ? "L" : "M"}${place.x(time).toFixed(1)} ${place.y(value).toFixed(1)}`;
+      const at = `${place.x(time).toFixed(1)} ${place.y(value).toFixed(1)}`;
+      // A line of no length has round ends: a figure between two gaps is a dot.
+      const step = is_down ? `L${at}` : `M${at}h0`;
       is_down = true;
       return step;
     });

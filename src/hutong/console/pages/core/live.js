@@ -5,8 +5,16 @@
  * then this opens a new one, later each time up to a bound. All ends with the signal of the view.
  */
 
+import { api, LOGIN_NEEDED } from "./api.js";
+import { session } from "./session.js";
+
 const WAIT_MS_MIN = 500;
 const WAIT_MS_MAX = 15_000;
+
+/** @param {import("./session.js").Session} told */
+function tellIfEnded(told) {
+  if (told.csrf !== session().csrf) window.dispatchEvent(new Event(LOGIN_NEEDED));
+}
 
 /** @typedef {"connecting" | "live" | "waiting"} LiveState */
 
@@ -35,6 +43,8 @@ export function events(path, handlers, signal, onState = () => {}) {
     opened.addEventListener("error", () => {
       onState("waiting");
       if (opened.readyState !== EventSource.CLOSED) return;
+      // A stream does not say with which status it was refused: the session may have ended, which a question tells.
+      api.get("/api/session", { signal }).then(tellIfEnded, () => {});
       timer = setTimeout(open, wait_ms);
       wait_ms = Math.min(wait_ms * 2, WAIT_MS_MAX);
     });
