@@ -85,7 +85,8 @@ def test_plain_batches_are_looked_at_by_one_call_alone() -> None:
     found = Collected(1, 99, 9_999)
     views = [memoryview(b"".join(log[:2])), memoryview(b"".join(log[2:]))]
     Collecting(found, QUEUE, Watched()).collect(PartitionData(0, records=[*views]))
-    assert (made, found.count, found.next_offset, found.read_bytes) == ([6], 7, 8, sum(map(len, log)))
+    assert (made, found.count, found.next_offset) == ([6], 7, 8)
+    assert found.read_bytes == sum(map(len, log)) - 9, "the record in front of the offset is not counted"
     # A large one is kept, so that a pull in its middle does not walk it from its start.
     with mock.patch.object(plain_batches, "PLAIN_BYTES_MAX", 0):
         made.clear()

@@ -146,7 +146,7 @@ typedef struct {
     int64_t count;
     int64_t bytes;
     int64_t next_offset;
-    int64_t walked_bytes; /* of the log */
+    int64_t walked_bytes; /* of the log, without records in front of the offset */
 } Found;
 
 static bool is_full(const Found *found)
@@ -162,13 +162,16 @@ static Outcome read_batch_records(Cursor *cursor, int64_t count, const Facts *fa
     int64_t previous = facts->base_offset;
     for (int64_t index = 0; index < count; index++) {
         bool is_skipped = false;
+        const uint8_t *begin = cursor->at;
         Message *message = &found->messages[found->count];
         if (!read_record(cursor, facts, message, &is_skipped) || message->offset == INT64_MAX
             || (index ? message->offset <= previous : message->offset < previous))
             return NOT_PLAIN;
         previous = message->offset;
-        if (is_skipped)
+        if (is_skipped) {
+            found->walked_bytes -= cursor->at - begin;
             continue;
+        }
         found->count++;
         found->bytes += message->bytes;
         found->next_offset = message->offset + 1;

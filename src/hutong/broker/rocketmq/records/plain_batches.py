@@ -93,8 +93,7 @@ class Collecting:
 
     def _take_batch(self, header: BatchHeader, batch: Buffer | None) -> None:
         """Take the messages of one batch, which are none where there is no batch for readers."""
-        found = self.found
-        found.read_bytes += header.size
+        found, taken = self.found, self.found.count
         if batch is not None:
             for part in self._converted.of(header, batch, self._queue).begin_at(self._from_offset, *found.room):
                 if self._takes is None:
@@ -102,6 +101,13 @@ class Collecting:
                 else:
                     found.take_some(part, self._takes)
                 if found.is_full:
+                    found.read_bytes += self._share(header, found.count - taken)
                     return
+        found.read_bytes += self._share(header, found.count - taken)
         # A marker, what an aborted transaction has left, or the cleaner at the end of a batch.
         found.pass_over(header.last_offset)
+
+    def _share(self, header: BatchHeader, taken: int) -> int:
+        """The bytes of a batch that so many messages have cost. Those of a large one are pulled in parts."""
+        # A filter has looked at the others, and the next pull is to find as much as it needs.
+        return header.size if self._takes is not None else header.size * taken // max(1, header.record_count)
