@@ -1,7 +1,7 @@
 """Runs: some messages of one batch as consumers get them, back to back in one piece.
 
 Strategy: a pull takes a run as it is, without a look at each message. It is made by a compiled pass where the
-installation could build it (`_stored_run.c`), else `python_run` does the same, 25 times slower. Both end in front of a
+installation could build it (`_stored_run.c`), else `python_run` does the same in Python. Both end in front of a
 record that is out of the ordinary; `next_run` makes a run of that one alone, by the decoder that knows all rules.
 """
 
