@@ -117,6 +117,9 @@ static bool add(int64_t left, int64_t right, int64_t *sum)
 static bool is_property_text(Field field)
 {
     uint8_t all = 0, separators = 0;
+    /* Then the properties do not fit: no need to look at a megabyte. */
+    if (field.size > PROPERTIES_BYTES_MAX)
+        return false;
     for (int64_t index = 0; index < field.size; index++) {
         uint8_t byte = field.bytes[index];
         all |= byte;
