@@ -52,21 +52,21 @@ def main(words: Sequence[str]) -> int:
         topic = f"/v3/clusters/{_cluster(http)}/topics/{TOPIC}"
         record = json.dumps({"value": {"type": "STRING", "data": VALUE}}).encode()
         jobs: dict[str, tuple[int, Callable[[], int]]] = {
-            "HTTP, one record": (1, partial(_ask, http, _post(f"{topic}/records", record), options)),
-            "Kafka, one record": (1, partial(_produce, kafka, 1, options)),
-            f"HTTP, {BATCH} records": (BATCH, partial(_ask, http, _post(f"{topic}/records", record * BATCH), options)),
-            f"Kafka, {BATCH} records": (BATCH, partial(_produce, kafka, BATCH, options)),
-            "HTTP, list of topics": (1, partial(_ask, http, _get(topic.removesuffix(f"/{TOPIC}")), options)),
+            "HTTP, one record": (1, partial(ask, http, post(f"{topic}/records", record), options)),
+            "Kafka, one record": (1, partial(produce, kafka, 1, options)),
+            f"HTTP, {BATCH} records": (BATCH, partial(ask, http, post(f"{topic}/records", record * BATCH), options)),
+            f"Kafka, {BATCH} records": (BATCH, partial(produce, kafka, BATCH, options)),
+            "HTTP, list of topics": (1, partial(ask, http, get(topic.removesuffix(f"/{TOPIC}")), options)),
         }
         figures: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
         for _ in range(TURNS):
             for name, (records, work) in jobs.items():
-                figures[name].append(_turn(node.process.pid, records, work))
-        _show(figures, memory(node.process.pid).rss_mb)
+                figures[name].append(turn(node.process.pid, records, work))
+        show(figures, memory(node.process.pid).rss_mb)
     return 0
 
 
-def _turn(pid: int, records: int, work: Callable[[], int]) -> tuple[float, float]:
+def turn(pid: int, records: int, work: Callable[[], int]) -> tuple[float, float]:
     """Records a second, and microseconds of the node's processor time for each."""
     used_s, begin_s = cpu_seconds(pid), time.monotonic()
     done = work() * records
@@ -78,24 +78,25 @@ def _cluster(http: str) -> str:
         return str(json.load(answer)["data"][0]["cluster_id"])
 
 
-def _post(path: str, body: bytes) -> bytes:
+def post(path: str, body: bytes) -> bytes:
     fields = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
     return f"POST {path} HTTP/1.1\r\n{fields}\r\n\r\n".encode() + body
 
 
-def _get(path: str) -> bytes:
+def get(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
-def _ask(address: str, request: bytes, options: argparse.Namespace) -> int:
+def ask(address: str, request: bytes | Callable[[], bytes], options: argparse.Namespace) -> int:
     """Requests that were answered."""
+    next_request = request if callable(request) else lambda: request
     host, _, port = address.rpartition(":")
 
     async def connection(until_s: float) -> int:
         reader, writer = await asyncio.open_connection(host, int(port), limit=1 << 22)
         done = 0
         while time.monotonic() < until_s:
-            writer.write(request)
+            writer.write(next_request())
             head = await reader.readuntil(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 200"), head
             length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
@@ -111,7 +112,9 @@ def _ask(address: str, request: bytes, options: argparse.Namespace) -> int:
     return asyncio.run(all_connections())
 
 
-def _produce(address: str, records: int, options: argparse.Namespace) -> int:
+def produce(
+    address: str, records: int, options: argparse.Namespace, topic: str = TOPIC, value: str | bytes = VALUE
+) -> int:
     """The number of rounds, each with this number of records, that were acknowledged."""
     until_s = time.monotonic() + options.seconds
     rounds: list[int] = []
@@ -121,7 +124,7 @@ def _produce(address: str, records: int, options: argparse.Namespace) -> int:
         done = 0
         while time.monotonic() < until_s:
             for _ in range(records):
-                client.produce(TOPIC, VALUE)
+                client.produce(topic, value)
             assert client.flush(30) == 0
             done += 1
         rounds.append(done)
@@ -134,7 +137,7 @@ def _produce(address: str, records: int, options: argparse.Namespace) -> int:
     return sum(rounds)
 
 
-def _show(figures: dict[str, list[tuple[float, float]]], resident_mb: float) -> None:
+def show(figures: dict[str, list[tuple[float, float]]], resident_mb: float) -> None:
     table = Table("", "a second", "node's processor time each, us", title=f"medians of {TURNS} turns")
     for name, turns in figures.items():
         rate = statistics.median([turn[0] for turn in turns])
