@@ -21,6 +21,7 @@ const RENEW_MS_MIN = 5_000; // what is refused again soon after is no matter of 
 const pages = [
   { path: "/", load: () => import("./views/overview.js"), nav: { title: "Overview", section: "", icon: "overview", key: "h" } },
   { path: "/topics", load: () => import("./views/topics.js"), nav: { title: "Topics", section: "Log", icon: "topics", key: "t" } },
+  { path: "/messages", load: () => import("./views/messages_topics.js"), nav: { title: "Messages", section: "Log", icon: "messages", key: "m" } },
   { path: "/topics/:name", load: () => import("./views/topic.js") },
   { path: "/topics/:name/messages", load: () => import("./views/messages.js") },
   { path: "/topics/:name/messages/:partition/:offset", load: () => import("./views/message.js") },

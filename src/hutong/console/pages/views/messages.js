@@ -109,19 +109,19 @@ class MessagesPage {
     replace(place, this.summary(page));
     const partial = page.is_partial ? note("warn", "The brokers were slow: some partitions are missing here. Show it again.") : null;
     const body = page.records.length ? table.element : this.nothing(page);
-    replace(this.content, toolbar, partial, body, this.steps(page));
+    replace(this.content, toolbar, partial, body, isEmpty(page) ? null : this.steps(page));
   }
 
   /** @param {Page} page */
   summary(page) {
     const all = Object.keys(page.ends).reduce((sum, each) => sum + (page.ends[each] ?? 0) - (page.begins[each] ?? 0), 0);
+    if (all === 0) return h("p", { class: "count", role: "status" }, "No records");
     return h("p", { class: "count", role: "status" }, `${counted(page.records.length, "record")} of about ${number(all)}`);
   }
 
   /** @param {Page} page */
   nothing(page) {
-    const is_empty = page.older === null && Object.keys(page.ends).every((each) => page.ends[each] === page.begins[each]);
-    if (is_empty) return emptyState("This topic has no records yet.", "Produce one here, or follow it live and start a producer.");
+    if (isEmpty(page)) return emptyState("This topic has no records yet.", "Produce one here, or follow it live and start a producer.");
     return emptyState("There are no records from there on.", "Newer ones appear here once they are written.");
   }
 
@@ -146,6 +146,14 @@ class MessagesPage {
     const page = /** @type {Page} */ (await api.get(link`/api/topics/${this.topic}/messages`, { query, signal: this.signal }));
     await copyRecords(this.topic, page.begins, page.ends);
   }
+}
+
+/**
+ * True for a topic without a record.
+ * @param {Page} page
+ */
+function isEmpty(page) {
+  return Object.keys(page.ends).every((each) => page.ends[each] === page.begins[each]);
 }
 
 /**

@@ -38,7 +38,7 @@ export function messagesBar(asked, signal, show) {
   const time = input("Time", { type: "datetime-local", step: "1", value: asked.time });
   const partitions = input("Partitions", { type: "text", placeholder: "all", value: asked.partitions, class: "input mono bar-number" });
   const words = input("Search for", { type: "search", placeholder: "text", value: asked.q, "aria-keyshortcuts": "/" });
-  const place = select("Look", PLACES, asked.in || "anywhere");
+  const place = select("Where", PLACES, asked.in || "anywhere");
   const path = input("JSON path", { type: "text", placeholder: "$.order.total > 100", value: asked.path, class: "input mono" });
   const regex = h("input", { type: "checkbox", class: "check", checked: asked.regex === "yes" });
   const problem = h("p", { class: "field-error", role: "alert" });
