@@ -197,7 +197,8 @@ function originOf(one) {
   const { topic, partition, offset } = one.letter.origin;
   if (topic === null) return h("span", { class: "about" }, "not known");
   const place = partition === null ? "" : offset === null ? `/${partition}` : `/${partition}/${offset}`;
-  return h("a", { href: link`/topics/${topic}/messages` }, ...text(topic), place);
+  const href = partition === null || offset === null ? link`/topics/${topic}/messages` : link`/topics/${topic}/messages/${partition}/${offset}`;
+  return h("a", { href }, ...text(topic), place);
 }
 
 /** @param {Shown} value */
