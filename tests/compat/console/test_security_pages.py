@@ -120,6 +120,7 @@ def test_a_user_without_rights_is_told_which_is_missing(open_page: OpenPage, sec
 def test_settings_of_node_and_broker(open_page: OpenPage, secured: str) -> None:
     page = open_page("/settings", url=secured)
     sign_in(page, "ann")
+    expect(page.get_by_role("cell", name="console.listen", exact=True)).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type("console.listen")
     expect(page.get_by_role("row")).to_have_count(2)

@@ -31,18 +31,20 @@ export const view = {
   async open(container, params, _query, signal) {
     const name = params.name ?? "";
     const path = link`/api/topics/${name}`;
-    /** @type {Topic | null} */
-    let topic = null;
+    const known = /** @type {{topic: Topic | null}} */ ({ topic: null });
     const ask = async () => {
-      topic = await api.get(path, { signal });
-      replace(figures, summary(/** @type {Topic} */ (topic)));
-      replace(problem, faults(/** @type {Topic} */ (topic)));
-      list.update(/** @type {Topic} */ (topic).partitions);
+      const topic = await api.get(path, { signal });
+      known.topic = topic;
+      replace(figures, summary(topic));
+      replace(problem, faults(topic));
+      list.update(topic.partitions);
+      for (const action of actions) action.disabled = false;
     };
+    // Of use once it is known what they change.
     const actions = canChange()
       ? [
-          button("Add partitions", () => void (topic && addPartitions(topic, path, ask)), { icon: "plus" }),
-          button("Delete topic", () => void (topic && deleteTopic(topic, path))),
+          button("Add partitions", () => void (known.topic && addPartitions(known.topic, path, ask)), { icon: "plus", disabled: true }),
+          button("Delete topic", () => void (known.topic && deleteTopic(known.topic, path)), { disabled: true }),
         ]
       : [];
     const body = h("div", { class: "view" }, loading("the topic"));
