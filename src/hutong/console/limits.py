@@ -44,6 +44,8 @@ PAGE_RECORDS_MAX: Final = 200
 PAGE_READ_MS_MAX: Final = 5_000
 PREVIEW_CHARS_MAX: Final = 500
 """Of a key or value in a list; a record that is opened shows more."""
+LISTED_BYTES_MAX: Final = 16 * KIBIBYTE
+"""Of a key, a value and headers that a page or a tail keeps of each record: it reads many that it does not show."""
 HEADERS_SHOWN_MAX: Final = 100
 HEADER_CHARS_MAX: Final = 2_000
 RECORDS_BYTES_PER_S: Final = 16 * MEBIBYTE

@@ -51,7 +51,7 @@ class RecordPages:
         asked, forms = asked_page(request), asked_forms(request)
         clock = self._desk.clock
         page = await self._read(account, partial(read_page, account, topic, asked, clock))
-        self._budget.count(sum(each.size_bytes for each in page.records))
+        self._budget.count(page.read_bytes)
         return json(_page(page, await self._showing.shown(page.records, forms)))
 
     async def one(self, request: WebRequest) -> WebAnswer:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hutong.console.limits import HEADER_CHARS_MAX, HEADERS_SHOWN_MAX, PREVIEW_CHARS_MAX, VALUE_BYTES_MAX
 from hutong.console.records.decoding.decode import AUTO, FORMS, PayloadDecoder
 from hutong.console.records.decoding.shown import ShownBytes
+from hutong.console.records.seen import WholeSizes
 from hutong.web.answers import WebRefusal
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def asked_forms(request: WebRequest, chars_default: int = PREVIEW_CHARS_MAX) -> 
 def shown_record(record: StoredRecord, decoder: PayloadDecoder, forms: AskedForms) -> dict[str, Any]:
     """One record."""
     headers = record.headers[:HEADERS_SHOWN_MAX]
+    whole = getattr(record, "whole", None) or WholeSizes(_size(record.key), _size(record.value), len(record.headers))
     return {
         "partition": record.partition,
         "offset": record.offset,
@@ -48,13 +50,13 @@ def shown_record(record: StoredRecord, decoder: PayloadDecoder, forms: AskedForm
         "timestamp_type": getattr(record, "timestamp_type", None),
         "leader_epoch": getattr(record, "leader_epoch", None),
         "size_bytes": record.size_bytes,
-        "key": _shown(decoder.show(record.key, forms.key, forms.chars_max)),
-        "value": _shown(decoder.show(record.value, forms.value, forms.chars_max)),
+        "key": _shown(_payload(decoder, record.key, whole.key_bytes, forms.key, forms.chars_max)),
+        "value": _shown(_payload(decoder, record.value, whole.value_bytes, forms.value, forms.chars_max)),
         "headers": [
             {"name": name[:HEADER_CHARS_MAX], "value": _shown(decoder.show(value, AUTO, HEADER_CHARS_MAX))}
             for name, value in headers
         ],
-        "headers_count": len(record.headers),
+        "headers_count": whole.headers,
     }
 
 
@@ -71,6 +73,16 @@ def raw_record(record: StoredRecord) -> dict[str, Any]:
 
 def shown_records(records: Sequence[StoredRecord], decoder: PayloadDecoder, forms: AskedForms) -> list[dict[str, Any]]:
     return [shown_record(each, decoder, forms) for each in records]
+
+
+def _payload(decoder: PayloadDecoder, data: bytes | None, whole_bytes: int, form: str, chars_max: int) -> ShownBytes:
+    if data is not None and len(data) < whole_bytes:
+        return decoder.show_cut(data, whole_bytes, form, chars_max)
+    return decoder.show(data, form, chars_max)
+
+
+def _size(data: bytes | None) -> int:
+    return -1 if data is None else len(data)
 
 
 def _base64(data: bytes | None) -> str | None:

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.console.records.produced import produce
 from tests.unit.console.scene import ConsoleClient
 
+from hutong.console.records.seen import SeenRecord, WholeSizes, cut_record
 from hutong.testing import EmbeddedNode
 
 
@@ -87,6 +88,29 @@ def test_one_record_by_its_place(node: EmbeddedNode, client: ConsoleClient) -> N
     assert client.value("GET", "/api/topics/one/messages/0/0?value_form=hex")["value"]["text"].startswith(
         "00000000  66 69"
     )
+
+
+def test_a_page_keeps_little_of_large_records(node: EmbeddedNode, client: ConsoleClient) -> None:
+    node.create_topic("large", partitions=1)
+    produce(
+        node, "large", [(0, '{"a": "' + "x" * 900_000, 1_000)] * 3, key=b"k" * 20_000, headers=[("h", b"1" * 50_000)]
+    )
+    for found in client.value("GET", "/api/topics/large/messages")["records"]:
+        value = found["value"]
+        assert (value["form"], value["size_bytes"], value["is_whole"]) == ("text", 900_007, False)
+        assert (found["key"]["size_bytes"], found["headers"], found["headers_count"]) == (20_000, [], 1)
+        assert found["size_bytes"] == 900_007 + 20_000 + 50_001
+    assert client.value("GET", "/api/topics/large/messages?value_form=hex")["records"][0]["value"]["form"] == "hex"
+    assert len(client.value("GET", "/api/topics/large/messages/0/0")["headers"]) == 1
+
+
+def test_a_record_is_cut_by_its_parts() -> None:
+    headers = [("a", b"1" * 50), ("b", None), ("c", b"2" * 100)]
+    record = SeenRecord("t", 0, 0, 0, None, b"v" * 300, headers, 456)
+    cut = cut_record(record, 100)
+    assert (cut.key, cut.value, cut.headers, cut.size_bytes) == (None, b"v" * 100, headers[:2], 456)
+    assert cut.whole == WholeSizes(-1, 300, 3)
+    assert cut_record(record, 456) is record
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ Nothing is raised for any bytes: what does not fit is shown as text or as hex, a
 Knows nothing of records.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from hutong.console.limits import VALUE_CHARS_MAX
@@ -43,6 +44,11 @@ class PayloadDecoder:
             return self._shown(data, form, chars_max, "it was asked for")
         except OtherForm as error:
             return _plain(data, chars_max, f"it cannot be shown as {form}: {error}")
+
+    def show_cut(self, head: bytes, size_bytes: int, form: str = AUTO, chars_max: int = VALUE_CHARS_MAX) -> ShownBytes:
+        """The first bytes of a longer key or value: as text or hex, since no other form has parts."""
+        shown = _hex(head, chars_max, "", ()) if form == "hex" else _plain(head, chars_max, "")
+        return replace(shown, size_bytes=size_bytes, is_whole=False)
 
     def _chosen(self, data: bytes, chars_max: int) -> ShownBytes:
         notes: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hutong.console.limits import PAGE_READ_MS_MAX
+from hutong.console.limits import LISTED_BYTES_MAX, PAGE_READ_MS_MAX
 from hutong.console.records.paging.asked import AFTER, BEFORE, NEWEST, OFFSET, TIME, AskedPage
 from hutong.console.records.paging.machine import PageMachine, Span
 from hutong.console.records.reading.part_reader import PartReader
@@ -35,6 +35,7 @@ class ReadPage:
     begins: dict[int, int]
     ends: dict[int, int]
     is_partial: bool
+    read_bytes: int
 
 
 def read_page(account: Account, topic: str, asked: AskedPage, clock: Clock) -> ReadPage:
@@ -47,18 +48,19 @@ def read_page(account: Account, topic: str, asked: AskedPage, clock: Clock) -> R
     else:
         spans = {partition: (place, ends[partition]) for partition, place in places.items()}
     machine = PageMachine(spans, asked.records_max, is_newest_first=asked.is_newest_first)
-    is_partial = False
+    read_bytes = 0
     if not machine.is_done:
         reader = PartReader(account.properties)
         try:
-            is_partial = not _read(reader, topic, machine, clock)
+            read_bytes = _read(reader, topic, machine, clock, LISTED_BYTES_MAX)
         finally:
             reader.close()
     bounds = machine.bounds()
     older = {partition: low for partition, (low, _) in bounds.items()}
     has_older = any(low > begins[partition] for partition, low in older.items())
     newer = {partition: high for partition, (_, high) in bounds.items()}
-    return ReadPage(machine.page(), older if has_older else None, newer, begins, ends, is_partial)
+    is_partial = not machine.is_done  # the time was over
+    return ReadPage(machine.page(), older if has_older else None, newer, begins, ends, is_partial, read_bytes)
 
 
 def _places(
@@ -81,9 +83,12 @@ def _places(
     return {partition: min(max(wanted[partition], begins[partition]), ends[partition]) for partition in ends}
 
 
-def _read(reader: PartReader, topic: str, machine: PageMachine, clock: Clock) -> bool:
-    """True once the page is complete; False where the time is over."""
+def _read(
+    reader: PartReader, topic: str, machine: PageMachine, clock: Clock, payload_bytes_max: int | None = None
+) -> int:
+    """Read until the page is complete or the time is over; returns the bytes that were read."""
     until_ms = clock.monotonic_ms() + PAGE_READ_MS_MAX
+    read_bytes = 0
     parts: dict[int, Span] = {}
     while not machine.is_done:
         wanted = machine.parts()
@@ -91,15 +96,16 @@ def _read(reader: PartReader, topic: str, machine: PageMachine, clock: Clock) ->
         if any(parts.get(partition, (0, -1))[1] != end for partition, (_, end) in wanted.items()):
             parts = wanted
             reader.begin(topic, {partition: begin for partition, (begin, _) in parts.items()})
-        records, ended = reader.read_parts(_BATCH, _WAIT_S)
+        records, ended = reader.read_parts(_BATCH, _WAIT_S, payload_bytes_max)
+        read_bytes += sum(each.size_bytes for each in records)
         machine.receive(records)
         for partition in ended:
             # One that is not read any more: its event was on the way.
             if partition in parts:
                 machine.reach_end(partition, parts[partition][1])
         if clock.monotonic_ms() > until_ms:
-            return False
-    return True
+            break
+    return read_bytes
 
 
 def read_one(account: Account, topic: str, place: tuple[int, int], clock: Clock) -> SeenRecord | None:

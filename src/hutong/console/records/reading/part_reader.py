@@ -11,7 +11,7 @@ from typing import Any, Final
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, TopicPartition
 
 from hutong.bus.durable.consume.fetcher import record_of_message
-from hutong.console.records.seen import SeenRecord
+from hutong.console.records.seen import SeenRecord, cut_record
 from hutong.rest.reading.reader import RecordReader
 
 _SETTINGS: Final[dict[str, Any]] = {
@@ -39,8 +39,13 @@ class PartReader(RecordReader):
         """Read nothing, so that nothing is fetched."""
         self.assign([])
 
-    def read_parts(self, records_max: int, wait_s: float) -> tuple[list[SeenRecord], list[int]]:
-        """Records that came within the time, and the partitions that have no more now. Raises KafkaException."""
+    def read_parts(
+        self, records_max: int, wait_s: float, payload_bytes_max: int | None = None
+    ) -> tuple[list[SeenRecord], list[int]]:
+        """Records that came within the time, and the partitions that have no more now. Raises KafkaException.
+
+        With a `payload_bytes_max` records are cut to it, so that many large ones take little memory.
+        """
         with self._lock:
             if self._is_closed:
                 return [], []
@@ -55,7 +60,8 @@ class PartReader(RecordReader):
         for message in messages:
             error = message.error()
             if error is None:
-                records.append(_seen(message))
+                record = _seen(message)
+                records.append(record if payload_bytes_max is None else cut_record(record, payload_bytes_max))
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended.append(int(message.partition() or 0))
             else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hutong.console.limits import TAIL_READ_MS_MAX, TAIL_TURN_MS
+from hutong.console.limits import LISTED_BYTES_MAX, TAIL_READ_MS_MAX, TAIL_TURN_MS
 from hutong.console.records.reading.part_reader import PartReader
 from hutong.console.records.reading.places import ends_of, partitions_of
 from hutong.console.records.shown import AskedForms
@@ -89,7 +89,7 @@ class TailStream:
         until_ms = self._desk.clock.monotonic_ms() + TAIL_READ_MS_MAX
         waiting = {partition: end for partition, (_, end) in spans.items()}
         while waiting and self._desk.clock.monotonic_ms() < until_ms:
-            records, ended = self._reader.read_parts(_BATCH, _WAIT_S)
+            records, ended = self._reader.read_parts(_BATCH, _WAIT_S, LISTED_BYTES_MAX)
             for record in records:
                 end = waiting.get(record.partition, 0)
                 if record.offset < end:
