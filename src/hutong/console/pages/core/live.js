@@ -65,6 +65,15 @@ export function events(path, handlers, signal, onState = () => {}) {
 }
 
 /**
+ * The time to the next question: what costs the brokers much is asked for less often, a tenth of the time at most.
+ * @param {number} interval_ms
+ * @param {number} took_ms
+ */
+export function waitAfter(interval_ms, took_ms) {
+  return Math.max(interval_ms, 10 * took_ms);
+}
+
+/**
  * Call `question` again and again until `signal` aborts, `interval_ms` after each answer. A hidden tab asks nothing.
  * `first_ms`: the time before the first call, where a figure such as a rate needs a second look soon.
  * @param {() => Promise<unknown>} question which shows its own errors
@@ -79,8 +88,9 @@ export function repeat(question, interval_ms, signal, first_ms = interval_ms) {
     if (signal.aborted) return;
     clearTimeout(timer);
     timer = setTimeout(async () => {
+      const began_ms = performance.now();
       if (!document.hidden) await question();
-      next(interval_ms);
+      next(waitAfter(interval_ms, performance.now() - began_ms));
     }, wait_ms);
   };
   signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
