@@ -5,19 +5,21 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from tests.support.confluent import producer, send
 from tests.support.npm import chromium
 
 from hutong.testing import EmbeddedNode
 
 OpenPage = Callable[..., Page]
+WAIT_MS_MAX = 20_000
 # The answer of a refusal is a line in the browser's console; tests of refusals want it.
 REFUSED = re.compile(r"Failed to load resource: (the server responded with a status of 4|net::ERR_FAILED)")
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=WAIT_MS_MAX)  # five seconds are few on a busy machine
     with sync_playwright() as playwright:
         # As root Chromium has no sandbox; what it opens is ours.
         opened = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
@@ -58,7 +60,7 @@ def open_page(browser: Browser, node: EmbeddedNode) -> Iterator[OpenPage]:
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(WAIT_MS_MAX)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("dialog", lambda dialog: faults.append(f"a script ran: {dialog.message}"))
         page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
