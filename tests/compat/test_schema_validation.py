@@ -137,6 +137,20 @@ def test_a_node_without_a_registry_takes_no_records_of_such_a_topic() -> None:
         assert error.code() == KafkaError.POLICY_VIOLATION
 
 
+def test_delayed_records_are_checked_where_they_wait() -> None:
+    settings = {**LISTEN, "cluster.lag_ms_max": "20000", "cluster.session_timeout_ms": "5000"}
+    # Of six partitions each node leads some, and one node delivers to all.
+    late = Topic("late", partitions=6, config={"hutong.delay": "true", **VALIDATED})
+    with EmbeddedCluster(3, topics=[late, Topic("late.delayed", partitions=6)], settings=settings) as cluster:
+        cluster.wait_until_in_sync()
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        for partition in range(6):
+            producer.produce("late.delayed", b"plain", partition=partition, headers={"hutong.delay.ms": "1"})
+        assert producer.flush(30) == 0
+        assert {record.partition for record in cluster.records("late", 6)} == {*range(6)}
+        assert is_refused(send(cluster.bootstrap, "late", b"plain"))
+
+
 def test_every_leader_knows_at_once_what_any_node_has_registered() -> None:
     settings = {**LISTEN, "cluster.lag_ms_max": "20000", "cluster.session_timeout_ms": "5000"}
     topics = [Topic(f"t{number}", config=VALIDATED) for number in range(9)]

@@ -72,9 +72,11 @@ class SchemaStore:
 
     @property
     def is_current(self) -> bool:
-        """False where this node's log has more than was read."""
+        """False where this node's log has more than was read, or is another one."""
         partition = self._partition
-        return partition is not None and self._replay.next_offset >= partition.log.last_stable_offset
+        if partition is None or self._broker.topics.partition(TOPIC, 0) is not partition:
+            return False
+        return self._replay.next_offset >= partition.log.last_stable_offset
 
     async def catch_up(self) -> None:
         """Read what is new here. Raises Refused."""
