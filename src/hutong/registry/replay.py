@@ -1,13 +1,16 @@
 """Records of the topic `_schemas` on their way into a machine.
 
 Strategy: batches come in order, of this node's log or of another node's; what was applied already is skipped. A record
-that is none of a registry is logged and left out: a client that may write to the topic may write anything.
+that is none of a registry is logged and left out: a client that may write to the topic may write anything. Aborted
+transactions are left out, too.
 
 Knows no topics and no other nodes.
 """
 
 import logging
+from collections import deque
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Final
 
 from hutong.foundation.errors import LimitExceeded, ProtocolError, UsageError
@@ -28,13 +31,20 @@ class SchemaReplay:
         self.last_epoch = -1
         self.is_whole = False  # once it had all that was committed at some moment
 
-    def apply(self, buffers: Iterable[Buffer]) -> None:
-        """Apply the batches that are new."""
+    def apply(self, buffers: Iterable[Buffer], aborted: Iterable[tuple[int, int]]) -> None:
+        """Apply the batches that are new. `aborted` has producer and first offset of each aborted transaction there."""
+        starts = deque(sorted(aborted, key=itemgetter(1)))
+        in_aborted: set[int] = set()
         for buffer in buffers:
             for header, batch in iterate_batches(memoryview(buffer)):
                 if header.last_offset < self.next_offset:
                     continue
-                if not header.is_control:
+                while starts and starts[0][1] <= header.base_offset:
+                    in_aborted.add(starts.popleft()[0])
+                # A marker ends its producer's transaction.
+                if header.is_control:
+                    in_aborted.discard(header.producer_id)
+                elif not (header.is_transactional and header.producer_id in in_aborted):
                     self._apply_batch(batch)
                 self.next_offset, self.last_epoch = header.last_offset + 1, header.leader_epoch
 

@@ -189,7 +189,8 @@ class SchemaStore:
             while replay.next_offset < (end := log.last_stable_offset):
                 before = replay.next_offset = max(replay.next_offset, log.start_offset)
                 found = log.read(before, READ_BYTES, up_to=end)
-                replay.apply(await _from_disk(partition, found) if isinstance(found, DiskRead) else found.buffers)
+                buffers = await _from_disk(partition, found) if isinstance(found, DiskRead) else found.buffers
+                replay.apply(buffers, log.aborted_between(before, end))
                 # Compaction leaves gaps behind the last batch.
                 if replay.next_offset == before:
                     replay.next_offset = end
@@ -220,7 +221,8 @@ class SchemaStore:
                 continue
             before = replay.next_offset
             if isinstance(data.records, Buffer):
-                replay.apply([data.records])
+                aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
+                replay.apply([data.records], aborted)
             if replay.next_offset >= data.last_stable_offset:
                 replay.is_whole = True
                 return

@@ -47,6 +47,9 @@ class Log:
             found.append(memoryview(build_batch([record], base_offset=place, leader_epoch=epoch)))
         return Views(found, sum(map(len, found)))
 
+    def aborted_between(self, _start: int, _end: int) -> list[tuple[int, int]]:
+        return []
+
     def end_of_epoch(self, epoch: int, then: Callable[[tuple[int, int]], None]) -> None:
         known = max((each for _, each in self.batches if each <= epoch), default=-1)
         end = max((place + 1 for place, (_, each) in enumerate(self.batches) if each <= epoch), default=0)

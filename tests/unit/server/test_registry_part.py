@@ -5,6 +5,10 @@ import json
 import urllib.error
 import urllib.request
 
+from confluent_kafka import Producer
+
+from hutong.registry.records import schema_record
+from hutong.registry.values import SchemaText, SchemaVersion
 from hutong.testing import EmbeddedNode
 
 LISTEN = {"schema_registry.listen": "127.0.0.1:0"}
@@ -43,6 +47,22 @@ def test_schemas_outlive_the_node_killed_or_stopped() -> None:
         node.stop()
         node.start()
         assert asked(node, "/subjects") == (200, ["s", "t"])
+
+
+def test_aborted_transactions_of_others_do_not_count() -> None:
+    with EmbeddedNode(settings=LISTEN) as node:
+        assert asked(node, "/subjects") == (200, [])
+        producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": "mirror"})
+        producer.init_transactions(30)
+        for number, ends in enumerate((producer.abort_transaction, producer.commit_transaction) * 2):
+            text = SchemaText("AVRO", '"int"')
+            key, value = schema_record(SchemaVersion(f"s{number}", 1, 40 + number, text))
+            producer.begin_transaction()
+            producer.produce("_schemas", value, key=key)
+            ends(30)
+        assert asked(node, "/subjects") == (200, ["s1", "s3"])
+        assert asked(node, "/schemas/ids/42") == (404, 40403)
+        assert asked(node, "/subjects/s/versions", schema='"long"') == (200, {"id": 44, "version": 1})
 
 
 def test_what_others_write_to_the_topic_counts() -> None:
