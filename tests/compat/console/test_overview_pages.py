@@ -1,17 +1,14 @@
 """The overview in a browser: the node's health, remedies, charts that grow; a cluster looked at from outside."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 from tests.compat.console.checks import sideways_px, violations
 from tests.compat.console.conftest import OpenPage
+from tests.compat.console.outside import console
 
 from hutong.testing import EmbeddedNode
 
@@ -157,22 +154,8 @@ def test_a_user_without_the_right_sees_the_cluster(open_page: OpenPage) -> None:
 
 @pytest.fixture(scope="module")
 def outside(node: EmbeddedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a console that looks at the node from outside."""
-    command = [
-        str(Path(sys.executable).parent / "hutong"),
-        "console",
-        "--bootstrap",
-        node.bootstrap,
-        "--listen",
-        "127.0.0.1:0",
-        "--json",
-    ]
-    home = {**os.environ, "HOME": str(tmp_path_factory.mktemp("home"))}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=home) as process:
-        assert process.stdout is not None
-        yield f"http://{json.loads(process.stdout.readline())['console']}"
-        process.terminate()
-        process.wait(30)
+    with console(node.bootstrap, tmp_path_factory.mktemp("home")) as url:
+        yield url
 
 
 def test_a_cluster_from_outside_says_what_cannot_be_seen(open_page: OpenPage, outside: str) -> None:

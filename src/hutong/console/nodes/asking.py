@@ -13,7 +13,7 @@ from hutong.console.nodes.cluster import NO_LEADER, PlacedPartition, SeenCluster
 from hutong.rest.limits import CALL_S_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hutong.console.desk import ConsoleDesk
     from hutong.rest.accounts import Account
@@ -46,15 +46,20 @@ async def elect_preferred(desk: ConsoleDesk, account: Account, wanted: Sequence[
         return {"elected": 0, "failed": []}
     partitions = [TopicPartition(topic, number) for topic, number in wanted[:ELECTED_MAX]]
 
-    def elect() -> Any:
-        asked = account.admin.elect_leaders(ElectionType.PREFERRED, partitions, request_timeout=CALL_S_MAX)
-        return asked.result(CALL_S_MAX)
+    def elect() -> Mapping[Any, Any]:
+        # Without timeouts of the library: by name, they make confluent-kafka 2.16 raise SystemError.
+        elected: Mapping[Any, Any] = account.admin.elect_leaders(ElectionType.PREFERRED, partitions).result(CALL_S_MAX)
+        return elected
 
-    outcomes: Any = await desk.blocking(elect)
+    return outcome_of(await desk.blocking(elect))
+
+
+def outcome_of(outcomes: Mapping[Any, Any]) -> dict[str, Any]:
+    """The outcome of an election for people, from an error or None for each partition."""
     failed = [
-        {"topic": one.topic, "partition": one.partition, "error": error.args[0].str()}
+        {"topic": one.topic, "partition": one.partition, "error": error.str()}
         for one, error in outcomes.items()
-        if error is not None and error.args[0].code() != KafkaError.ELECTION_NOT_NEEDED
+        if error is not None and error.code() != KafkaError.ELECTION_NOT_NEEDED
     ]
     return {"elected": len(outcomes) - len(failed), "failed": failed}
 

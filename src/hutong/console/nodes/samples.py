@@ -6,9 +6,8 @@ thousand partitions become one figure of their group. A line that the format doe
 Knows no metric and no clock.
 """
 
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,64 +58,63 @@ class SampleReader:
 
     def __init__(self, kept: Mapping[str, Kept]) -> None:
         self._kept = kept
-        self._known: dict[str, Labels | None] = {}  # a series' text: parsing its labels takes ten times as long
+        self._known: dict[str, tuple[str, Labels]] = {}  # family and labels by a series' text: parsing takes far longer
 
     def read(self, page: str, at_ms: int, wall_ms: int, *, is_full: bool = True) -> Sample:
         values: dict[str, dict[Labels, float]] = {}
         if len(self._known) > 2 * VALUES_MAX:  # of topics and groups that have gone
             self._known = {}
-        lines = refused = count = 0
-        is_cut = False
-        for line in _lines(page):
-            lines += 1
-            if lines > LINES_MAX or count >= VALUES_MAX:
-                is_cut = True
-                break
-            name = _name_of(line)
-            kept = self._kept.get(name)
-            if kept is None:
+        lines = page.split("\n", LINES_MAX)
+        is_cut = len(lines) > LINES_MAX
+        refused = count = 0
+        for line in lines[:LINES_MAX]:
+            if not self._is_kept(line):
                 continue
-            labels, value = self._parsed(line, kept)
-            if labels is None or value is None:
+            found = self._parsed(line)
+            if found is None:
                 refused += 1
                 continue
+            (name, labels), value = found
             family = values.setdefault(name, {})
             if labels in family:
-                family[labels] = kept.fold(family[labels], value)
-            else:
+                family[labels] = self._kept[name].fold(family[labels], value)
+            elif count < VALUES_MAX:
                 family[labels] = value
                 count += 1
-        return Sample(at_ms, wall_ms, values, lines, refused, is_cut, is_full)
+            else:
+                is_cut = True
+        return Sample(at_ms, wall_ms, values, len(lines), refused, is_cut, is_full)
 
-    def _parsed(self, line: str, kept: Kept) -> tuple[Labels | None, float | None]:
-        """Labels and value of a sample; None for what the format does not allow."""
-        if len(line) > LINE_CHARACTERS_MAX:
-            return None, None
-        # A label's value may hold spaces and braces; what follows the last brace cannot.
-        end = line.rfind("}") + 1 or line.find(" ")
-        series = line[:end]
-        if series not in self._known:
-            self._known[series] = _labels_of(series, kept.labels)
-        numbers = line[end:].split()
-        is_number = 1 <= len(numbers) <= 2 and _NUMBER.fullmatch(numbers[0])  # a timestamp may follow
-        value = float(numbers[0]) if is_number else math.nan
-        return self._known[series], value if not math.isnan(value) else None
+    def _is_kept(self, line: str) -> bool:
+        brace = line.find("{")
+        return (line[:brace] if brace >= 0 else line.partition(" ")[0]) in self._kept
 
+    def _parsed(self, line: str) -> tuple[tuple[str, Labels], float] | None:
+        """The series and the value of a sample; None for what the format does not allow."""
+        series, _, number = line.rpartition(" ")
+        known = self._known.get(series)
+        if known is None:
+            if len(line) > LINE_CHARACTERS_MAX:
+                return None
+            # A label's value may hold spaces and braces; what follows the last brace cannot.
+            end = line.rfind("}") + 1 or line.find(" ")
+            series = line[:end]
+            numbers = line[end:].split()
+            if end < 0 or not 1 <= len(numbers) <= 2:  # a timestamp may follow
+                return None
+            number = numbers[0]
+            known = self._known.get(series) or self._series(series)
+        if known is None or not _NUMBER.fullmatch(number):
+            return None
+        return known, float(number)
 
-def _lines(page: str) -> Iterator[str]:
-    """The lines that hold a sample, one by one: a list of all would double the page."""
-    at = 0
-    while at < len(page):
-        end = page.find("\n", at)
-        end = len(page) if end < 0 else end
-        line, at = page[at:end], end + 1
-        if line and not line.startswith("#"):
-            yield line
-
-
-def _name_of(line: str) -> str:
-    brace = line.find("{")
-    return line[:brace] if brace >= 0 else line.partition(" ")[0]
+    def _series(self, series: str) -> tuple[str, Labels] | None:
+        name = series.partition("{")[0]
+        labels = _labels_of(series, self._kept[name].labels)
+        if labels is None:
+            return None
+        self._known[series] = known = (name, labels)
+        return known
 
 
 def _labels_of(series: str, kept: tuple[str, ...]) -> Labels | None:

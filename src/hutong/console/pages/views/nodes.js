@@ -161,8 +161,8 @@ function movesPanel(told, ask) {
   if (told.brokers.length < 2) return null;
   const elect = told.not_preferred && canChange() ? button("Elect preferred leaders", () => void electLeaders(told.not_preferred, ask), { kind: "main" }) : null;
   const away = told.not_preferred
-    ? `${counted(told.not_preferred, "partition is", "partitions are")} led by another broker than the first of its replicas.`
-    : "Each partition is led by the first of its replicas.";
+    ? `${counted(told.not_preferred, "partition is", "partitions are")} not led by the first replica.`
+    : "Each partition is led by its first replica.";
   return h(
     "section",
     { class: "panel" },
