@@ -130,6 +130,16 @@ def test_rows_are_sorted_by_a_column_and_walked_by_arrows(open_page: OpenPage) -
         expect(page.locator(":focus")).to_have_text(name)
 
 
+def test_a_read_only_console_offers_no_change(open_page: OpenPage) -> None:
+    session = {"user": None, "needs_login": False, "csrf": "x", "read_only": True, "has_node": True}
+    page = open_page("/topics", session=json.dumps(session), topics=told(topic("a")))
+    expect(page.get_by_role("link", name="a", exact=True)).to_be_visible()
+    expect(page.get_by_text("Read only")).to_be_visible()
+    expect(page.get_by_role("button", name="Create topic")).to_have_count(0)
+    page.keyboard.press("n")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
 def test_ten_thousand_topics_draw_those_in_sight(open_page: OpenPage) -> None:
     page = open_page("/topics", topics=told(*(topic(f"t{number}") for number in range(10_000))))
     expect(page.get_by_text("10,000 topics", exact=True)).to_be_visible()
@@ -192,4 +202,4 @@ def test_hostile_names_are_text(open_page: OpenPage, width: int) -> None:
     assert page.locator("main img, main script").count() == 0
     names.filter(has_text="../../etc").click()
     expect(heading(page)).to_have_text("../../etc")
-    assert page.url.endswith("/topics/..%2F..%2Fetc")
+    assert page.url.endswith("/topics/..%2F..%2Fetc/messages")

@@ -90,7 +90,7 @@ function topicTable(query, signal, create) {
 
 /** @param {Topic} topic */
 function nameOf(topic) {
-  const anchor = h("a", { href: link`/topics/${topic.name}` }, ...text(topic.name));
+  const anchor = h("a", { href: link`/topics/${topic.name}/messages` }, ...text(topic.name));
   return topic.is_internal ? [anchor, " ", badge("internal")] : anchor;
 }
 
