@@ -1,4 +1,4 @@
-"""Keys and values as the console shows them, in every form; conditions of its searches."""
+"""Keys and values as the console shows them, in every form; conditions of its searches; pages of metrics."""
 
 import json
 from collections.abc import Iterator
@@ -7,6 +7,13 @@ import msgspec
 from tests.fuzz.target import KIBIBYTE, MEBIBYTE, Target
 
 from hutong.bus.durable.records import StoredRecord
+from hutong.console.nodes.families import KEPT
+from hutong.console.nodes.history import History
+from hutong.console.nodes.own_figures import own_figures
+from hutong.console.nodes.samples import SampleReader
+from hutong.console.overview.figures import busiest_topics, figures, latest_groups
+from hutong.console.overview.findings import FoundProblems
+from hutong.console.overview.rules import RULES
 from hutong.console.records.decoding.decode import FORMS, PayloadDecoder
 from hutong.console.records.searching.conditions import Conditions
 from hutong.console.records.searching.json_path import parse_json_condition
@@ -63,7 +70,37 @@ def searches() -> Iterator[bytes]:
         yield condition.encode() + b'\n{"a":[{"b c":"x"}]}'
 
 
+def sample(data: bytes) -> object:
+    """Two pages, one after the other, with all that the overview and the nodes make of them."""
+    reader, history, problems = SampleReader(KEPT), History(), FoundProblems(RULES)
+    for number, page in enumerate(data.split(b"\0", 1)):
+        history.add(reader.read(page.decode(errors="replace"), number * 2_000, 1_700_000_000_000 + number * 2_000))
+        problems.observe(history)
+    return msgspec.json.encode(
+        (problems.found, figures(history), busiest_topics(history), latest_groups(history), own_figures(history))
+    )
+
+
+def samples() -> Iterator[bytes]:
+    page = [
+        'kafka_consumergroup_lag{consumergroup="g",topic="t",partition="0"} 5',
+        'kafka_consumergroup_lag_seconds{consumergroup="g",topic="t",partition="0"} 400',
+        'kafka_server_brokertopicmetrics_bytesin_total{topic="t"} 5',
+        'hutong_produce_stage_seconds_bucket{group="days",stage="fsync",le="0.001"} 3',
+        'hutong_produce_stage_seconds_bucket{group="days",stage="fsync",le="+Inf"} 5',
+        'hutong_chunk_bytes_count{group="days"} 5',
+        'hutong_request_seconds_bucket{request="Fetch",le="0.001"} 3',
+        'kafka_network_requestmetrics_requests_total{request="Fetch"} 9',
+        'kafka_network_requestmetrics_errors_total{request="Fetch",error="NONE"} 9',
+        'hutong_node_info{version="1"} 1',
+        "process_start_time_seconds 1.7e+09",
+    ]
+    yield ("\n".join(page) + "\0" + "\n".join(page).replace("} ", "} 1")).encode()
+    yield b"hutong_volume_free_bytes 1\nhutong_volume_size_bytes 0\n\0process_max_fds 0\nprocess_open_fds 9"
+
+
 TARGETS = [
+    Target("console-samples", sample, samples, (), memory_factor=2 * KIBIBYTE),
     Target("console-values", show, values, (), memory_base=4 * MEBIBYTE, memory_factor=2 * KIBIBYTE),
     Target("console-searches", search, searches, (WrongSearch,), memory_factor=2 * KIBIBYTE),
 ]

@@ -10,7 +10,7 @@ from hutong.console.nodes.samples import Kept
 
 _ONE: Final = Kept()
 _BY_GROUP: Final = Kept(("group",))
-_BY_TOPIC: Final = Kept(("topic",))
+_BY_TOPIC: Final = Kept(("topic",), with_fewer=True)  # the sum of all topics has none
 _BY_REQUEST: Final = Kept(("request",))
 _OF_CONSUMERS: Final = ("consumergroup", "topic")
 
@@ -25,7 +25,7 @@ def _histogram(name: str, *labels: str) -> dict[str, Kept]:
 
 KEPT: Final[Mapping[str, Kept]] = {
     # The process and its machine.
-    "hutong_node_info": Kept(("version", "python", "node_id", "cluster_id", "record_checks")),
+    "hutong_node_info": Kept(("version", "python", "node_id", "cluster_id", "record_checks"), with_fewer=True),
     "hutong_clock_ahead_seconds": _ONE,
     "hutong_volume_size_bytes": _ONE,
     "hutong_volume_free_bytes": _ONE,

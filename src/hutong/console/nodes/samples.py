@@ -6,6 +6,7 @@ thousand partitions become one figure of their group. A line that the format doe
 Knows no metric and no clock.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,17 +18,22 @@ VALUES_MAX: Final = 50_000
 """Of one sample, after folding."""
 Labels = tuple[tuple[str, str], ...]
 _LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)",?')
-_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]{1,3})?|Inf)")
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]{1,3})?)")
+_BOUND: Final = re.compile(rf"{_NUMBER.pattern}|\+Inf")
 _ESCAPE: Final = re.compile(r"\\(.)")
 _ESCAPED: Final = {"n": "\n"}
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The labels of a family that are kept, and how samples that are equal in them become one."""
+    """The labels of a family that are kept, and how samples that are equal in them become one.
+
+    Unless it is `with_fewer`, each sample has all of these labels; others are refused.
+    """
 
     labels: tuple[str, ...] = ()
     fold: Callable[[float, float], float] = lambda one, other: one + other
+    with_fewer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,29 +112,31 @@ class SampleReader:
             known = self._known.get(series) or self._series(series)
         if known is None or not _NUMBER.fullmatch(number):
             return None
-        return known, float(number)
+        value = float(number)
+        return (known, value) if math.isfinite(value) else None
 
     def _series(self, series: str) -> tuple[str, Labels] | None:
         name = series.partition("{")[0]
-        labels = _labels_of(series, self._kept[name].labels)
+        kept = self._kept.get(name)
+        labels = None if kept is None else _labels_of(series, kept)
         if labels is None:
             return None
         self._known[series] = known = (name, labels)
         return known
 
 
-def _labels_of(series: str, kept: tuple[str, ...]) -> Labels | None:
-    """Those of its labels that are kept; None for a text that is no series."""
+def _labels_of(series: str, kept: Kept) -> Labels | None:
+    """Those of its labels that are kept; None for a text that is no series of the family."""
     brace = series.find("{")
-    if brace < 0:
-        return () if series else None
-    at, end = brace + 1, len(series) - 1
+    at, end = (brace + 1, len(series) - 1) if brace >= 0 else (0, 0)
     found: list[tuple[str, str]] = []
     while at < end:
         match = _LABEL.match(series, at, end)
-        if match is None:
+        if match is None or (match[1] == "le" and not _BOUND.fullmatch(match[2])):
             return None
-        if match[1] in kept:
+        if match[1] in kept.labels:
             found.append((match[1], _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1], escape[1]), match[2])))
         at = match.end()
-    return tuple(found)
+    names = {name for name, _ in found}
+    is_whole = len(names) == len(found) and (kept.with_fewer or len(found) == len(kept.labels))
+    return tuple(found) if is_whole else None

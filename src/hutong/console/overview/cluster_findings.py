@@ -5,7 +5,7 @@ Knows no node from inside.
 
 from typing import Final
 
-from hutong.console.nodes.cluster import SeenCluster
+from hutong.console.nodes.cluster import NO_LEADER, SeenCluster
 from hutong.console.overview.findings import FoundProblem
 
 UNSEEN: Final = (
@@ -27,7 +27,7 @@ def cluster_findings(cluster: SeenCluster, *, with_partitions: bool) -> list[Fou
         found.append(
             FoundProblem("HutongPartitionsOffline", "critical", sentence, remedy, "/nodes", None, is_alert=True)
         )
-    if with_partitions and (lacking := [one for one in cluster.under_replicated if one not in cluster.leaderless]):
+    if with_partitions and (lacking := [one for one in cluster.under_replicated if one.leader != NO_LEADER]):
         sentence = f"{_partitions(len(lacking))} fewer replicas in sync than they should."
         remedy = "Start the brokers that are missing, or move their replicas."
         found.append(FoundProblem("HutongUnderReplicated", "warning", sentence, remedy, "/nodes", None, is_alert=True))

@@ -26,7 +26,7 @@ def test_rates_and_increases_of_two_samples() -> None:
 
 def test_one_sample_has_no_rates() -> None:
     assert History().over(1) is None
-    assert history(sample(0, f"{COUNTER} 1")).over(1) is None
+    assert history(sample(0, "hutong_received_bytes_total 1")).over(1) is None
 
 
 def test_quantiles_are_those_of_the_time_between() -> None:

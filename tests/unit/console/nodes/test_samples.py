@@ -9,7 +9,7 @@ from hutong.console.nodes.samples import Kept, SampleReader
 
 KEPT = {
     "up": Kept(),
-    "lag": Kept(("group", "topic")),
+    "lag": Kept(("group", "topic"), with_fewer=True),
     "age": Kept(("group",), max),
     "name": Kept(("text",)),
 }
@@ -61,8 +61,13 @@ def test_figures_come_by_name_and_kept_labels() -> None:
         "name{text=a} 1",
         'name{text="a" 1',
         'name{="a"} 1',
+        "name 1",
+        'name{other="a"} 1',
+        'name{text="a",text="b"} 1',
         'name{text="a"}',
         "up 1e9999",
+        'up 1" 2}',
+        'up 1"} 2',
         "up " + "1" * samples.LINE_CHARACTERS_MAX,
     ],
 )
@@ -73,8 +78,13 @@ def test_a_line_that_the_format_does_not_allow_is_left_out_and_counted(line: str
     assert sample.values.keys() == {"lag"}
 
 
-def test_bounds_above_all_others_are_numbers() -> None:
-    assert read("up +Inf\n").value("up") == math.inf
+def test_bounds_are_numbers_and_values_finite() -> None:
+    kept = {"time_bucket": Kept(("le",))}
+    page = "".join(f'time_bucket{{le="{bound}"}} 1\n' for bound in ("0.1", "+Inf", "-Inf", "NaN", "x", ""))
+    sample = SampleReader(kept).read(page, 0, 0)
+    assert set(sample.series("time_bucket")) == {(("le", "0.1"),), (("le", "+Inf"),)}
+    assert sample.refused == 4
+    assert read("up +Inf\nup 1e999\n").refused == 2
 
 
 @given(st.dictionaries(st.text(), st.integers(-(2**53), 2**53), max_size=20))

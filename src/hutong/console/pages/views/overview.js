@@ -7,6 +7,7 @@ import { events, repeat } from "../core/live.js";
 import { card, cards, errorState, facts, loading, note, pageHead } from "../core/parts.js";
 import { findingsList, healthStrip } from "./overview_findings.js";
 import { liveFigures } from "./overview_figures.js";
+import { outsideTables } from "./overview_outside.js";
 
 /** @typedef {{tone: "good" | "warn" | "bad", sentence: string}} Health */
 /**
@@ -30,13 +31,14 @@ export const view = {
     /** @type {Told} */
     let told = await api.get("/api/overview", { signal });
     replace(body, health.element, findings.element, problem, figures);
+    const outside = told.may_see_node ? null : outsideTables(signal);
     if (told.may_see_node) showNode(figures, health, findings, () => told, signal);
     const show = () => {
       replace(problem);
       if (told.may_see_node) return;
       health.show(told.health, "by Kafka's metadata");
       findings.show(told.findings);
-      replace(figures, clusterCards(told), unseen(told));
+      replace(figures, clusterCards(told), outside, unseen(told));
     };
     show();
     const ask = async () => {
