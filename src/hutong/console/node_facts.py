@@ -43,6 +43,10 @@ class NodeFacts(Protocol):
         """Its services, and the way to call some; None where nothing has used services."""
         ...
 
+    def refusals(self) -> list[dict[str, Any]]:
+        """Rights that clients wanted and did not get, latest first; each with a count."""
+        ...
+
     def partition_bytes(self) -> dict[tuple[str, int], int]:
         """Bytes that this node holds of each partition, by topic and number."""
         ...

@@ -117,6 +117,17 @@ def test_a_user_without_rights_is_told_which_is_missing(open_page: OpenPage, sec
         assert violations(page) == []
 
 
+def test_the_refused_are_listed(open_page: OpenPage, secured: str) -> None:
+    page = open_page("/security/acls", url=secured)
+    sign_in(page, "bob")
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    sign_in(page, "ann")
+    page.goto(f"{secured}/security/refused")
+    expect(page.get_by_role("row", name="User:bob").first).to_be_visible()
+    assert violations(page) == []
+
+
 def test_settings_of_node_and_broker(open_page: OpenPage, secured: str) -> None:
     page = open_page("/settings", url=secured)
     sign_in(page, "ann")

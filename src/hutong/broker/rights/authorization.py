@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from hutong.broker.handling.log_limit import LogLimit
+from hutong.broker.rights.recent_refusals import RecentRefusals, RefusedRight
 from hutong.foundation.errors import Refused
 from hutong.security.acls import CLUSTER_NAME, OPERATIONS_OF, Operation, ResourceType
 from hutong.security.decisions import Decisions
@@ -49,7 +50,10 @@ class RightsParts(Protocol):
 
 
 class Authorizer:
-    """The questions of requests to the ACLs. `denied_total` counts refusals by kind of resource."""
+    """The questions of requests to the ACLs.
+
+    `denied_total` counts refusals by kind of resource, `refusals` keeps the latest.
+    """
 
     def __init__(self, decisions: Decisions, clock: Clock, *, is_on: bool) -> None:
         self.is_on = is_on
@@ -57,6 +61,7 @@ class Authorizer:
         self.denied_total = dict.fromkeys(ResourceType, 0)
         self.allowed_total = 0
         self._clock = clock
+        self.refusals = RecentRefusals()
         self._log_limit = LogLimit()
 
     def allows(
@@ -106,6 +111,7 @@ class Authorizer:
 
     def _refused(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> None:
         self.denied_total[kind] += 1
+        self.refusals.add(RefusedRight(principal, host, operation, kind, name), self._clock.wall_ms())
         skipped = self._log_limit.admit(self._clock.monotonic_ms())
         if skipped is None:
             return

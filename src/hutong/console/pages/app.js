@@ -37,6 +37,7 @@ const pages = [
   { path: "/nodes", load: () => import("./views/nodes.js"), nav: { title: "Nodes", section: "Cluster", icon: "nodes", key: "n" } },
   { path: "/nodes/this", load: () => import("./views/nodes_this.js") },
   { path: "/security", load: () => import("./views/security.js"), nav: { title: "Security", section: "Cluster", icon: "security", key: "u" } },
+  { path: "/security/refused", load: () => import("./views/security_refused.js") },
   { path: "/security/acls", load: () => import("./views/security_acls.js") },
   { path: "/settings", load: () => import("./views/settings.js"), nav: { title: "Settings", section: "Cluster", icon: "settings", key: "c" } },
   { path: "/settings/brokers/:broker", load: () => import("./views/settings_broker.js") },
@@ -70,7 +71,10 @@ function showLogin() {
 /** @param {import("./core/session.js").Session} told */
 function signedIn(told) {
   // The login of another user may see other pages: all is drawn anew, at the address where the old one ended.
-  if (router !== null) location.reload();
+  if (router !== null) {
+    location.reload();
+    return;
+  }
   setSession(told);
   showPages();
 }

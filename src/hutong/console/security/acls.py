@@ -81,6 +81,7 @@ class AclPages:
         acls = "/api/security/acls"
         return [
             ConsoleRoute("GET", acls, self.list_acls),
+            ConsoleRoute("GET", "/api/security/refusals", self.list_refusals),
             ConsoleRoute("POST", acls, self.create, changes="acl.create"),
             # Seven words are no path: the ACL that goes is the body.
             ConsoleRoute("POST", f"{acls}/deletion", self.delete, changes="acl.delete"),
@@ -106,6 +107,12 @@ class AclPages:
         found: Any = await self._desk.blocking(lambda: describe().result(CALL_S_MAX))
         shown = sorted((_words(each) for each in found), key=msgspec.structs.astuple)
         return json({"acls": shown[:ACLS_SHOWN_MAX], "truncated": len(shown) > ACLS_SHOWN_MAX})
+
+    async def list_refusals(self, request: WebRequest) -> WebAnswer:
+        if self._desk.node is None:
+            raise WebRefusal(404, "This console has no node of its own, which would know whom it refused.", 40403)
+        await check_right(self._desk, request, AclOperation.DESCRIBE)
+        return json({"refusals": self._desk.node.refusals()})
 
     async def create(self, request: WebRequest) -> WebAnswer:
         account, body = await self._desk.account(request), request.json(AclWords)

@@ -81,6 +81,24 @@ class OwnFacts:
     def rpc(self) -> Rpc | None:
         return self._node.rpc_if_used
 
+    def refusals(self) -> list[dict[str, Any]]:
+        broker = self._sources.broker
+        if broker is None:
+            return []
+        return [
+            {
+                "principal": refused.principal,
+                "host": refused.host,
+                "operation": refused.operation.name.lower(),
+                "resource": refused.kind.name.lower(),
+                "name": refused.name,
+                "count": times.count,
+                "first_ms": times.first_ms,
+                "last_ms": times.last_ms,
+            }
+            for refused, times in broker.authorizer.refusals.newest_first()
+        ]
+
     def partition_bytes(self) -> dict[tuple[str, int], int]:
         broker = self._sources.broker
         if broker is None:

@@ -126,11 +126,23 @@ def test_a_user_without_rights_sees_and_changes_none(secured: EmbeddedNode) -> N
         ("GET", "/api/security/acls", None),
         ("POST", "/api/security/acls", ACL),
         ("POST", "/api/security/acls/deletion", ACL),
+        ("GET", "/api/security/refusals", None),
         ("GET", "/api/settings/node", None),
         ("GET", "/api/settings/brokers/1", None),
     ):
         answer = bob.ask(method, path, body)
         assert (answer.status, answer.value["error"]["code"]) == (403, 40301), (path, answer.body)
+
+
+def test_a_refused_client_is_listed_with_what_it_wanted(secured: EmbeddedNode, ann: ConsoleClient) -> None:
+    bob = ConsoleClient(secured).begin("bob")
+    for _ in range(2):
+        assert bob.ask("POST", "/api/topics", {"name": "forbidden"}).status == 403
+    found = ann.value("GET", "/api/security/refusals")["refusals"]
+    (line,) = [each for each in found if each["name"] == "forbidden"]
+    assert (line["principal"], line["operation"], line["resource"]) == ("User:bob", "create", "topic")
+    assert line["count"] >= 2
+    assert line["first_ms"] <= line["last_ms"]
 
 
 def test_where_nothing_is_authorized_no_acl_is_made(client: ConsoleClient) -> None:

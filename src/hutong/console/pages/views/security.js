@@ -35,16 +35,17 @@ export const view = {
 };
 
 /**
- * The head of both pages of security.
- * @param {"users" | "acls"} tab
+ * The head of all pages of security.
+ * @param {"users" | "acls" | "refused"} tab
  * @param {import("../core/dom.js").Child[]} actions
  */
 export function securityHead(tab, actions) {
   const items = [
     { label: "Users", href: "/security", is_current: tab === "users" },
     { label: "ACLs", href: "/security/acls", is_current: tab === "acls" },
+    { label: "Refused", href: "/security/refused", is_current: tab === "refused" },
   ];
-  const about = "Who may come in, and who may do what. The brokers check both; what is changed here holds at once.";
+  const about = "Who may come in, and who may do what. The brokers check both.";
   return h("div", { class: "head-with-tabs" }, pageHead({ title: "Security", about, actions }), tabs("Pages of security", items));
 }
 
