@@ -82,7 +82,7 @@ def test_tls_that_keeps_nobody_out_is_warned_of(caplog: pytest.LogCaptureFixture
 
 
 def test_a_kind_that_there_is_not_is_refused() -> None:
-    with pytest.raises(UsageError, match="choose from kafka, rocketmq, http, schema-registry, metrics"):
+    with pytest.raises(UsageError, match="choose from kafka, rocketmq, http, schema-registry, console, metrics"):
         checked("security.allow_plain=everything")
 
 
