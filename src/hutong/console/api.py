@@ -16,6 +16,7 @@ from hutong.console.groups.pages import GroupPages
 from hutong.console.groups.resets.pages import ResetPages
 from hutong.console.nodes.pages import NodesPages
 from hutong.console.nodes.sampler import NodeSampler
+from hutong.console.openapi import API
 from hutong.console.overview.pages import OverviewPages
 from hutong.console.records.budget import ReadBudget
 from hutong.console.records.records_room import RecordsRoom
@@ -26,11 +27,13 @@ from hutong.console.settings.pages import SettingsPages
 from hutong.console.signing_in import SigningIn
 from hutong.console.topics.pages import TopicsPages
 from hutong.console.trail.trail_pages import TrailPages
+from hutong.web.answers import json
+from hutong.web.openapi import described
+from hutong.web.routes import WebRoute
 
 if TYPE_CHECKING:
     from hutong.console.desk import ConsoleDesk
     from hutong.console.routes import ConsoleRoute
-    from hutong.web.routes import WebRoute
 
 
 class ConsoleApi:
@@ -60,7 +63,10 @@ class ConsoleApi:
             SettingsPages(desk),
         )
         served: list[ConsoleRoute] = [route for room in rooms for route in room.routes()]
-        self.routes: list[WebRoute] = [*(desk.guard.guarded(route) for route in served), *Assets().routes()]
+        guarded = [desk.guard.guarded(route) for route in served]
+        self.described = described(guarded, API)
+        about = WebRoute("GET", "/api/openapi.json", lambda _: json(self.described), is_public=True)
+        self.routes: list[WebRoute] = [*guarded, about, *Assets().routes()]
 
     async def close_idle(self) -> None:
         """Close the clients that nobody has used for a while."""

@@ -4,13 +4,16 @@ Decides nothing about applications.
 """
 
 import hmac
+from collections.abc import Awaitable
+from dataclasses import replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 
 from hutong.console.routes import FORGED, READ_ONLY, UNAUTHENTICATED, ConsoleRoute
 from hutong.console.sessions import BrowserSessions, Session
+from hutong.console.signed_in_stream import SignedInStream
 from hutong.foundation.clock import Clock
-from hutong.web.answers import WebRefusal
+from hutong.web.answers import Answer, StreamedAnswer, WebRefusal
 from hutong.web.messages import HttpRequest
 from hutong.web.requests import WebRequest
 from hutong.web.routes import WebRoute
@@ -54,9 +57,10 @@ class Guard:
 class _Guarded:
     """A handler behind the guard."""
 
-    __slots__ = ("_guard", "_route")
+    __slots__ = ("__name__", "_guard", "_route")
 
     def __init__(self, guard: Guard, route: ConsoleRoute) -> None:
+        self.__name__ = getattr(route.handler, "__name__", "")  # the description of the API has it
         self._guard = guard
         self._route = route
 
@@ -72,7 +76,16 @@ class _Guarded:
             self._guard.check_unforged(request, session)
         if route.changes is not None and self._guard.is_read_only:
             raise WebRefusal(403, "This console is read-only.", READ_ONLY)
-        return route.handler(request.by(session.principal))
+        answer = route.handler(request.by(session.principal))
+        return self._until_signed_out(request, answer) if request.method in _SAFE else answer
+
+    async def _until_signed_out(self, request: WebRequest, answer: "Answer | Awaitable[Answer]") -> Answer:
+        """The answer; one that is streamed ends with the session."""
+        made = await answer if isinstance(answer, Awaitable) else answer
+        if not isinstance(made, StreamedAnswer):
+            return made
+        chunks = SignedInStream(made.chunks, lambda: self._guard.find(request) is not None)
+        return replace(made, chunks=chunks)
 
 
 def cookie_of(header: str) -> str | None:

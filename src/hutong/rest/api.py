@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hutong.rest.clusters import ClustersV3
 from hutong.rest.gateway import Gateway
 from hutong.rest.groups import GroupsV3
-from hutong.rest.openapi import described
+from hutong.rest.openapi import API
 from hutong.rest.reading.live import LiveRecords
 from hutong.rest.reading.positions import RecordsByPosition
 from hutong.rest.records.v3 import RecordsV3
@@ -19,6 +19,7 @@ from hutong.rest.v2.consume import ConsumeV2
 from hutong.rest.v2.instances import Instances
 from hutong.rest.v2.produce import ProduceV2
 from hutong.web.answers import WebAnswer, json
+from hutong.web.openapi import described
 from hutong.web.routes import WebRoute
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class RestApi:
             ConsumeV2(self.gateway, self._instances, "https" if is_secure else "http"),
         )
         served = [route for room in rooms for route in room.routes()]
-        self._description = json(described(served))
+        self._description = json(described(served, API))
         self.routes = [*served, WebRoute("GET", "/openapi.json", self._describe, is_public=True)]
 
     async def close_idle(self) -> None:

@@ -18,6 +18,7 @@ from hutong.web.answers import WebAnswer, WebRefusal, json
 
 if TYPE_CHECKING:
     from hutong.console.desk import ConsoleDesk
+    from hutong.rest.accounts import Account
     from hutong.web.requests import WebRequest
 
 
@@ -42,12 +43,7 @@ class SettingsPages:
         return json({"settings": self._desk.node.settings()})
 
     async def list_brokers(self, request: WebRequest) -> WebAnswer:
-        account = await self._desk.account(request)
-
-        def ask() -> Any:
-            return account.admin.describe_cluster(request_timeout=CALL_S_MAX).result(CALL_S_MAX)
-
-        found = await self._desk.blocking(ask)
+        found = await self._cluster(await self._desk.account(request))
         controller = None if found.controller is None else found.controller.id
         brokers = [
             {"id": node.id, "host": node.host, "port": node.port, "is_controller": node.id == controller}
@@ -56,7 +52,16 @@ class SettingsPages:
         return json({"brokers": brokers})
 
     async def of_broker(self, request: WebRequest) -> WebAnswer:
-        account = await self._desk.account(request)
-        wanted = ConfigResource(ResourceType.BROKER, str(request.number("broker")))
+        account, broker = await self._desk.account(request), request.number("broker")
+        # The library would wait for a broker that may come.
+        if broker not in {node.id for node in (await self._cluster(account)).nodes}:
+            raise WebRefusal(404, f"The cluster has no broker {broker}.", 40403)
+        wanted = ConfigResource(ResourceType.BROKER, str(broker))
         entries = await self._desk.gateway.one(partial(account.admin.describe_configs, [wanted]))
         return json({"settings": setting_rows(entries)})
+
+    async def _cluster(self, account: Account) -> Any:
+        def ask() -> Any:
+            return account.admin.describe_cluster(request_timeout=CALL_S_MAX).result(CALL_S_MAX)
+
+        return await self._desk.blocking(ask)
