@@ -1,4 +1,4 @@
-"""A browser for the console's pages, and a node whose console it opens. One of each for a session of tests."""
+"""A browser for the console's pages, and a node whose console it opens."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -17,8 +17,9 @@ WAIT_MS_MAX = 20_000
 REFUSED = re.compile(r"Failed to load resource: (the server responded with a status of 4|net::ERR_FAILED)")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """One for each file: while it is open, a loop of Playwright's runs on this thread, where tests want theirs."""
     expect.set_options(timeout=WAIT_MS_MAX)  # five seconds are few on a busy machine
     with sync_playwright() as playwright:
         # As root Chromium has no sandbox; what it opens is ours.
