@@ -1,4 +1,4 @@
-"""Keys and values as the console shows them, in every form; conditions of its searches; pages of metrics."""
+"""Keys and values as the console shows them, in every form; searches, pages of metrics, dead letters, redrives."""
 
 import json
 from collections.abc import Iterator
@@ -7,6 +7,9 @@ import msgspec
 from tests.fuzz.target import KIBIBYTE, MEBIBYTE, Target
 
 from hutong.bus.durable.records import StoredRecord
+from hutong.console.dead_letters.conventions.known import letter_of
+from hutong.console.dead_letters.redriving.progress import UnreadableProgress, decode_progress
+from hutong.console.dead_letters.redriving.returned import returned_record
 from hutong.console.nodes.families import KEPT
 from hutong.console.nodes.history import History
 from hutong.console.nodes.own_figures import own_figures
@@ -99,8 +102,39 @@ def samples() -> Iterator[bytes]:
     yield b"hutong_volume_free_bytes 1\nhutong_volume_size_bytes 0\n\0process_max_fds 0\nprocess_open_fds 9"
 
 
+def letter(data: bytes) -> object:
+    """Headers, one a line as name=value, of a record in a topic of dead letters; and the record that goes back."""
+    pairs = [line.partition(b"=") for line in data.split(b"\n")]
+    headers = [(name.decode(errors="replace"), value) for name, _, value in pairs]
+    record = StoredRecord("DLQ.g", 0, 0, 0, None, data, headers, len(data))
+    found = letter_of(record)
+    return found.reason, returned_record(record, found, "t")
+
+
+def letters() -> Iterator[bytes]:
+    yield b"hutong-dead-topic=orders\nhutong-dead-offset=17\nhutong-dead-error-message=no\nhutong-redriven-from=a/0/1"
+    yield b"kafka_dlt-original-topic=orders\nkafka_dlt-original-partition=\0\0\0\2\nretry_topic-attempts=\0\0\0\4"
+    yield b"__connect.errors.topic=orders\n__streams.errors.message=x\n__dlq.errors.delivery.count=5"
+    yield b"RETRY_TOPIC=orders\nrocketmq=\1" + bytes(28) + b"\nreason=x\nsource-topic=orders"
+
+
+def progress(data: bytes) -> object:
+    """The metadata of a commit of a redrive."""
+    found = decode_progress(len(data), data.decode(errors="replace"))
+    found.check_invariants()
+    assert decode_progress(found.offset, found.encode()).runs == found.runs
+    return found.runs
+
+
+def progresses() -> Iterator[bytes]:
+    yield b"done:1+1,2+ff,1+10000"
+    yield b""
+
+
 TARGETS = [
     Target("console-samples", sample, samples, (), memory_factor=2 * KIBIBYTE),
     Target("console-values", show, values, (), memory_base=4 * MEBIBYTE, memory_factor=2 * KIBIBYTE),
+    Target("console-letters", letter, letters, ()),
+    Target("console-redrive-progress", progress, progresses, (UnreadableProgress,), memory_factor=2 * KIBIBYTE),
     Target("console-searches", search, searches, (WrongSearch,), memory_factor=2 * KIBIBYTE),
 ]
