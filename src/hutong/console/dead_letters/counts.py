@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import OffsetSpec
 
+from hutong.bus.durable.failures import cause_of
 from hutong.console.dead_letters.conventions.letter import DeadLetter
 from hutong.console.dead_letters.redriving.clients import redrive_group
 from hutong.console.dead_letters.redriving.progress import RedriveProgress, UnreadableProgress, decode_progress
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LetterCounts:
-    """`letters` are offsets: markers of transactions count, too. `problem`: the progress cannot be read."""
+    """`letters` are offsets: markers of transactions count, too. `problem` says why no letter counts as done."""
 
     letters: int
     done: int
@@ -41,8 +42,8 @@ def count_letters(admin: AdminClient, partitions: Mapping[str, Sequence[int]]) -
     for topic, progress in progress_of(admin, partitions).items():
         known = [each for each in partitions[topic] if (topic, each) in begins and (topic, each) in ends]
         letters = sum(ends[topic, each] - begins[topic, each] for each in known)
-        if isinstance(progress, UnreadableProgress):
-            found[topic] = LetterCounts(letters, 0, str(progress))
+        if isinstance(progress, str):
+            found[topic] = LetterCounts(letters, 0, progress)
             continue
         done = sum(
             progress[each].count_done(begins[topic, each], ends[topic, each]) for each in known if each in progress
@@ -51,17 +52,15 @@ def count_letters(admin: AdminClient, partitions: Mapping[str, Sequence[int]]) -
     return found
 
 
-def progress_of(
-    admin: AdminClient, topics: Iterable[str]
-) -> dict[str, dict[int, RedriveProgress] | UnreadableProgress]:
-    """The progress of redrives by topic and partition. Raises KafkaException."""
+def progress_of(admin: AdminClient, topics: Iterable[str]) -> dict[str, dict[int, RedriveProgress] | str]:
+    """The progress of redrives by topic and partition, or a sentence on why it is not known. Raises KafkaException."""
     asked = {
         topic: admin.list_consumer_group_offsets(
             [ConsumerGroupTopicPartitions(redrive_group(topic))], request_timeout=CALL_S_MAX
         )
         for topic in topics
     }
-    found: dict[str, dict[int, RedriveProgress] | UnreadableProgress] = {}
+    found: dict[str, dict[int, RedriveProgress] | str] = {}
     for topic, futures in asked.items():
         (future,) = futures.values()
         try:
@@ -71,7 +70,17 @@ def progress_of(
                 if each.topic == topic and each.offset >= 0
             }
         except UnreadableProgress as error:
-            found[topic] = error
+            found[topic] = (
+                f"The progress of redrives cannot be read: {error}. Delete the group {redrive_group(topic)} to begin "
+                "anew; letters that were sent back would then be sent again."
+            )
+        except KafkaException as error:
+            # Who may only look needs no right to redrive.
+            if cause_of(error).code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
+                raise
+            found[topic] = (
+                f"You may not see the group {redrive_group(topic)}, so letters that went back are not marked."
+            )
     return found
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hutong.console.dead_letters.conventions.known import letter_of, looks_dead
 from hutong.console.dead_letters.counts import LetterCounts, count_letters, count_reasons, progress_of
-from hutong.console.dead_letters.redriving.progress import RedriveProgress, UnreadableProgress
+from hutong.console.dead_letters.redriving.progress import RedriveProgress
 from hutong.console.dead_letters.shown import letter_shown
 from hutong.console.limits import PAGE_RECORDS_MAX
 from hutong.console.records.decoding.decode import PayloadDecoder
@@ -79,7 +79,7 @@ class DeadLetterPages:
             gateway.give_reader_back(account)
         found = (await self._desk.blocking(partial(progress_of, account.admin, [topic])))[topic]
         # Without it nothing is shown as redriven; the counts say that there is a problem.
-        return page, {} if isinstance(found, UnreadableProgress) else found
+        return page, {} if isinstance(found, str) else found
 
     def _shown(self, page: ReadPage, progress: dict[int, RedriveProgress]) -> dict[str, Any]:
         letters = [(record, letter_of(record)) for record in page.records]

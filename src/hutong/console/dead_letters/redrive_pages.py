@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AclOperation
 
 from hutong.console.dead_letters.conventions.letter import legal_topic
 from hutong.console.dead_letters.redriving.messages import (
@@ -186,13 +187,20 @@ def _chosen(letters: list[ChosenLetter]) -> dict[int, frozenset[int]]:
 
 
 def _check_targets(admin: AdminClient, targets: list[str]) -> None:
-    """Raises WebRefusal for a target that is not there: a redrive makes no topics. Blocks."""
-    asked = admin.describe_topics(TopicCollection([*dict.fromkeys(targets)]), request_timeout=CALL_S_MAX)
+    """Raises WebRefusal for a target that is not there, or that the user may not write to. Blocks."""
+    asked = admin.describe_topics(
+        TopicCollection([*dict.fromkeys(targets)]), request_timeout=CALL_S_MAX, include_authorized_operations=True
+    )
     for topic, future in asked.items():
         error = future.exception(CALL_S_MAX)
+        # A redrive makes no topics.
         if isinstance(error, KafkaException):
             refusal = refusal_of(error)
             raise WebRefusal(refusal.status, f"The topic {topic} is not there, or you may not see it.", refusal.code)
+        allowed = future.result().authorized_operations
+        # A broker that does not say it (before KIP-430) refuses later.
+        if allowed and not {AclOperation.WRITE, AclOperation.ALL}.intersection(allowed):
+            raise WebRefusal(403, f"You may not write to the topic {topic}.", 40301)
 
 
 def _shown(redrive: RunningRedrive) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from hutong.bus.durable.consume.fetcher import record_of_message
 from hutong.bus.durable.records import StoredRecord
@@ -25,6 +25,7 @@ class RecordReader:
 
     def __init__(self, properties: Mapping[str, Any], group: str | None = None, **settings: Any) -> None:
         """Without a group it is for `assign` alone."""
+        self._has_group = group is not None
         self._consumer = Consumer(
             {
                 **properties,
@@ -86,16 +87,32 @@ class RecordReader:
             found = [*self._given, *self._kept]
             self._given, self._kept = [], []
             if not found:
-                first = self._consumer.poll(wait_s)
-                if first is None:
+                found = self._poll(wait_s)
+                if not found:
                     return []
-                found.append(first)
             if len(found) < records_max:
-                found += self._consumer.consume(records_max - len(found), _MORE_S)
+                found += self._consumed(records_max - len(found))
             fitting = self._fitting(found, records_max, bytes_max)
             if to_confirm:
                 self._given = found[: len(fitting)]
             return fitting
+
+    def _poll(self, wait_s: float) -> list[Message]:
+        """The first message that comes, if one does."""
+        message = self._consumer.poll(wait_s)
+        # What is no matter comes once for each look for the coordinator: the message behind it is there, or comes soon.
+        while message is not None and self._is_no_matter(message):
+            message = self._consumer.poll(wait_s)
+        return [] if message is None else [message]
+
+    def _consumed(self, count: int) -> list[Message]:
+        return [each for each in self._consumer.consume(count, _MORE_S) if not self._is_no_matter(each)]
+
+    def _is_no_matter(self, message: Message) -> bool:
+        # The library looks for the group's coordinator also where nothing is to be committed. A user without any right
+        # to groups may read all the same.
+        error = message.error()
+        return error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and not self._has_group
 
     def _fitting(self, found: list[Message], records_max: int, bytes_max: int) -> list[StoredRecord]:
         fitting: list[StoredRecord] = []

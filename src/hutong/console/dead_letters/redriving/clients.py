@@ -143,15 +143,19 @@ class RedriveClients:
         for record in batch.records:
             _produce(producer, record, reported)
         producer.flush(REQUEST_S_MAX)
-        if failures:
-            _abort(producer)
-            raise _refusal(failures)
         offsets = [
             TopicPartition(self._topic, partition, progress.offset, progress.encode())
             for partition, progress in batch.progress.items()
         ]
-        # Without members: the transactional id fences, not a generation (KIP-447 asks for one only of consumers).
-        producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), REQUEST_S_MAX)
+        try:
+            # Without members: the transactional id fences, not a generation (KIP-447 asks for one only of consumers).
+            producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), REQUEST_S_MAX)
+        except KafkaException as error:
+            # Where a partition could not be added to the transaction, its records are only purged: this has the reason.
+            failures += [(topic, cause_of(error)) for topic in {record.topic for record in batch.records}]
+        if failures:
+            _abort(producer)
+            raise _refusal(failures)
         _commit(producer)
 
     def close(self) -> None:
@@ -205,11 +209,15 @@ def _produce(producer: Producer, record: OutgoingRecord, reported: Any) -> None:
 
 
 def _refusal(failures: Sequence[tuple[str, KafkaError]]) -> KafkaException:
-    targets = {topic: error.str() for topic, error in failures if error.code() in _TARGET_FAULTS}
+    # Its plain sentence: the one here names addresses and times, and would be another one each time.
+    targets = {topic: KafkaError(error.code()).str() for topic, error in failures if error.code() in _TARGET_FAULTS}
     faults = [error for _, error in failures if error.code() in _LETTERS_FAULTS]
-    if targets or faults:
-        return BatchRefused(faults[0] if faults else failures[0][1], targets)
-    return KafkaException(failures[0][1])
+    # The transaction's own error comes last, and says more than those of records that were purged because of it.
+    error = faults[0] if faults else failures[-1][1]
+    # Of several targets it does not say which one is refused: the batch is cut until it has one.
+    if len(targets) > 1:
+        return BatchRefused(error, {})
+    return BatchRefused(error, targets) if targets or faults else KafkaException(error)
 
 
 def _commit(producer: Producer) -> None:

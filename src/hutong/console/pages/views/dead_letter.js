@@ -87,7 +87,7 @@ class LetterView {
   /** @param {LetterPage} told */
   take(told) {
     this.older = told.older;
-    replace(this.figures, told.problem ? note("warn", `The progress of redrives cannot be read: ${told.problem}. Delete the group hutong-redrive-${this.topic} to begin anew; letters that were sent back would then be sent again.`) : null, this.summary(told));
+    replace(this.figures, told.problem ? note("warn", ...text(told.problem)) : null, this.summary(told));
     replace(this.more, told.older === null ? null : button("Show older letters", () => void this.loadOlder()));
     this.all.disabled = told.left === 0;
     this.list.update(this.letters);

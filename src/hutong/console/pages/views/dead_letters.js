@@ -63,7 +63,7 @@ function topicTable(reasons, signal) {
   const columns = [
     { title: "Topic", is_mono: true, sort: (topic) => topic.name, cell: (topic) => h("a", { href: link`/dead-letters/${topic.name}` }, ...text(topic.name)) },
     { title: "Letters", is_number: true, sort: (topic) => topic.count, cell: (topic) => number(topic.count) },
-    { title: "Not sent back", is_number: true, sort: (topic) => topic.left, cell: (topic) => (topic.problem ? badge("unreadable", "bad") : number(topic.left)) },
+    { title: "Not sent back", is_number: true, sort: (topic) => topic.left, cell: (topic) => (topic.problem ? h("span", { title: topic.problem }, badge("not known", "warn")) : number(topic.left)) },
     { title: "Newest", sort: newest, cell: (topic) => ago(newest(topic), Date.now()) },
     { title: "Reasons of the newest", cell: (topic) => reasonsOf(reasons.get(topic.name)) },
   ];

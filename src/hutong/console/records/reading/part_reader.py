@@ -49,12 +49,9 @@ class PartReader(RecordReader):
         with self._lock:
             if self._is_closed:
                 return [], []
-            first = self._consumer.poll(wait_s)
-            if first is None:
-                return [], []
-            messages = [first]
-            if records_max > 1:
-                messages += self._consumer.consume(records_max - 1, _MORE_S)
+            messages = self._poll(wait_s)
+            if messages and records_max > 1:
+                messages += self._consumed(records_max - 1)
         records: list[SeenRecord] = []
         ended: list[int] = []
         for message in messages:
