@@ -155,3 +155,12 @@ def test_a_tail_of_a_quiet_topic_shows_every_record(node: EmbeddedNode, client: 
 
 def test_a_tail_of_nothing_is_refused(client: ConsoleClient) -> None:
     assert client.ask("GET", "/api/topics/missing/messages/tail").status == 404
+
+
+def test_a_tail_of_a_topic_that_is_deleted_says_so_and_ends(node: EmbeddedNode, client: ConsoleClient) -> None:
+    node.create_topic("gone", partitions=1)
+    tail = client.stream("/api/topics/gone/messages/tail")
+    deleting = threading.Thread(target=lambda: client.value("DELETE", "/api/topics/gone"))
+    deleting.start()
+    assert [name for name, _ in tail][-1] == "failed"
+    deleting.join()

@@ -126,6 +126,8 @@ export function following(topic, query, table, signal) {
   pause.setAttribute("aria-pressed", "false");
   bind("p", "Pause the live tail, or go on", () => pause.click(), { signal });
   let shown_ms = 0;
+  const control = new AbortController();
+  signal.addEventListener("abort", () => control.abort(), { once: true });
   events(
     withQuery(link`/api/topics/${topic}/messages/tail`, query),
     {
@@ -139,9 +141,13 @@ export function following(topic, query, table, signal) {
         shown_ms = performance.now();
         replace(told, figuresOf(data.figures), is_paused ? ` Paused: ${number(held_count)} wait.` : "");
       },
-      failed: (data) => replace(told, ...text(data.message)),
+      failed: (data) => {
+        control.abort(); // else the browser would begin anew, and fail again
+        pause.remove();
+        replace(told, ...text(data.message));
+      },
     },
-    signal,
+    control.signal,
     (state) => state === "waiting" && replace(told, "The connection broke; trying again …"),
   );
   const about = h("p", { class: "quiet" }, `The ${ROWS_MAX} newest rows are kept. `, h("kbd", null, "p"), " pauses.");
