@@ -162,7 +162,7 @@ def test_a_cluster_from_outside_says_what_cannot_be_seen(open_page: OpenPage, ou
     page = open_page("/", url=outside)
     expect(page.locator(".health-good")).to_contain_text("All is well.")
     expect(card(page, "Brokers")).to_have_text("1")
-    expect(page.locator(".note")).to_contain_text("Kafka's protocol tells nothing of throughput")
+    expect(page.locator(".note")).to_contain_text("Kafka's protocol tells nothing of latency")
     page.get_by_role("link", name="Nodes", exact=True).click()
     expect(page.get_by_role("table", name="Brokers")).to_contain_text("controller")
     expect(page.get_by_role("link", name="This node")).to_have_count(0)

@@ -9,7 +9,7 @@ from hutong.console.nodes.cluster import NO_LEADER, SeenCluster
 from hutong.console.overview.findings import FoundProblem
 
 UNSEEN: Final = (
-    "Kafka's protocol tells nothing of throughput, latency, memory and disks.",
+    "Kafka's protocol tells nothing of latency, memory and disks.",
     "A Hutong node shows them in its own console: hutong serve --console HOST:PORT.",
 )
 
