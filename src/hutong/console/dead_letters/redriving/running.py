@@ -75,6 +75,7 @@ class RunningRedrives:
         self._redrives[redrive.number] = redrive
         self._forget_old()
         redrive.task = asyncio.get_running_loop().create_task(self._run(redrive, account, then))
+        redrive.task.add_done_callback(_report_fault)
         return redrive
 
     def find(self, account: Account, number: int) -> RunningRedrive:
@@ -116,3 +117,9 @@ class RunningRedrives:
         over = [each.number for each in self._redrives.values() if each.machine.is_over]
         for number in over[: max(0, len(self._redrives) - REDRIVES_KEPT_MAX)]:
             del self._redrives[number]
+
+
+def _report_fault(task: asyncio.Task[None]) -> None:
+    """Give a fault of ours to the loop's handler: nobody awaits the task before the console closes."""
+    if not task.cancelled():
+        task.result()

@@ -28,7 +28,7 @@ export function assignmentPanel(group) {
     h("h2", null, `Members and their partitions`),
     h("ul", { class: "members" }, ...rows),
     rest > 0 ? h("p", { class: "about" }, `and ${counted(rest, "more member")}`) : null,
-    h("p", { class: "about member-key" }, field("", 0, 0, 1), " no lag ", field("", 1, 0, 4), " some ", field("", 4, 0, 4), " the most of this group"),
+    h("p", { class: "about member-key" }, field("", 0, 0, 1), " no lag ", field("", 1, 0, 4), " some ", field("", 4, 0, 4), " the most of this group ", field("", null, 0, 4), " nothing committed yet"),
   );
 }
 
@@ -50,7 +50,7 @@ function memberRow(member, lags, most) {
       h(
         "span",
         { class: "fields", role: "img", "aria-label": `Partitions ${partitions.slice(0, FIELDS_MAX).join(", ")} of ${topic}` },
-        ...partitions.slice(0, FIELDS_MAX).map((partition) => field(`${topic}, partition ${partition}`, lags.get(`${topic}/${partition}`) ?? 0, partition, most, true)),
+        ...partitions.slice(0, FIELDS_MAX).map((partition) => field(`${topic}, partition ${partition}`, lags.get(`${topic}/${partition}`) ?? null, partition, most, true)),
       ),
     ),
   );
@@ -72,13 +72,13 @@ function memberRow(member, lags, most) {
 
 /**
  * @param {string} title
- * @param {number} lag
+ * @param {number | null} lag null: the group has no offset here
  * @param {number} partition
  * @param {number} most
  * @param {boolean} [is_numbered]
  */
 function field(title, lag, partition, most, is_numbered = false) {
-  const kind = lag < WARM_LAG ? "calm" : lag >= most * HOT_SHARE && most > 0 ? "hot" : "warm";
-  const told = title ? `${title}: lag ${number(lag)}` : null;
+  const kind = lag === null ? "plain" : lag < WARM_LAG ? "calm" : lag >= most * HOT_SHARE && most > 0 ? "hot" : "warm";
+  const told = !title ? null : lag === null ? `${title}: nothing is committed yet` : `${title}: lag ${number(lag)}`;
   return h("span", { class: `field-${kind} partition-field`, title: told, "aria-hidden": is_numbered ? null : "true" }, is_numbered ? String(partition) : "");
 }
