@@ -73,6 +73,7 @@ test-neighbours: $(UV)
 
 pictures: sync
 	@PYTHONPATH=. $(RUN) python docs/figures/session.py docs/figures/session.svg
+	@$(RUN) python docs/figures/console.py docs/figures
 	@$(RUN) python -m bench picture docs/figures/kafka.json docs/figures/kafka.svg
 
 release: $(UV)
