@@ -1,41 +1,25 @@
-"""A node whose log is Apache Kafka: durable addresses with dead letters, and services that remember their calls.
-
-HUTONG_TEST_KAFKA_PEER names the script that starts it (`SCRIPT start --port N`, prints `ready HOST:PORT`). The first
-start on a machine fetches Kafka.
-"""
+"""A node whose log is Apache Kafka: durable addresses with dead letters, and services that remember their calls."""
 
 import asyncio
-import os
-import pathlib
-import shutil
 from collections.abc import AsyncIterator, Iterator
 from typing import Protocol
 
 import pytest
-from bench.processes import ReadyProcess
-from bench.targets import DEFAULT_KAFKA_SCRIPT, free_port
 from tests.support.confluent import read_partition
+from tests.support.kafka_peer import running_kafka
 
 import hutong
 from hutong.bus.durable import Retry
 from hutong.bus.durable.message import DurableMessage
 from hutong.rpc import Deduplication, Delivery, OutcomeUnknown, new_request_id, service
 
-SCRIPT = os.environ.get("HUTONG_TEST_KAFKA_PEER") or str(DEFAULT_KAFKA_SCRIPT)
-FETCH_S_MAX = 240.0
 pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if not os.access(SCRIPT, os.X_OK):
-        pytest.skip("no Kafka peer: name its script in HUTONG_TEST_KAFKA_PEER")
-    if not shutil.which("java") or not shutil.which("mvn"):
-        pytest.skip("java and mvn are not installed")
-    log: pathlib.Path = tmp_path_factory.mktemp("kafka") / "log"
-    process = ReadyProcess([SCRIPT, "start", "--port", str(free_port())], log_path=str(log))
-    with process.start(FETCH_S_MAX):
-        yield process.fields["0"]
+    with running_kafka(tmp_path_factory.mktemp("kafka") / "log") as bootstrap:
+        yield bootstrap
 
 
 @pytest.fixture

@@ -5,38 +5,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from confluent_kafka import Producer
+from tests.support.shop_service import Shelf, Stock
 
 from hutong import Node
 from hutong.bus.envelope.message import Message
-from hutong.rpc import ServiceError, service
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e\x00"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
-
-
-class SoldOut(ServiceError):
-    """There is none left."""
-
-    code = 17
-
-
-@service("shop.stock", errors=[SoldOut])
-class Stock(Protocol):
-    """Counts the things on the shelves."""
-
-    async def count(self, name: str, more: int = 0) -> int:
-        """Count the things of this name."""
-        ...
-
-
-class Shelf:
-    async def count(self, name: str, more: int = 0) -> int:
-        if name == "tea":
-            raise SoldOut("no tea")
-        return len(name) + more
 
 
 def echo(message: Message) -> None:

@@ -1,42 +1,26 @@
-"""The console in front of Apache Kafka: what does not need a node of ours works there, too.
+"""The console in front of Apache Kafka: what does not need a node of ours works there, too."""
 
-HUTONG_TEST_KAFKA_PEER names the script that starts it (`SCRIPT start --port N`, prints `ready HOST:PORT`). The first
-start on a machine fetches Kafka.
-"""
-
-import os
-import pathlib
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from bench.processes import ReadyProcess
-from bench.targets import DEFAULT_KAFKA_SCRIPT, free_port
 from confluent_kafka import Consumer
 from playwright.sync_api import expect
 from tests.compat.console.checks import wait_until_shown
 from tests.compat.console.conftest import OpenPage
 from tests.support.confluent import producer, send
 from tests.support.http_json import JsonClient
+from tests.support.kafka_peer import running_kafka
 
-SCRIPT = os.environ.get("HUTONG_TEST_KAFKA_PEER") or str(DEFAULT_KAFKA_SCRIPT)
-FETCH_S_MAX = 240.0
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if not os.access(SCRIPT, os.X_OK):
-        pytest.skip("no Kafka peer: name its script in HUTONG_TEST_KAFKA_PEER")
-    if not shutil.which("java") or not shutil.which("mvn"):
-        pytest.skip("java and mvn are not installed")
-    log: pathlib.Path = tmp_path_factory.mktemp("kafka") / "log"
-    process = ReadyProcess([SCRIPT, "start", "--port", str(free_port())], log_path=str(log))
-    with process.start(FETCH_S_MAX):
-        yield process.fields["0"]
+    with running_kafka(tmp_path_factory.mktemp("kafka") / "log") as bootstrap:
+        yield bootstrap
 
 
 @pytest.fixture(scope="module")

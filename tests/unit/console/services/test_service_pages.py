@@ -2,37 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from tests.support.http_json import JsonClient
+from tests.support.shop_service import Shelf, Stock
 from tests.unit.console.scene import ConsoleClient
 
 from hutong import Node
-from hutong.rpc import ServiceError, service
 from hutong.testing import EmbeddedNode
-
-
-class SoldOut(ServiceError):
-    """There is none left."""
-
-    code = 17
-
-
-@service("shop.stock", errors=[SoldOut])
-class Stock(Protocol):
-    """Counts things."""
-
-    async def count(self, name: str, more: int = 0) -> int:
-        """Count the things of this name."""
-        ...
-
-
-class Shelf:
-    async def count(self, name: str, more: int = 0) -> int:
-        if name == "tea":
-            raise SoldOut("no tea")
-        return len(name) + more
 
 
 @pytest.fixture
