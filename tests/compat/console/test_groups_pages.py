@@ -31,8 +31,8 @@ def commit(node: EmbeddedNode, group: str, *offsets: int) -> None:
 
 @pytest.fixture
 def members(node: EmbeddedNode) -> Iterator[list[Consumer]]:
-    """Two members of the group `readers`, which have read nothing yet."""
-    settings = {"bootstrap.servers": node.bootstrap, "group.id": "readers", "auto.offset.reset": "earliest"}
+    """Two members of the group `readers`, which have committed nothing yet, and do not by themselves."""
+    settings = {"bootstrap.servers": node.bootstrap, "group.id": "readers", "enable.auto.commit": False}
     found = [Consumer({**settings, "client.id": f"reader-{number}"}) for number in range(2)]
     for consumer in found:
         consumer.subscribe(["orders.eu"])
@@ -119,7 +119,7 @@ def test_members_are_drawn_and_keep_a_reset_away(
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("The group has 2 members.")
     dialog.get_by_role("button", name="Preview reset").click()
-    dialog.get_by_role("button", name="Reset").last.click()
+    dialog.get_by_role("button", name="Reset 1 offset").click()
     expect(dialog.get_by_role("alert").filter(has_text="Stop its consumers")).to_be_visible()
 
 
