@@ -61,5 +61,6 @@ class LedSteps:
         """The time before which all that was due has come, 0 where that is not known."""
         if not all(queue.is_caught_up for queue in self._queues):
             return 0
-        now_ms, oldest_ms = self._clock.wall_ms(), self._appends.oldest_due_ms
-        return now_ms if oldest_ms is None else min(now_ms, oldest_ms)
+        # A record that is settled comes out again after a kill, as long as one before it is not: its recall must last.
+        times_ms = [self._appends.oldest_due_ms, *(queue.progress.oldest_again_ms for queue in self._queues)]
+        return min([self._clock.wall_ms(), *(time_ms for time_ms in times_ms if time_ms is not None)])

@@ -122,7 +122,7 @@ class DelayMachine:
     def settle(self, entries: Iterable[DelayedEntry]) -> None:
         """LeaveOut records that are elsewhere."""
         for entry in entries:
-            entry.progress.settle(entry.offset)
+            entry.progress.settle(entry.offset, entry.delayed.due_ms)
             self._unsettled.remove(entry)
             self._bytes -= entry.bytes
 

@@ -15,7 +15,7 @@ class QueueProgress:
         self.next_offset = start_offset  # of what is read next
         self.is_open = True  # False: another node delivers what is in the queue, or nobody
         self._taken: deque[int] = deque()  # the first is not settled
-        self._settled: set[int] = set()
+        self._settled: dict[int, int] = {}  # behind the first of those: offset and time
 
     @property
     def start_offset(self) -> int:
@@ -39,13 +39,18 @@ class QueueProgress:
         """Read on there: what is before it are no records."""
         self.next_offset = max(self.next_offset, next_offset)
 
-    def settle(self, offset: int) -> None:
-        """Note that a record is elsewhere, for good."""
-        self._settled.add(offset)
+    def settle(self, offset: int, due_ms: int) -> None:
+        """Note that a record, which was due then, is elsewhere for good."""
+        self._settled[offset] = due_ms
         while self._taken and self._taken[0] in self._settled:
-            self._settled.remove(self._taken.popleft())
+            del self._settled[self._taken.popleft()]
+
+    @property
+    def oldest_again_ms(self) -> int | None:
+        """The least time of records that are settled, and that come out again after a kill; None without any."""
+        return min(self._settled.values(), default=None)
 
     def check_invariants(self) -> None:
         assert list(self._taken) == sorted(set(self._taken))
-        assert self._settled < set(self._taken) or not self._settled
+        assert self._settled.keys() < set(self._taken) or not self._settled
         assert not self._taken or (self._taken[0] not in self._settled and self._taken[-1] < self.next_offset)

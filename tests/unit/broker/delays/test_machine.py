@@ -30,7 +30,7 @@ ALL = 1 << 30
 def entries(
     *dues_ms: int, topic: str = "t", value: bytes = b"x", progress: QueueProgress | None = None
 ) -> list[DelayedEntry]:
-    queue = progress or QueueProgress(0)
+    queue = QueueProgress(0) if progress is None else progress
     made = []
     for due_ms in dues_ms:
         offset = queue.next_offset
@@ -121,6 +121,18 @@ def test_what_was_recalled_is_forgotten() -> None:
     assert machine.oldest_due_ms == NOW
 
 
+def test_a_recall_lasts_while_its_record_may_come_again() -> None:
+    progress = QueueProgress(0)
+    first, recalled = entries(NOW + 300_000, NOW, progress=progress)
+    machine = DelayMachine(Recalls())
+    machine.come_out([first, recalled], NOW)
+    machine.settle([recalled])
+    # After a kill the queue begins at the first, whose append has failed: the recalled one comes out again.
+    assert (progress.start_offset, progress.oldest_again_ms) == (0, NOW)
+    machine.settle([first])
+    assert (progress.start_offset, progress.oldest_again_ms) == (2, None)
+
+
 def test_a_clock_that_was_set_back_holds_nothing_longer_than_a_second() -> None:
     machine = DelayMachine(Recalls())
     machine.come_out(entries(NOW + 500), NOW)
@@ -149,7 +161,7 @@ def test_a_queue_begins_at_the_first_that_is_not_settled(order: list[int]) -> No
         progress.take(offset)
     left = set(range(100, 112))
     for index in order:
-        progress.settle(100 + index)
+        progress.settle(100 + index, NOW + index)
         left.remove(100 + index)
         progress.check_invariants()
         assert progress.start_offset == min(left, default=112)
@@ -247,8 +259,10 @@ class Node(RuleBasedStateMachine):
 
     @rule()
     def forget(self) -> None:
-        oldest_ms = self.machine.oldest_due_ms
-        self.recalls.forget(self.now if oldest_ms is None else min(self.now, oldest_ms))
+        # As the driver: a queue is trimmed with each record that is settled.
+        self.trim()
+        times = [self.machine.oldest_due_ms, *(progress.oldest_again_ms for progress in self.progress.values())]
+        self.recalls.forget(min([self.now, *(time for time in times if time is not None)]))
 
     @rule(milliseconds=st.integers(1, 2_000) | st.integers(1, 300_000_000))
     def advance(self, milliseconds: int) -> None:
