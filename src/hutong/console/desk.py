@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hutong.console.audit import Audit, AuditRecord
 from hutong.console.guard import Guard
+from hutong.console.masks import NO_MASKS, Masks
 from hutong.console.sessions import BrowserSessions, Session
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class ConsoleDesk:
         is_read_only: bool = False,
         is_secure: bool = False,
         node: NodeFacts | None = None,
+        masks: Masks = NO_MASKS,
     ) -> None:
         """`pause` waits for milliseconds. `is_secure`: it is served through TLS, as its cookie says."""
         self.clock = clock
@@ -46,6 +48,7 @@ class ConsoleDesk:
         self.version = version
         self.is_secure = is_secure
         self.node = node
+        self.masks = masks
         self.sessions = BrowserSessions()
         self.guard = Guard(self.sessions, clock, is_read_only=is_read_only)
         self.gateway: Gateway

@@ -74,7 +74,9 @@ class DeadLetterPages:
         gateway = self._desk.gateway
         gateway.take_reader(account)
         try:
-            page = await self._desk.blocking(partial(read_page, account, topic, asked, self._desk.clock))
+            page = await self._desk.blocking(
+                partial(read_page, account, topic, asked, self._desk.clock, self._desk.masks)
+            )
         finally:
             gateway.give_reader_back(account)
         found = (await self._desk.blocking(partial(progress_of, account.admin, [topic])))[topic]

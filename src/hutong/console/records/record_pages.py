@@ -49,8 +49,8 @@ class RecordPages:
         """A page of the topic."""
         account, topic = await self._desk.account(request), request.text("topic")
         asked, forms = asked_page(request), asked_forms(request)
-        clock = self._desk.clock
-        page = await self._read(account, partial(read_page, account, topic, asked, clock))
+        desk = self._desk
+        page = await self._read(account, partial(read_page, account, topic, asked, desk.clock, desk.masks))
         self._budget.count(page.read_bytes)
         return json(_page(page, await self._showing.shown(page.records, forms)))
 
@@ -59,7 +59,7 @@ class RecordPages:
         account, topic = await self._desk.account(request), request.text("topic")
         forms = asked_forms(request, VALUE_CHARS_MAX)
         place = request.number("partition"), request.number("offset")
-        found = await self._read(account, partial(read_one, account, topic, place, self._desk.clock))
+        found = await self._read(account, partial(read_one, account, topic, place, self._desk.clock, self._desk.masks))
         if found is None:
             raise WebRefusal(
                 404,

@@ -18,12 +18,13 @@ class WholeSizes:
 class SeenRecord(StoredRecord):
     """A record with the facts that people ask for: whose time its timestamp is, and the leader's epoch.
 
-    `whole`: it was cut from these sizes. `size_bytes` is that of the whole record in any case.
+    `is_masked`: parts of it are hidden. `whole`: it was cut from these sizes. `size_bytes` is that of the whole record.
     """
 
     timestamp_type: str | None = None
     leader_epoch: int | None = None
     whole: WholeSizes | None = None
+    is_masked: bool = False
 
 
 def cut_record(record: SeenRecord, payload_bytes_max: int) -> SeenRecord:

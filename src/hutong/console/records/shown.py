@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hutong.console.limits import HEADER_CHARS_MAX, HEADERS_SHOWN_MAX, PREVIEW_CHARS_MAX, VALUE_BYTES_MAX
 from hutong.console.records.decoding.decode import AUTO, FORMS, PayloadDecoder
 from hutong.console.records.decoding.shown import ShownBytes
-from hutong.console.records.seen import WholeSizes
+from hutong.console.records.seen import SeenRecord, WholeSizes
 from hutong.web.answers import WebRefusal
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def shown_record(record: StoredRecord, decoder: PayloadDecoder, forms: AskedForm
         "timestamp_type": getattr(record, "timestamp_type", None),
         "leader_epoch": getattr(record, "leader_epoch", None),
         "size_bytes": record.size_bytes,
+        "is_masked": getattr(record, "is_masked", False),
         "key": _shown(_payload(decoder, record.key, whole.key_bytes, forms.key, forms.chars_max)),
         "value": _shown(_payload(decoder, record.value, whole.value_bytes, forms.value, forms.chars_max)),
         "headers": [
@@ -60,8 +61,10 @@ def shown_record(record: StoredRecord, decoder: PayloadDecoder, forms: AskedForm
     }
 
 
-def raw_record(record: StoredRecord) -> dict[str, Any]:
-    """The bytes of a record as base64, for one that is edited. Raises WebRefusal(413)."""
+def raw_record(record: SeenRecord) -> dict[str, Any]:
+    """The bytes of a record as base64, for one that is edited. Raises WebRefusal: 403 for a masked one, 413."""
+    if record.is_masked:
+        raise WebRefusal(403, "Parts of this record are masked, so it cannot be edited here.", 40304)
     if record.size_bytes > VALUE_BYTES_MAX:
         raise WebRefusal(413, f"A record above {VALUE_BYTES_MAX >> 20} MiB cannot be edited here.", 41301)
     return {

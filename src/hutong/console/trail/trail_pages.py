@@ -90,7 +90,7 @@ class _Trail:
         if self._groups is None:
             self._groups, some_left = group_positions(self._account)
             self._is_cut = self._is_cut or some_left
-            self._reader = PartReader(self._account.properties)
+            self._reader = PartReader(self._account.properties, self._desk.masks)
             self._topic = self._machine.next_topic()
             self._begin()
         if self._topic is None:

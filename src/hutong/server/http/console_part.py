@@ -84,6 +84,7 @@ class ConsoleVerticle(ClientVerticle):
     async def make(self) -> ConsoleApi:
         from hutong.console.api import ConsoleApi
         from hutong.console.desk import ConsoleDesk
+        from hutong.console.masks import Masks
         from hutong.rest.gateway import Gateway
 
         section = self._settings.console
@@ -95,6 +96,7 @@ class ConsoleVerticle(ClientVerticle):
             is_read_only=section.read_only,
             is_secure=self.is_secure,
             node=self.facts,
+            masks=Masks(section.masks),
         )
         gateway = Gateway(self.accounts(), self.clock, self.blocking, desk.credentials)
         desk.connect(gateway, None if section.audit_config is None else self._auditor(read(section.audit_config)))

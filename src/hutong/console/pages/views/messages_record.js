@@ -15,7 +15,7 @@ import { editRecord, resendRecord } from "./messages_write.js";
  */
 /**
  * @typedef {{partition: number, offset: number, timestamp_ms: number, timestamp_type: string | null,
- *   leader_epoch: number | null, size_bytes: number, key: Shown | null, value: Shown | null,
+ *   leader_epoch: number | null, size_bytes: number, is_masked: boolean, key: Shown | null, value: Shown | null,
  *   headers: {name: string, value: Shown | null}[], headers_count: number}} Message
  */
 
@@ -130,6 +130,8 @@ function headersOf(message, place) {
  */
 function origin(topic, message) {
   const time_type = TIME_TYPES[message.timestamp_type ?? ""];
+  /** @type {[string, string][]} */
+  const masked = [["Masked", "parts of it are hidden by a rule of this console"]];
   return [
     ["Topic", text(topic)],
     ["Partition", number(message.partition)],
@@ -137,6 +139,7 @@ function origin(topic, message) {
     ["Time", message.timestamp_ms < 0 ? "none" : [moment(message.timestamp_ms), time_type ? h("span", { class: "quiet" }, ` ${time_type}`) : null]],
     ["Leader epoch", number(message.leader_epoch)],
     ["Size", bytes(message.size_bytes)],
+    ...(message.is_masked ? masked : []),
   ];
 }
 

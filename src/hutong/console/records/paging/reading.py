@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hutong.console.limits import LISTED_BYTES_MAX, PAGE_READ_MS_MAX
+from hutong.console.masks import NO_MASKS, Masks
 from hutong.console.records.paging.asked import AFTER, BEFORE, NEWEST, OFFSET, TIME, AskedPage
 from hutong.console.records.paging.machine import PageMachine, Span
 from hutong.console.records.reading.part_reader import PartReader
@@ -38,7 +39,7 @@ class ReadPage:
     read_bytes: int
 
 
-def read_page(account: Account, topic: str, asked: AskedPage, clock: Clock) -> ReadPage:
+def read_page(account: Account, topic: str, asked: AskedPage, clock: Clock, masks: Masks) -> ReadPage:
     """Raises WebRefusal, KafkaException."""
     partitions = partitions_of(account, topic, asked.partitions)
     begins, ends = begins_of(account, topic, partitions), ends_of(account, topic, partitions)
@@ -50,7 +51,7 @@ def read_page(account: Account, topic: str, asked: AskedPage, clock: Clock) -> R
     machine = PageMachine(spans, asked.records_max, is_newest_first=asked.is_newest_first)
     read_bytes = 0
     if not machine.is_done:
-        reader = PartReader(account.properties)
+        reader = PartReader(account.properties, masks)
         try:
             read_bytes = _read(reader, topic, machine, clock, LISTED_BYTES_MAX)
         finally:
@@ -108,7 +109,9 @@ def _read(
     return read_bytes
 
 
-def read_one(account: Account, topic: str, place: tuple[int, int], clock: Clock) -> SeenRecord | None:
+def read_one(
+    account: Account, topic: str, place: tuple[int, int], clock: Clock, masks: Masks = NO_MASKS
+) -> SeenRecord | None:
     """The record at a partition's offset, None where there is none. Raises WebRefusal, KafkaException."""
     partition, offset = place
     partitions_of(account, topic, [partition])
@@ -116,7 +119,7 @@ def read_one(account: Account, topic: str, place: tuple[int, int], clock: Clock)
     if not begin <= offset < end:
         return None
     machine = PageMachine({partition: (offset, offset + 1)}, 1, is_newest_first=False)
-    reader = PartReader(account.properties)
+    reader = PartReader(account.properties, masks)
     try:
         _read(reader, topic, machine, clock)
     finally:

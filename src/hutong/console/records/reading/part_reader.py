@@ -11,6 +11,7 @@ from typing import Any, Final
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, TopicPartition
 
 from hutong.bus.durable.consume.fetcher import record_of_message
+from hutong.console.masks import Masks
 from hutong.console.records.seen import SeenRecord, cut_record
 from hutong.rest.reading.reader import RecordReader
 
@@ -26,10 +27,11 @@ _TIMESTAMP_TYPES: Final = {TIMESTAMP_CREATE_TIME: "create", TIMESTAMP_LOG_APPEND
 
 
 class PartReader(RecordReader):
-    """One consumer, for one caller at a time."""
+    """One consumer, for one caller at a time. What `masks` hide never leaves it."""
 
-    def __init__(self, properties: Mapping[str, Any]) -> None:
+    def __init__(self, properties: Mapping[str, Any], masks: Masks) -> None:
         super().__init__(properties, **_SETTINGS)
+        self._masks = masks
 
     def begin(self, topic: str, positions: Mapping[int, int]) -> None:
         """Read these partitions from these offsets on, and no others."""
@@ -57,7 +59,7 @@ class PartReader(RecordReader):
         for message in messages:
             error = message.error()
             if error is None:
-                record = _seen(message)
+                record = self._masks.masked(_seen(message))
                 records.append(record if payload_bytes_max is None else cut_record(record, payload_bytes_max))
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended.append(int(message.partition() or 0))

@@ -56,7 +56,7 @@ class SearchStream:
         """Find out what is to be read. Blocks. Raises WebRefusal, KafkaException."""
         spans = _spans(self._account, self._topic, asked.conditions)
         self._machine = SearchMachine(asked.conditions, spans, is_newest_first=asked.is_newest_first)
-        self._reader = PartReader(self._account.properties)
+        self._reader = PartReader(self._account.properties, self._desk.masks)
         return self._reader
 
     def rounds(self) -> Rounds:

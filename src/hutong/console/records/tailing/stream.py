@@ -54,7 +54,7 @@ class TailStream:
         self._partitions = partitions_of(self._account, self._topic, partitions)
         ends = ends_of(self._account, self._topic, self._partitions)
         self._sampler = TailSampler(ends, self._desk.clock.monotonic_ms())
-        self._reader = PartReader(self._account.properties)
+        self._reader = PartReader(self._account.properties, self._desk.masks)
         return self._reader
 
     def rounds(self) -> Rounds:

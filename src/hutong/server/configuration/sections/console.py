@@ -21,6 +21,9 @@ class ConsoleSettings:
         None, "More such properties, with the user that writes the audit; without them the user that made a change."
     )
     read_only: bool = setting(False, "Refuse everything that changes something.")
+    masks: tuple[str, ...] = setting(
+        (), "TOPICS=EXPRESSION of what it hides in records: a topic's name (* for any text), an expression of RE2."
+    )
     hosts: tuple[str, ...] = setting(
         (), "Names by which it is reached, in addition to addresses, localhost, and the advertised name; *: all."
     )
