@@ -29,7 +29,7 @@ PAGES = {  # name of the picture -> theme, path, and the text that is there when
     "console-group": ("light", "/groups/billing", "Reset"),
     "console-dead-letters": ("light", "/dead-letters", "orders.dead"),
     "console-trail": ("dark", "/trail?key=order-7", "places found"),
-    "console-nodes": ("light", "/nodes/this", "fsync"),
+    "console-nodes": ("light", "/nodes/this", "Requests of the last seconds"),
 }
 
 

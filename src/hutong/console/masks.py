@@ -2,7 +2,7 @@
 
 Strategy: bytes are masked where they are read, before anything decodes, searches or cuts them. So no form shows what
 another hides, and a search cannot find it. Each byte becomes a `*`: lengths stay, and with them the framing of Avro,
-Protobuf and MessagePack. RE2's time grows with the value alone, whatever the expression.
+Protobuf and MessagePack. RE2's time grows with the value, and no expression makes it worse.
 
 Masks are no right: a user who may read a topic reads it with any other client.
 """

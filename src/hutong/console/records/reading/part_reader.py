@@ -11,7 +11,7 @@ from typing import Any, Final
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, TopicPartition
 
 from hutong.bus.durable.consume.fetcher import record_of_message
-from hutong.console.masks import Masks
+from hutong.console.masks import NO_MASKS, Masks
 from hutong.console.records.seen import SeenRecord, cut_record
 from hutong.rest.reading.reader import RecordReader
 
@@ -29,7 +29,7 @@ _TIMESTAMP_TYPES: Final = {TIMESTAMP_CREATE_TIME: "create", TIMESTAMP_LOG_APPEND
 class PartReader(RecordReader):
     """One consumer, for one caller at a time. What `masks` hide never leaves it."""
 
-    def __init__(self, properties: Mapping[str, Any], masks: Masks) -> None:
+    def __init__(self, properties: Mapping[str, Any], masks: Masks = NO_MASKS) -> None:
         super().__init__(properties, **_SETTINGS)
         self._masks = masks
 
