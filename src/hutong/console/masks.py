@@ -25,7 +25,7 @@ _MEMORY_BYTES_MAX: Final = 1 << 20
 
 
 class Masks:
-    """Rules `TOPICS=EXPRESSION`: a topic's name, where `*` stands for any text, and an expression of RE2.
+    """Rules `TOPICS=EXPRESSION`: a topic's name, in which `*` is any text, and an expression of RE2.
 
     Raises UsageError for a rule that is none.
     """
