@@ -74,5 +74,6 @@ class ConsoleApi:
 
     async def close(self) -> None:
         """End what runs, and close all clients."""
+        await self.desk.guard.changes.close()
         await self._redrives.close()
         await self.desk.close()

@@ -4,11 +4,12 @@ Decides nothing about applications.
 """
 
 import hmac
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from dataclasses import replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 
+from hutong.console.completion import CHANGING, Completion
 from hutong.console.routes import FORGED, READ_ONLY, UNAUTHENTICATED, ConsoleRoute
 from hutong.console.sessions import BrowserSessions, Session
 from hutong.console.signed_in_stream import SignedInStream
@@ -28,6 +29,7 @@ class Guard:
 
     def __init__(self, sessions: BrowserSessions, clock: Clock, *, is_read_only: bool) -> None:
         self.is_read_only = is_read_only
+        self.changes = Completion()
         self._sessions = sessions
         self._clock = clock
 
@@ -37,8 +39,8 @@ class Guard:
         return None if token is None else self._sessions.find(token, self._clock.monotonic_ms())
 
     def session(self, request: HttpRequest | WebRequest) -> Session:
-        """The same. Raises WebRefusal(401)."""
-        session = self.find(request)
+        """The same; for a change the one that began it. Raises WebRefusal(401)."""
+        session = CHANGING.get() or self.find(request)
         if session is None:
             raise WebRefusal(401, "Sign in first.", UNAUTHENTICATED)
         return session
@@ -77,6 +79,8 @@ class _Guarded:
         if route.changes is not None and self._guard.is_read_only:
             raise WebRefusal(403, "This console is read-only.", READ_ONLY)
         answer = route.handler(request.by(session.principal))
+        if route.changes is not None and isinstance(answer, Coroutine):
+            return self._guard.changes.of(answer, session)
         return self._until_signed_out(request, answer) if request.method in _SAFE else answer
 
     async def _until_signed_out(self, request: WebRequest, answer: "Answer | Awaitable[Answer]") -> Answer:

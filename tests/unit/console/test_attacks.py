@@ -4,7 +4,9 @@ The numbers are those of the OWASP Top 10 of 2021; sessions and cookies have tes
 """
 
 import http.client
+import json
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -166,3 +168,23 @@ def test_a09_changes_are_in_the_audit(client: ConsoleClient) -> None:
         (True, False),
         (False, True),
     ]
+
+
+def test_a09_leaving_early_leaves_a_trace(client: ConsoleClient) -> None:
+    """A browser closes its connection and its session behind a change, which is in the audit all the same."""
+    body = json.dumps({"name": "hidden.change", "partitions": 1}).encode()
+    head = (
+        f"POST /api/topics HTTP/1.1\r\nHost: {client.address}\r\nCookie: {client.cookie}\r\n"
+        f"X-Hutong-Csrf: {client.csrf}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    host, _, port = client.address.rpartition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(head.encode() + body)
+    client.ask("DELETE", "/api/session")
+    client.begin()
+    # Of two things that go on at the same time the audit is the later one: asked for until it is there.
+    for _ in range(500):
+        answer = client.ask("GET", "/api/topics/__hutong_console_audit/messages")
+        if answer.status == 200 and "hidden.change" in str(answer.value["records"]):
+            return
+    pytest.fail("the change has left no trace")
