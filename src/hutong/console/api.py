@@ -18,6 +18,7 @@ from hutong.console.nodes.pages import NodesPages
 from hutong.console.nodes.sampler import NodeSampler
 from hutong.console.openapi import API
 from hutong.console.overview.pages import OverviewPages
+from hutong.console.pipelines.pipeline_pages import PipelinePages
 from hutong.console.records.budget import ReadBudget
 from hutong.console.records.records_room import RecordsRoom
 from hutong.console.security.acls import AclPages
@@ -61,6 +62,7 @@ class ConsoleApi:
             UserPages(desk),
             AclPages(desk),
             SettingsPages(desk),
+            PipelinePages(desk),
         )
         served: list[ConsoleRoute] = [route for room in rooms for route in room.routes()]
         guarded = [desk.guard.guarded(route) for route in served]

@@ -15,6 +15,7 @@ from hutong.console.sessions import BrowserSessions, Session
 
 if TYPE_CHECKING:
     from hutong.console.node_facts import NodeFacts
+    from hutong.console.pipelines.pipeline_facts import PipelineFacts
     from hutong.console.streams import Pause
     from hutong.foundation.clock import Clock
     from hutong.rest.accounts import Account
@@ -41,6 +42,7 @@ class ConsoleDesk:
         is_secure: bool = False,
         node: NodeFacts | None = None,
         masks: Masks = NO_MASKS,
+        pipelines: PipelineFacts | None = None,
     ) -> None:
         """`pause` waits for milliseconds. `is_secure`: it is served through TLS, as its cookie says."""
         self.clock = clock
@@ -49,6 +51,7 @@ class ConsoleDesk:
         self.is_secure = is_secure
         self.node = node
         self.masks = masks
+        self.pipelines = pipelines
         self.sessions = BrowserSessions()
         self.guard = Guard(self.sessions, clock, is_read_only=is_read_only)
         self.gateway: Gateway

@@ -6,6 +6,7 @@ Knows nothing of commands: `cli/node/serve.py` calls this.
 import asyncio
 import signal
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from hutong.foundation.clock import SystemClock
 from hutong.server.broker.broker_part import BrokerPart
@@ -15,23 +16,33 @@ from hutong.server.configuration import translate
 from hutong.server.configuration.settings import Settings
 from hutong.server.monitoring.monitor_part import MonitorPart
 
+if TYPE_CHECKING:
+    from hutong.console.pipelines.pipeline_facts import PipelineFacts
+
 
 async def serve_node(
-    settings: Settings, *, ready: Callable[[NodeAddresses], None], ports: SystemPorts | None = None
+    settings: Settings,
+    *,
+    ready: Callable[[NodeAddresses], None],
+    ports: SystemPorts | None = None,
+    pipelines: "PipelineFacts | None" = None,
 ) -> None:
     """Run a node until SIGTERM or SIGINT, then stop it cleanly.
 
-    It touches the machine through `ports`, if they are given. `ready` is called once clients are accepted. Raises
-    UsageError where the folder or the address cannot be used, and StorageError where the disk cannot.
+    It touches the machine through `ports`, if they are given. Its console shows `pipelines`. `ready` is called once
+    clients are accepted. Raises UsageError where the folder or the address cannot be used, and StorageError where the
+    disk cannot.
     """
-    await _run_until_signal(node_of(BrokerPart(settings, ports=ports)), ready)
+    await _run_until_signal(node_of(BrokerPart(settings, ports=ports), pipelines), ready)
 
 
-async def serve_console(settings: Settings, *, ready: Callable[[NodeAddresses], None]) -> None:
+async def serve_console(
+    settings: Settings, *, ready: Callable[[NodeAddresses], None], pipelines: "PipelineFacts | None" = None
+) -> None:
     """Run a console alone, in front of the brokers in `console.log`, until SIGTERM or SIGINT. Raises UsageError."""
     from hutong.server.http.console_part import ConsolePart
 
-    node = ComposedNode(translate.runtime_of(settings, SystemClock()), [ConsolePart(settings)])
+    node = ComposedNode(translate.runtime_of(settings, SystemClock()), [ConsolePart(settings, pipelines=pipelines)])
     await _run_until_signal(node, ready)
 
 
@@ -47,7 +58,7 @@ async def _run_until_signal(node: ComposedNode, ready: Callable[[NodeAddresses],
         await node.stop()
 
 
-def node_of(broker: BrokerPart) -> ComposedNode:
+def node_of(broker: BrokerPart, pipelines: "PipelineFacts | None" = None) -> ComposedNode:
     """A node with this broker, and with the bridges and the runtime that its settings ask for."""
     settings = broker.settings
     parts: list[NodePart] = [broker]
@@ -64,17 +75,17 @@ def node_of(broker: BrokerPart) -> ComposedNode:
         from hutong.server.bus.bus_part import bus_parts
 
         parts += bus_parts(settings, broker.monitor)
-    parts += console_parts(settings, broker.monitor)
+    parts += console_parts(settings, broker.monitor, pipelines)
     return ComposedNode(translate.runtime_of(settings, SystemClock()), parts)
 
 
-def console_parts(settings: Settings, monitor: MonitorPart) -> list[NodePart]:
+def console_parts(settings: Settings, monitor: MonitorPart, pipelines: "PipelineFacts | None" = None) -> list[NodePart]:
     """The console of a node, where its settings ask for one."""
     if settings.console.listen is None:
         return []
     from hutong.server.http.console_part import ConsolePart
 
-    return [ConsolePart(settings, monitor)]
+    return [ConsolePart(settings, monitor, pipelines)]
 
 
 def registry_parts(broker: BrokerPart) -> list[NodePart]:

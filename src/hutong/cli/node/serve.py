@@ -19,6 +19,7 @@ from hutong.server.configuration.loader import load
 from hutong.server.configuration.settings import Address, Settings
 
 if TYPE_CHECKING:
+    from hutong.console.pipelines.pipeline_facts import PipelineFacts
     from hutong.server.broker.system_ports import SystemPorts
     from hutong.server.composition import NodeAddresses
 
@@ -169,6 +170,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def pipelines_of(settings: Settings) -> "PipelineFacts | None":
+    """The pipelines that the console shows, where the settings name their folder."""
+    if settings.console.listen is None or settings.console.pipelines is None:
+        return None
+    from hutong.cli.node.pipeline_folders import FolderPipelines  # few nodes show pipelines
+
+    return FolderPipelines(settings.console.pipelines)
+
+
 def _run(settings: Settings, *, as_json: bool, ports: "SystemPorts | None") -> None:
     import asyncio
     import logging
@@ -198,4 +208,4 @@ def _run(settings: Settings, *, as_json: bool, ports: "SystemPorts | None") -> N
         print(ready_line(listeners, os.getpid(), as_json=as_json), flush=True)
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(serve_node(settings, ready=ready, ports=ports))
+        runner.run(serve_node(settings, ready=ready, ports=ports, pipelines=pipelines_of(settings)))

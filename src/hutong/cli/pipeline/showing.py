@@ -41,7 +41,7 @@ def status(name: PipelineArgument = None, state: StateOption = None, as_json: As
     folders = [folder_named(name, state)] if name is not None else _folders(state)
     if not folders:
         raise UsageError("no pipeline has run here: start one with hutong pipeline run", ExitCode.NOINPUT)
-    rows = [row for folder in folders for row in _status_rows(folder)]
+    rows = [row for folder in folders for row in status_rows(folder)]
     if not as_json:
         rows = [row | {"lag": _lag_text(row["lag"])} for row in rows]
     columns = STATUS_COLUMNS if as_json or any(row["error"] for row in rows) else STATUS_COLUMNS[:-1]
@@ -83,7 +83,7 @@ def _folders(state: Path | None) -> "list[PipelineFolder]":
     return pipelines_in(state_folder(state, Path()))
 
 
-def _status_rows(folder: "PipelineFolder") -> list[dict[str, Any]]:
+def status_rows(folder: "PipelineFolder") -> list[dict[str, Any]]:
     """A row per query; one without figures where nothing has been done yet."""
     from hutong.pipelines.declared.run.figures import figures
 

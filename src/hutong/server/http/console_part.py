@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from hutong.console.api import ConsoleApi
     from hutong.console.node_facts import NodeFacts
+    from hutong.console.pipelines.pipeline_facts import PipelineFacts
     from hutong.reactor.accept.acceptor import OpenSocket
     from hutong.rest.accounts import Account
     from hutong.server.configuration.settings import Settings
@@ -38,11 +39,16 @@ class ConsolePart(NodePart):
     """Serves the console at `console.listen`."""
 
     def __init__(
-        self, settings: Settings, monitor: MonitorPart | None = None, open_socket: OpenSocket = socket.socket
+        self,
+        settings: Settings,
+        monitor: MonitorPart | None = None,
+        pipelines: PipelineFacts | None = None,
+        open_socket: OpenSocket = socket.socket,
     ) -> None:
         """Without a `monitor` there is no node whose facts it could show."""
         self._settings = settings
         self._monitor = monitor
+        self._pipelines = pipelines
         self._open_socket = open_socket
 
     def check(self) -> None:
@@ -61,7 +67,7 @@ class ConsolePart(NodePart):
             )
         facts = None if self._monitor is None or section.log else self._facts(node)
         verticle = ConsoleVerticle("console", section, settings, properties, node.runtime.clock, self._open_socket)
-        verticle.facts = facts
+        verticle.facts, verticle.pipelines = facts, self._pipelines
         await node.deploy("console", verticle)
         node.addresses.console = verticle.listens_at
         if self._monitor is not None:
@@ -79,6 +85,7 @@ class ConsoleVerticle(ClientVerticle):
     """The listener of the console."""
 
     facts: NodeFacts | None = None
+    pipelines: PipelineFacts | None = None
     _console: ConsoleApi
 
     async def make(self) -> ConsoleApi:
@@ -97,6 +104,7 @@ class ConsoleVerticle(ClientVerticle):
             is_secure=self.is_secure,
             node=self.facts,
             masks=Masks(section.masks),
+            pipelines=self.pipelines,
         )
         gateway = Gateway(self.accounts(), self.clock, self.blocking, desk.credentials)
         desk.connect(gateway, None if section.audit_config is None else self._auditor(read(section.audit_config)))

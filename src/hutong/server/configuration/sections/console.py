@@ -24,6 +24,9 @@ class ConsoleSettings:
     masks: tuple[str, ...] = setting(
         (), "TOPICS=EXPRESSION of what it hides in records: a topic's name (* for any text), an expression of RE2."
     )
+    pipelines: Path | None = setting(
+        None, "Folder of pipelines that it shows, as `.hutong/pipelines`; only of a node or console that is a command."
+    )
     hosts: tuple[str, ...] = setting(
         (), "Names by which it is reached, in addition to addresses, localhost, and the advertised name; *: all."
     )
