@@ -1,5 +1,6 @@
-"""Bus, services and a record's way in a browser, by keyboard and by mouse."""
+"""Bus, services, pipelines and a record's way in a browser, by keyboard and by mouse."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -131,3 +132,31 @@ def test_hostile_names_are_text(open_page: OpenPage, shop: str) -> None:
     page.goto(f"{shop}/trail?key=order-7")
     expect(page.locator(".hop").first).to_contain_text("<img src=x onerror=alert(1)>⟨U+202E⟩␀")
     assert HOSTILE not in page.content()
+
+
+def test_a_console_without_pipelines_says_how_to_show_some(open_page: OpenPage) -> None:
+    page = open_page("/pipelines")
+    expect(page.get_by_text("This console shows no pipelines.")).to_be_visible()
+    assert violations(page) == []
+
+
+def test_pipelines_with_their_state_lag_and_report(open_page: OpenPage) -> None:
+    row = {
+        "name": "hours",
+        "state": "failed",
+        "since": "2026-11-28 08:00:00",
+        "query": "<b>hours</b>",
+        "batch": 7,
+        "rows_per_second": 1_234.5,
+        "batch_ms": 310,
+        "lag": {"orders": 40, "payments": 2},
+        "attempt": 3,
+        "error": "<script>alert(1)</script> broke",
+    }
+    page = open_page("/pipelines", pipelines=json.dumps({"has_folder": True, "pipelines": [row]}))
+    shown = page.get_by_role("row").last
+    for text in ("<b>hours</b>", "attempt 3", "<script>alert(1)</script> broke", "1,235/s", "42 of 2 topics"):
+        expect(shown).to_contain_text(text)
+    report = page.get_by_role("link", name="Report of hours")
+    expect(report).to_have_attribute("href", "/api/pipelines/hours/report")
+    assert violations(page) == []
