@@ -93,6 +93,10 @@ class OwnerGone(WaitError):
     """The owner (a connection, a component) ended first."""
 
 
+class NothingSent(OwnerGone):
+    """There is no way to the one that was asked, so the question never left: it may be asked again."""
+
+
 # A wait, not a refusal: a request that was cut off may have been carried out (ZooKeeper's ConnectionLoss).
 class CoordinatorUnavailable(WaitError):
     """The service that agrees for the cluster does not answer. What was asked of it may have happened."""

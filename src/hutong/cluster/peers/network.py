@@ -43,7 +43,7 @@ from hutong.cluster.peers.probe import AddressProbe
 from hutong.cluster.peers.questions import answering, check_question_code
 from hutong.cluster.peers.reaching import PeerAddress, Reaching, ReachingServices
 from hutong.foundation.clock import Clock
-from hutong.foundation.errors import ExitCode, HutongError, OwnerGone, ProtocolError, UsageError
+from hutong.foundation.errors import ExitCode, HutongError, NothingSent, OwnerGone, ProtocolError, UsageError
 from hutong.foundation.timers import TimerWheel
 from hutong.foundation.waiting.pending import Continuation
 from hutong.reactor.accept.acceptor import OpenSocket
@@ -198,7 +198,7 @@ class PeerNetwork:
         known = self._known.get(node)
         if known is None or known.link is None:
             check_question_code(question.code)
-            self._loop.call_soon(then, OwnerGone(f"there is no link with node {node}"))
+            self._loop.call_soon(then, NothingSent(f"there is no link with node {node}"))
         else:
             known.link.ask(question, timeout_ms, then)
 

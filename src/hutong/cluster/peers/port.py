@@ -54,7 +54,7 @@ class Peers(Protocol):
         ...
 
     def ask(self, node: int, question: PeerMessage, timeout_ms: int, then: Continuation[PeerMessage]) -> None:
-        """Ask over the link; `then` gets the answer, Refused, Expired, or OwnerGone where there is no link.
+        """Ask over the link; `then` gets the answer, Refused, Expired, OwnerGone, or NothingSent without a link.
 
         It is called in a later iteration of the loop. It gets LimitExceeded for one question too many. An error that
         the other side's `then` was given is Refused here. Codes are 1 to 16383; bodies have 15 MiB at most.

@@ -15,9 +15,9 @@ from hutong.broker.handling.own_session import own_session
 from hutong.broker.rocketmq.refusals import answer_of
 from hutong.broker.topics.group_standing import NO_LEADER
 from hutong.broker.topics.led_topics import LedElsewhere
-from hutong.foundation.errors import HutongError, ProtocolError, Refused
+from hutong.foundation.errors import HutongError, NothingSent, ProtocolError, Refused
 from hutong.foundation.waiting.pending import Pending
-from hutong.remoting.channels.answers import Answer, ReadyAnswer
+from hutong.remoting.channels.answers import Answer, ReadyAnswer, refusal
 from hutong.wire.kafka.error_codes import ErrorCode
 from hutong.wire.rocketmq.codes import ResponseCode
 from hutong.wire.rocketmq.command import BINARY, Command, decode, encode
@@ -117,6 +117,10 @@ def _ask(
 
 
 def _decode_answer(then: Continuation[Command], outcome: bytes | HutongError) -> None:
+    # The node has died a moment ago, and another one is to lead: nothing has been done yet.
+    if isinstance(outcome, NothingSent):
+        then(NotYetHandled(refusal(ResponseCode.SERVICE_NOT_AVAILABLE, str(outcome))))
+        return
     if isinstance(outcome, HutongError):
         then(outcome)
         return
