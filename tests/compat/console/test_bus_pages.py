@@ -117,6 +117,7 @@ def test_a_record_is_followed_to_its_dead_letter(open_page: OpenPage, shop: str)
     expect(page.get_by_text("2 places found")).to_be_visible()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", ["/bus?tap=*", "/services/shop.stock", "/trail?key=order-7"])
 def test_accessible_in_both_themes_and_at_320_px(open_page: OpenPage, shop: str, path: str) -> None:
     for theme, width in (("light", 1280), ("dark", 320)):

@@ -130,6 +130,7 @@ def test_a_topic_with_another_name_is_opened(open_page: OpenPage) -> None:
     expect(page.get_by_text("This topic has no letters.")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_the_pages_are_accessible(open_page: OpenPage, node: EmbeddedNode) -> None:
     fill(node, "axe.dead", letters("axe.dead", 3), error_type=b"KeyError")
     page = open_page("/dead-letters/axe.dead", width=320)

@@ -14,7 +14,7 @@ from tests.support.confluent import producer, send
 from tests.support.http_json import JsonClient
 from tests.support.kafka_peer import running_kafka
 
-pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.compat, pytest.mark.thorough, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
