@@ -66,8 +66,8 @@ class ConsoleApi:
         )
         served: list[ConsoleRoute] = [route for room in rooms for route in room.routes()]
         guarded = [desk.guard.guarded(route) for route in served]
-        self.described = described(guarded, API)
-        about = WebRoute("GET", "/api/openapi.json", lambda _: json(self.described), is_public=True)
+        description = json(described(guarded, API))
+        about = WebRoute("GET", "/api/openapi.json", lambda _: description, is_public=True)
         self.routes: list[WebRoute] = [*guarded, about, *Assets().routes()]
 
     async def close_idle(self) -> None:

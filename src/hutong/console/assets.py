@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
@@ -43,12 +43,16 @@ _HEADERS: Final = [
 _INDEX: Final = "index.html"
 
 
-@dataclass(frozen=True, slots=True)
 class _Asset:
-    content_type: str
-    plain: bytes
-    packed: bytes
-    tag: str
+    def __init__(self, content_type: str, plain: bytes) -> None:
+        self.content_type = content_type
+        self.plain = plain
+        self.tag = f'"{hashlib.sha256(plain).hexdigest()[:32]}"'
+
+    @cached_property
+    def packed(self) -> bytes:
+        """Compressed when it is first asked for, so that a start does not wait; without a time, so always the same."""
+        return gzip.compress(self.plain, 9, mtime=0)
 
 
 class Assets:
@@ -58,23 +62,23 @@ class Assets:
         self._assets = dict(_read(files("hutong.console") / "pages", ""))
 
     def routes(self) -> list[WebRoute]:
-        found = [WebRoute("GET", f"/assets/{name}", self._handler(name), is_public=True) for name in self._assets]
+        found = [
+            WebRoute("GET", f"/assets/{name}", _AssetHandler(asset), is_public=True)
+            for name, asset in self._assets.items()
+        ]
         depths = ["/", *("/" + "/".join([f"{{p{i}}}" for i in range(depth)]) for depth in range(1, DEPTH_MAX + 1))]
         return [*found, *(WebRoute("GET", pattern, self._index, is_public=True) for pattern in depths)]
 
-    def _handler(self, name: str) -> Show:
-        return Show(self._assets[name])
-
     def _index(self, request: WebRequest) -> WebAnswer:
-        # A path of the API that is not there must not look as if it were.
         # A name in a page's path may have dots (`/topics/orders.eu`); in the root they are those of a file.
-        is_file = "." in request.path.partition("?")[0][1:] and request.path.count("/") == 1
+        is_file = "." in request.path and request.path.count("/") == 1
+        # A path of the API that is not there must not look as if it were.
         if request.path.startswith(("/api/", "/assets/")) or is_file:
             raise WebRefusal(404, f"There is nothing at {request.path[:200]}.")
-        return Show(self._assets[_INDEX])(request)
+        return _AssetHandler(self._assets[_INDEX])(request)
 
 
-class Show:
+class _AssetHandler:
     """The handler of one file."""
 
     def __init__(self, asset: _Asset) -> None:
@@ -99,9 +103,5 @@ def _read(folder: Traversable, prefix: str) -> list[tuple[str, _Asset]]:
         if entry.is_dir():
             found += _read(entry, f"{prefix}{entry.name}/")
         elif suffix in _TYPES:
-            data = entry.read_bytes()
-            # Level 9 costs milliseconds, once; without a time the bytes are the same at each start.
-            packed = gzip.compress(data, 9, mtime=0)
-            tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
-            found.append((f"{prefix}{entry.name}", _Asset(_TYPES[suffix], data, packed, tag)))
+            found.append((f"{prefix}{entry.name}", _Asset(_TYPES[suffix], entry.read_bytes())))
     return found

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hutong.rest.gateway import Gateway
 
 TOPIC: Final = "__hutong_console_audit"
+_EXISTS: Final = 400
 _CONFIG: Final = {"retention.ms": str(365 * 86_400_000)}
 _log: Final = logging.getLogger("hutong.console.audit")
 
@@ -77,8 +78,10 @@ class Audit:
             topics = [NewTopic(TOPIC, 1, config=_CONFIG)]
             await self._gateway.one(partial(account.admin.create_topics, topics))
         except WebRefusal as refusal:
-            # It exists already, or another user must make it: the record that follows says which.
             _log.debug("%s was not made: %s", TOPIC, refusal.message)
+            # The next change tries again, maybe that of a user who may make it. Else it exists already.
+            if refusal.status != _EXISTS:
+                return
         self._has_topic = True
 
 

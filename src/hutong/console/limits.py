@@ -64,6 +64,9 @@ COPY_PARTITIONS_MAX: Final = 200
 
 # The bus and services.
 
+
+# Bus and services.
+
 ADDRESSES_SHOWN_MAX: Final = 10_000
 """Of the bus, in one answer."""
 BUS_TIMEOUT_MS_MAX: Final = 60_000

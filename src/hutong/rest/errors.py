@@ -53,6 +53,7 @@ _BY_CODE: Final[dict[int, tuple[int, int]]] = {
     KafkaError.NOT_ENOUGH_REPLICAS: _BUSY,
 }
 _SENTENCES: Final = {  # those of the REST proxy; the library's own begin with "Broker:" or "Local:"
+    KafkaError._TIMED_OUT: "The brokers have not answered in time.",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "This server does not host this topic-partition.",
     KafkaError._UNKNOWN_TOPIC: "This server does not host this topic-partition.",
     KafkaError._UNKNOWN_PARTITION: "This server does not host this topic-partition.",

@@ -74,7 +74,7 @@ class Gateway:
             raise refusal_of(error) from None
         # Of a future: the broker has not answered, which is no fault of the gateway.
         except TimeoutError:
-            raise WebRefusal(503, "the brokers have not answered in time", 50301) from None
+            raise WebRefusal(503, "The brokers have not answered in time.", 50301) from None
         # The library's own word for an argument that it does not take.
         except (ValueError, TypeError) as error:
             raise WebRefusal(400, str(error), 40002) from None

@@ -168,6 +168,7 @@ class _Visit:
             request.method, path, parameters, decode_query(query), request.headers, request.body, peer.address
         )
         if route.is_public:
+            route.check_body(request.headers.get("content-type", ""), request.body)
             return route.handler(seen)
         admitted = driver.admission.admit(request, peer)
         if isinstance(admitted, Principal):

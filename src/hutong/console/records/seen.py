@@ -28,7 +28,7 @@ class SeenRecord(StoredRecord):
 
 
 def cut_record(record: SeenRecord, payload_bytes_max: int) -> SeenRecord:
-    """The record with at most so many bytes of its key, of its value, and of its headers."""
+    """The record with `payload_bytes_max` bytes at most of its key, of its value, and of its headers."""
     if record.size_bytes <= payload_bytes_max:
         return record
     key, value = record.key, record.value

@@ -22,7 +22,7 @@ _HIDDEN: Final = None
 
 
 def setting_row(entry: Any) -> dict[str, Any]:
-    """One setting. A secret has no value, whatever the broker says."""
+    """One setting. A secret has no value, also where the broker sends it."""
     source = ConfigSource(entry.source)
     return {
         "name": entry.name,

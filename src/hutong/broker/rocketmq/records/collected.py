@@ -36,7 +36,7 @@ class Collected:
         return self._messages_max - self.count, self._bytes_max - self.size
 
     def add(self, piece: Buffer, count: int, size: int) -> None:
-        """Add so many messages in one piece of this size."""
+        """Add one piece with `count` messages in `size` bytes."""
         self.pieces.append(piece)
         self.count += count
         self.size += size

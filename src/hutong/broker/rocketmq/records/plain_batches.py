@@ -108,6 +108,6 @@ class Collecting:
         found.pass_over(header.last_offset)
 
     def _share(self, header: BatchHeader, taken: int) -> int:
-        """The bytes of a batch that so many messages have cost. Those of a large one are pulled in parts."""
+        """The bytes of a batch that `taken` of its messages have cost: a large one is pulled in parts."""
         # A filter has looked at the others, and the next pull is to find as much as it needs.
         return header.size if self._takes is not None else header.size * taken // max(1, header.record_count)

@@ -134,7 +134,7 @@ def _checked(properties: bytes, count: int) -> str | None:
 
 
 def long_form(data: bytes, begin: int, header: BatchHeader, queue: QueueOfForms) -> tuple[StoredForm, int]:
-    """One message by the decoder of records, whatever it is like, and the end of its record.
+    """One message of any kind by the decoder of records, and the end of its record.
 
     Raises IndexError, UnicodeDecodeError, struct.error and ProtocolError where it is no record.
     """

@@ -119,7 +119,7 @@ class OpenRedrive:
 
 @dataclass(frozen=True, slots=True)
 class ReadLetters:
-    """Read on, at most so many; report LettersRead. `positions` are those of the partitions that have more."""
+    """Read `records_max` letters at most; report LettersRead. `positions` are those of partitions that have more."""
 
     records_max: int
     positions: Mapping[int, int]

@@ -31,7 +31,7 @@ def check_json(data: bytes) -> str:
 
 
 def indent_json(text: str, chars_max: int) -> tuple[str, bool]:
-    """The document on lines, up to so many characters, and True where that is all of it."""
+    """The document on lines, at most `chars_max` characters of it, and True where that is all."""
     parts: list[str] = []
     left, depth, before = chars_max, 0, ""
     for match in _TOKEN.finditer(text):

@@ -12,7 +12,7 @@ ROW_CHARS: Final = 8 + 2 + 3 * _ROW_BYTES + 1 + _ROW_BYTES + 1
 
 
 def read_text(data: bytes, bytes_max: int) -> tuple[str, int]:
-    """UTF-8 up to so many bytes, with U+FFFD for what is none, and the number of those. A cut is no fault."""
+    """The first `bytes_max` bytes as UTF-8, U+FFFD for what is none, and the number of those. A cut is no fault."""
     head = data[:bytes_max]
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(head, final=len(head) == len(data))

@@ -1,8 +1,8 @@
 """One page of a topic, merged from its partitions by time: the newest before a place, or the oldest after it.
 
 Strategy: each partition is read in parts, the part next to the page first. A record goes to the page once every
-partition has shown its next one, or has none. So within a partition the order is that of offsets, whatever the clocks
-of producers say, and the next page begins exactly where this one ends.
+partition has shown its next one, or has none. So within a partition the order is that of offsets, also where the
+clocks of producers differ, and the next page begins exactly where this one ends.
 
 Knows nothing of clients.
 """

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.console.limits import PREVIEW_CHARS_MAX, SEARCH_CLOCKS_DIFFER_MS
 from hutong.console.records.reading.part_reader import PartReader
 from hutong.console.records.reading.places import begins_of, ends_of, offsets_at, partitions_of
+from hutong.console.records.record_stream import RecordStream
 from hutong.console.records.searching.machine import SearchMachine, Span
 from hutong.console.records.searching.pace import SearchPace
 from hutong.console.records.shown import AskedForms
@@ -34,30 +35,23 @@ _WAIT_S: Final = 0.1
 _PROGRESS_MS: Final = 250
 
 
-class SearchStream:
+class SearchStream(RecordStream):
     """One search. `open` comes first, on another thread; then `step` until there are no more events."""
 
     def __init__(
         self, desk: ConsoleDesk, budget: ReadBudget, showing: RecordShowing, account: Account, topic: str
     ) -> None:
-        self._desk = desk
-        self._budget = budget
-        self._showing = showing
-        self._account = account
-        self._topic = topic
+        super().__init__(desk, budget, showing, account, topic)
         self._pace = SearchPace()
         self._machine: SearchMachine
-        self._reader: PartReader
         self._is_placed = False  # the consumer reads the round
         self._told_ms = 0
-        self._is_over = False
 
     def open(self, asked: AskedSearch) -> PartReader:
         """Find out what is to be read. Blocks. Raises WebRefusal, KafkaException."""
         spans = _spans(self._account, self._topic, asked.conditions)
         self._machine = SearchMachine(asked.conditions, spans, is_newest_first=asked.is_newest_first)
-        self._reader = PartReader(self._account.properties, self._desk.masks)
-        return self._reader
+        return self.open_reader()
 
     def rounds(self) -> Rounds:
         def close() -> None:
@@ -117,7 +111,7 @@ def _spans(account: Account, topic: str, conditions: Conditions) -> dict[int, Sp
     partitions = partitions_of(account, topic, conditions.partitions)
     begins, ends = begins_of(account, topic, partitions), ends_of(account, topic, partitions)
     if conditions.time_begin_ms is not None:
-        # All records before it are earlier, whatever comes after it.
+        # All records before it are earlier; those after it may be, too.
         for partition, offset in offsets_at(account, topic, partitions, conditions.time_begin_ms).items():
             begins[partition] = offset if offset >= 0 else ends[partition]
     if conditions.time_end_ms is not None:

@@ -1,4 +1,4 @@
-"""The live tail's sample: at most so many records a second are shown, and all are counted.
+"""The live tail's sample: a bounded number of records a second is shown, and all are counted.
 
 Strategy: a turn comes several times a second. What has arrived in one and fits the turn's share is shown; else its
 newest records are, and the rest is counted alone. So a tail costs the same at any rate, and holds nothing between

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.console.limits import LISTED_BYTES_MAX, TAIL_READ_MS_MAX, TAIL_TURN_MS
 from hutong.console.records.reading.part_reader import PartReader
 from hutong.console.records.reading.places import ends_of, partitions_of
+from hutong.console.records.record_stream import RecordStream
 from hutong.console.records.shown import AskedForms
 from hutong.console.records.tailing.sampling import SampleFigures, TailSampler
 from hutong.console.streams import Rounds, event
@@ -30,23 +31,17 @@ _BATCH: Final = 200
 _WAIT_S: Final = 0.1
 
 
-class TailStream:
+class TailStream(RecordStream):
     """One tail. `open` comes first, on another thread."""
 
     def __init__(
         self, desk: ConsoleDesk, budget: ReadBudget, showing: RecordShowing, account: Account, topic: str
     ) -> None:
-        self._desk = desk
-        self._budget = budget
-        self._showing = showing
-        self._account = account
-        self._topic = topic
+        super().__init__(desk, budget, showing, account, topic)
         self._forms = AskedForms()
         self._partitions: list[int] = []
         self._sampler: TailSampler
-        self._reader: PartReader
         self._told: SampleFigures | None = None
-        self._is_over = False
 
     def open(self, partitions: frozenset[int] | None, forms: AskedForms) -> PartReader:
         """Begin at the ends. Blocks. Raises WebRefusal, KafkaException."""
@@ -54,8 +49,7 @@ class TailStream:
         self._partitions = partitions_of(self._account, self._topic, partitions)
         ends = ends_of(self._account, self._topic, self._partitions)
         self._sampler = TailSampler(ends, self._desk.clock.monotonic_ms())
-        self._reader = PartReader(self._account.properties, self._desk.masks)
-        return self._reader
+        return self.open_reader()
 
     def rounds(self) -> Rounds:
         def close() -> None:
