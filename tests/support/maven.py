@@ -64,12 +64,21 @@ def _cache() -> pathlib.Path:
 
 def jars_alone(name: str, *artifacts: str) -> list[pathlib.Path]:
     """The jars of the artifacts, without those that they need. Skips the test where they cannot be had."""
+    return _jars(name, artifacts, _ALONE)
+
+
+def jars_with_needs(name: str, *artifacts: str) -> list[pathlib.Path]:
+    """The jars of the artifacts and of those that they need. Skips the test where they cannot be had."""
+    return _jars(name, artifacts, "")
+
+
+def _jars(name: str, artifacts: tuple[str, ...], exclusions: str) -> list[pathlib.Path]:
     need_java("mvn")
     cache = _cache() / name
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _fetch(cache, artifacts, _ALONE)
+        _fetch(cache, artifacts, exclusions)
     return sorted((cache / "jars").glob("*.jar"))
 
 
