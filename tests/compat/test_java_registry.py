@@ -125,7 +125,7 @@ def test_confluent_kafka_reads_what_java_wrote(place: Place, seen: dict[str, str
     with place.registry() as registry:
         deserialize = AvroDeserializer(registry)
         for topic, expected in ((f"{TOPIC}-java", [3, None]), (f"{TOPIC}-orders", [3])):
-            messages = read_partition(place.node.bootstrap, topic, **place.of_kafka)
+            messages = read_partition(place.node.bootstrap, topic, 0, **place.of_kafka)
             context = SerializationContext(topic, MessageField.VALUE)
             found = [deserialize(value, context) for value in values(messages)]
             assert [user.get("by", user)["age"] for user in found] == expected
@@ -179,7 +179,7 @@ def test_a_worker_of_kafka_connect_converts_avro(place: Place, tmp_path: pathlib
         process.kill()
         process.wait()
     with place.registry() as registry:
-        messages = read_partition(place.node.bootstrap, "lines", **place.of_kafka)
+        messages = read_partition(place.node.bootstrap, "lines", 0, **place.of_kafka)
         deserialize, context = AvroDeserializer(registry), SerializationContext("lines", MessageField.VALUE)
         found = [deserialize(value, context) for value in values(messages)]
         assert [line["line"] for line in found] == ["first line", "second line"]

@@ -28,6 +28,7 @@ from tests.support.waiting import until
 BUILD_S_MAX: Final = 150.0  # some 40 s of processor time; a machine that needs longer leaves the test out
 COMPAT_FOLDER: Final = pathlib.Path(__file__).parents[1] / "compat"
 KAFKA_SOURCE: Final = COMPAT_FOLDER / "kafka_go"
+REGISTRY_SOURCE: Final = COMPAT_FOLDER / "registry_go"
 ROCKETMQ_SOURCE: Final = COMPAT_FOLDER / "rocketmq_go"
 ROCKETMQ_EXAMPLES: Final = COMPAT_FOLDER / "rocketmq_go_examples"
 GRPC_SOURCE: Final = COMPAT_FOLDER / "grpc_go"
@@ -42,6 +43,13 @@ Build = Callable[[pathlib.Path, float], None]
 def kafka_clients() -> pathlib.Path:
     """The program of franz-go and sarama. Skips the test where it cannot be built."""
     return _built_as_it_is("kafka-go", KAFKA_SOURCE)
+
+
+def registry_clients() -> pathlib.Path:
+    """The program of two schema registry clients, one of which needs C. Skips the test where it cannot be built."""
+    if not shutil.which("gcc"):
+        pytest.skip("gcc is not installed")
+    return _built_as_it_is("registry-go", REGISTRY_SOURCE, {"CGO_ENABLED": "1"})
 
 
 def rocketmq_client() -> pathlib.Path:
@@ -105,11 +113,11 @@ def _sources(folder: pathlib.Path) -> list[pathlib.Path]:
     return sorted(file for file in folder.iterdir() if file.suffix in (".go", ".mod", ".sum"))
 
 
-def _built_as_it_is(name: str, source: pathlib.Path) -> pathlib.Path:
+def _built_as_it_is(name: str, source: pathlib.Path, environment: Mapping[str, str] | None = None) -> pathlib.Path:
     """The program of a folder of sources."""
 
     def build(folder: pathlib.Path, deadline_s: float) -> None:
-        _go(["build", "-o", str(folder / "built"), "."], source, deadline_s)
+        _go(["build", "-o", str(folder / "built"), "."], source, deadline_s, environment)
 
     return _once_built(name, b"".join(file.read_bytes() for file in _sources(source)), build)
 
