@@ -15,7 +15,11 @@ from setuptools import Extension, setup
 
 # One build serves Python 3.11 and later (PEP 384). Python without its lock has no such interface yet (PEP 703).
 HAS_LIMITED_API = not sysconfig.get_config_var("Py_GIL_DISABLED")
-COMPILED = ("hutong.wire.kafka.batch._record_walk", "hutong.broker.rocketmq.records._stored_run")
+COMPILED = (
+    "hutong.wire.kafka.batch._record_walk",
+    "hutong.broker.rocketmq.records._stored_run",
+    "hutong.broker.rocketmq.sends._plain_send",
+)
 REPOSITORY = os.environ.get("HUTONG_REPOSITORY", "").rstrip("/")
 REFERENCE = os.environ.get("HUTONG_REFERENCE", "main")
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 from tests.fuzz.target import MEBIBYTE, Target
+from tests.support.plain_sends import taken
 from tests.support.stored_runs import check_agreement, collected_alike, forms_of, ways
 
 from hutong.broker.rocketmq.records.packed_bodies import plain_body
@@ -13,6 +14,7 @@ from hutong.broker.rocketmq.records.stored_forms import QueueOfForms
 from hutong.broker.rocketmq.records.stored_runs import RunBounds
 from hutong.broker.rocketmq.records.translation import message_of, record_of
 from hutong.broker.rocketmq.refusals import RocketRefused
+from hutong.broker.rocketmq.sends.compiled_sends import found_sends
 from hutong.foundation.errors import LimitExceeded, ProtocolError
 from hutong.security.access_keys import AccessKeysWrong, parse_access_keys
 from hutong.wire.kafka.batch.records import (
@@ -36,6 +38,7 @@ from hutong.wire.rocketmq.bodies import (
     decode_body,
 )
 from hutong.wire.rocketmq.codes import COMPRESSED, LZ4, ZLIB, ZSTD
+from hutong.wire.rocketmq.command import BINARY, JSON, Command, encode
 from hutong.wire.rocketmq.messages import (
     NO_HOST,
     BatchedMessage,
@@ -169,7 +172,19 @@ def packed_records() -> Iterator[bytes]:
     ]
 
 
+def take_sends(data: bytes) -> object:
+    """What a connection has read: what is taken of it by one call is what each request would become by itself."""
+    return None if found_sends is None else taken(data)
+
+
+def sends() -> Iterator[bytes]:
+    fields = {"b": "t", "e": "0", "f": "0", "g": "1", "h": "0", "i": "KEYS\x01a b\x02T\x01ü\x02", "m": "false"}
+    for form in (BINARY, JSON):
+        yield b"".join(encode(Command(310, 7, body=b"body", fields=fields, serialization=form))) * 2
+
+
 TARGETS = [
+    Target("rocketmq-sends", take_sends, sends),
     Target("rocketmq-records", read_records, packed_records),
     Target("rocketmq-batches", collect_batches, stored_batches, (ProtocolError, LimitExceeded)),
     Target("rocketmq-messages", read_messages, messages),

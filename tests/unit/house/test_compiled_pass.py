@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from hutong.broker.rocketmq.records import stored_runs
+from hutong.broker.rocketmq.sends import compiled_sends
 from hutong.foundation.compiled import compiled_module
 from hutong.wire.kafka.batch import record_walk
 
@@ -40,7 +41,8 @@ def test_an_installation_without_a_compiler_succeeds(tmp_path: Path) -> None:
 @pytest.mark.skipif(not COMPILER or not HEADER.exists(), reason="no C compiler, or no Python.h")
 def test_an_installation_with_a_compiler_builds_for_every_later_python(tmp_path: Path) -> None:
     assert COMPILER is not None
-    assert sorted(built.name for built in _build(tmp_path, COMPILER)) == ["_record_walk.abi3.so", "_stored_run.abi3.so"]
+    built = sorted(built.name for built in _build(tmp_path, COMPILER))
+    assert built == ["_plain_send.abi3.so", "_record_walk.abi3.so", "_stored_run.abi3.so"]
 
 
 def test_without_a_build_of_this_contract_python_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,6 +62,7 @@ def test_without_a_build_of_this_contract_python_does_the_same(monkeypatch: pyte
     [
         ("hutong.wire.kafka.batch._record_walk", record_walk.CONTRACT),
         ("hutong.broker.rocketmq.records._stored_run", stored_runs.CONTRACT),
+        ("hutong.broker.rocketmq.sends._plain_send", compiled_sends.CONTRACT),
     ],
 )
 def test_a_build_that_is_here_is_of_this_contract(name: str, contract: int) -> None:

@@ -86,8 +86,11 @@ class RocketContext:
 
     __slots__ = ("channel", "command", "is_handed_over", "parts", "principal")
 
-    def __init__(self, command: Command, channel: Channel, parts: RocketParts) -> None:
-        """Raises RocketRefused for a signature that is wrong, ProtocolError for fields or a certificate that are."""
+    def __init__(self, command: Command, channel: Channel, parts: RocketParts, *, quietly: bool = False) -> None:
+        """Raises RocketRefused for a signature that is wrong, ProtocolError for fields or a certificate that are.
+
+        Quietly: such a signature is not counted.
+        """
         self.command = command
         self.channel = channel
         self.parts = parts
@@ -98,7 +101,8 @@ class RocketContext:
         if isinstance(distant, DistantChannel):
             self.principal = distant.principal
         else:
-            self.principal = parts.signatures.principal_of(command) or self._connected()
+            signed = parts.signatures.principal_of(command, quietly=quietly)
+            self.principal = signed or connected_principal(channel, parts)
 
     @property
     def number(self) -> int:
@@ -142,13 +146,6 @@ class RocketContext:
             sessions[self.principal, group] = session
         return session
 
-    def _connected(self) -> Principal:
-        """The principal of the connection."""
-        principal: Principal | None = self.channel.attributes.get("principal")
-        if principal is None:
-            principal = self.channel.attributes["principal"] = self.parts.identify(self.channel.peer)
-        return principal
-
     def topic(self, name: str) -> Topic:
         """The topic of that name in the log. Raises RocketRefused."""
         topic = self.parts.broker.topics.get(name)
@@ -172,6 +169,14 @@ class RocketContext:
         partition = self.known_partition(name, queue_id)
         check_led_here(self, partition)
         return partition
+
+
+def connected_principal(channel: Channel, parts: RocketParts) -> Principal:
+    """The principal of a connection, whose requests are not signed. Raises ProtocolError for a wrong certificate."""
+    principal: Principal | None = channel.attributes.get("principal")
+    if principal is None:
+        principal = channel.attributes["principal"] = parts.identify(channel.peer)
+    return principal
 
 
 def born_host_of(channel: Channel) -> Host:

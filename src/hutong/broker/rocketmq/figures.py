@@ -21,8 +21,12 @@ class RocketFigures:
 
     def begun(self, request: Command) -> None:
         """Note a request."""
-        self.requests_total[request.code] += 1
-        self.received_bytes_total[request.code] += len(request.body)
+        self.received(request.code, len(request.body))
+
+    def received(self, code: int, body_bytes: int) -> None:
+        """Note a request by its code and the size of its body."""
+        self.requests_total[code] += 1
+        self.received_bytes_total[code] += body_bytes
 
     def answered(self, request: Command, answer: ReadyAnswer) -> None:
         """Note its answer. One that has no messages, or moves a reader, is no refusal."""

@@ -10,7 +10,6 @@ from hutong.broker.rocketmq.cluster.elsewhere import handed_over
 from hutong.broker.rocketmq.context import RocketContext, RocketParts
 from hutong.broker.rocketmq.figures import RocketFigures
 from hutong.broker.rocketmq.metering import Metering
-from hutong.broker.rocketmq.plain_sends import PlainSends
 from hutong.broker.rocketmq.refusals import answer_of
 from hutong.broker.rocketmq.requests import (
     r011_pull,
@@ -34,6 +33,7 @@ from hutong.broker.rocketmq.requests.pop import (
     r200052_peek,
     r200151_batch_ack,
 )
+from hutong.broker.rocketmq.sends.plain_sends import PlainSends
 from hutong.broker.topics.led_topics import LedElsewhere
 from hutong.foundation.errors import HutongError
 from hutong.foundation.waiting.pending import Pending
@@ -96,7 +96,8 @@ class RocketGateway:
         self._server = server
         self.figures = RocketFigures(parts.signatures)
         self._metering = Metering(self.figures)
-        self._sends = PlainSends(parts, self.figures, partial(self._received, r310_send.handle), server.post)
+        general = partial(self._received, r310_send.handle)
+        self._sends = PlainSends(parts, self.figures, self._metering, general, server.post)
         self._notifying: Timer | None = None
         parts.notify_members = self.notify_members
         parts.channel_of = server.channel

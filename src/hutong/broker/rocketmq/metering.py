@@ -76,6 +76,17 @@ class Metering:
         context.parts.timers.add(clock.monotonic_ms() + wait_ms, begin)
         return pending
 
+    def admit(self, context: RocketContext, began_us: int) -> bool:
+        """Note the usage of a message that is stored together with others; False for a client that owes time.
+
+        That one's request has to be processed. `began_us` is when the loop began with it. Raises LimitExceeded.
+        """
+        session, clock = context.session(_group_of(context)), context.parts.broker.clock
+        if self._until_ms.get(session, 0) > clock.monotonic_ms():
+            return False
+        self._note(context, session, None, clock.monotonic_us() - began_us)
+        return True
+
     def forget(self, session: ClientSession) -> None:
         """Forget a connection that has ended. The quota's own debt stays, whichever connection comes next."""
         self._until_ms.pop(session, None)

@@ -35,8 +35,11 @@ class Signatures:
         self.secrets = secrets or {}
         self.refused_total = 0
 
-    def principal_of(self, command: Command) -> Principal | None:
-        """The principal that signed the request; None if nobody did. Raises RocketRefused, ProtocolError."""
+    def principal_of(self, command: Command, *, quietly: bool = False) -> Principal | None:
+        """The principal that signed the request; None if nobody did. Raises RocketRefused, ProtocolError.
+
+        Quietly: a refusal is not counted.
+        """
         if not self.secrets:
             return None
         fields = command.ext()
@@ -48,6 +51,6 @@ class Signatures:
             signed.pop(_UNSIGNED_FLAG, None)
         # Neither says whether the key is known, nor what a right signature would have been.
         if not is_signed(self.secrets, access_key, fields.get(SIGNATURE, ""), signed, command.body):
-            self.refused_total += 1
+            self.refused_total += not quietly
             raise RocketRefused(ResponseCode.NO_PERMISSION, "The request is not signed by a key that is known here.")
         return Principal(USER, access_key)

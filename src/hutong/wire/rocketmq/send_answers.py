@@ -9,6 +9,8 @@ from typing import Final
 from hutong.wire.rocketmq.command import IS_RESPONSE, JSON, LANGUAGES, PYTHON, VERSION, encode_binary, encode_ext
 
 _SIZE: Final = struct.Struct(">i")
+_OPAQUE_AT: Final = 13  # of a frame with a binary header
+_pack_number: Final = struct.Struct(">i").pack
 _LENGTHS: Final = struct.Struct(">II")
 _ID_DIGITS: Final = 16  # of the physical offset, in hex
 
@@ -16,7 +18,7 @@ _ID_DIGITS: Final = 16  # of the physical offset, in hex
 class SendAnswers:
     """The answers of one queue."""
 
-    __slots__ = ("_ext_begin", "_json")
+    __slots__ = ("_ext_begin", "_json", "_templates")
 
     def __init__(self, id_begin: str, queue_id: int) -> None:
         """`id_begin` are the digits of the node's address, which all ids of messages begin with."""
@@ -24,7 +26,8 @@ class SendAnswers:
         # Behind it: the length of the offset, and its digits.
         block = encode_ext(fields)[: -_SIZE.size]
         id_end = block.index(id_begin.encode()) + len(id_begin)
-        self._ext_begin = block[:id_end] + b"%016X" + block[id_end + _ID_DIGITS :]
+        self._ext_begin = block[:id_end], block[id_end + _ID_DIGITS :]
+        self._templates: dict[tuple[int, int], bytes] = {}  # of binary frames, by code and the number of digits
         self._json = (
             f'{{"code":%d,"extFields":{{"msgId":"{id_begin}%016X","queueId":"{queue_id}","queueOffset":"%d"}},'
             f'"flag":{IS_RESPONSE},"language":"{LANGUAGES[PYTHON]}","opaque":%d,'
@@ -37,5 +40,19 @@ class SendAnswers:
             head = self._json % (code, physical, offset, opaque)
             return _LENGTHS.pack(len(head) + _SIZE.size, len(head)) + head
         digits = b"%d" % offset
-        ext_block = self._ext_begin % physical + _SIZE.pack(len(digits)) + digits
-        return encode_binary(code, opaque, IS_RESPONSE, ext_block)
+        template = self._templates.get((code, len(digits)))
+        if template is None:
+            template = self._templates[code, len(digits)] = self._template(code, len(digits))
+        return template % (_pack_number(opaque), physical, digits)
+
+    def _template(self, code: int, digits: int) -> bytes:
+        """The frame with places for its number, the physical offset and so many digits of the offset."""
+        begin, end = self._ext_begin
+        ext_block = begin + b"0" * _ID_DIGITS + end + _SIZE.pack(digits) + b"0" * digits
+        frame = encode_binary(code, 0, IS_RESPONSE, ext_block)
+        id_at = len(frame) - len(ext_block) + len(begin)
+        before, after = frame[:_OPAQUE_AT], frame[_OPAQUE_AT + _SIZE.size : id_at]
+        parts = before, after, frame[id_at + _ID_DIGITS : -digits]
+        # A length may have the byte of a percent sign.
+        before, after, last = (part.replace(b"%", b"%%") for part in parts)
+        return before + b"%b" + after + b"%016X" + last + b"%b"

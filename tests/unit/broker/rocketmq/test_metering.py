@@ -1,5 +1,6 @@
 """Quotas on RocketMQ's port: who used too much waits, or is refused where its client would not wait so long."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -150,4 +151,17 @@ async def test_a_group_over_its_quota_is_refused_and_others_are_not(scene: Rocke
     refused = await client.send(b"x")
     assert refused.code == ResponseCode.SYSTEM_BUSY
     assert "quota of its user or group" in (refused.remark or "")
+    assert (await client.send(b"x", producerGroup="q")).code == ResponseCode.SUCCESS
+
+
+async def test_messages_that_come_together_count_one_by_one(scene: RocketScene, client: RocketClient) -> None:
+    await scene.kafka.create("t")
+    entity = [EntityData("client-id", "p")]
+    await scene.kafka.ask(
+        AlterClientQuotasRequest([EntryData(entity, [OpData("producer_byte_rate", 100.0)])], False), 1
+    )
+    assert (await client.send(b"x", producerGroup="q")).code == ResponseCode.SUCCESS
+    answers = await asyncio.gather(*[client.send(b"x" * 10_000) for _ in range(4)])
+    # The first takes the quota of more than ten seconds; none of the others would wait so long.
+    assert [answer.code for answer in answers] == [ResponseCode.SUCCESS] + 3 * [ResponseCode.SYSTEM_BUSY]
     assert (await client.send(b"x", producerGroup="q")).code == ResponseCode.SUCCESS

@@ -8,8 +8,10 @@ import pytest
 from tests.unit.broker.rocketmq.scene import RocketClient, RocketScene
 
 from hutong.broker.produce.record_appends import StoredRecords
-from hutong.broker.rocketmq import plain_sends
-from hutong.broker.rocketmq.plain_sends import BATCH_BYTES_MAX, BODY_BYTES_MAX, PlainSends
+from hutong.broker.rocketmq.sends import plain_sends
+from hutong.broker.rocketmq.sends.compiled_sends import found_sends
+from hutong.broker.rocketmq.sends.plain_send import BODY_BYTES_MAX
+from hutong.broker.rocketmq.sends.plain_sends import BATCH_BYTES_MAX, PlainSends
 from hutong.foundation.errors import HutongError, LimitExceeded, Refused
 from hutong.remoting.channels.channel import Channel
 from hutong.wire.kafka.batch.records import Record, iterate_batches, iterate_records, parse_batch_header
@@ -125,6 +127,74 @@ async def test_what_wants_more_goes_the_long_way(
     # The next one is plain again.
     assert (await client.send(b"y")).code == ResponseCode.SUCCESS
     assert short == [False, True]
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Of each read of a connection that the compiled pass has looked at, the number of messages that it took."""
+    if found_sends is None:
+        pytest.skip("it is not compiled")
+    counts: list[int] = []
+    take = PlainSends.take
+
+    def watched(sends: PlainSends, *arguments: Any) -> object:
+        batch = take(sends, *arguments)
+        counts.append(batch[0] if batch else 0)
+        return batch
+
+    monkeypatch.setattr(PlainSends, "take", watched)
+    return counts
+
+
+async def test_many_are_taken_by_one_call(
+    scene: RocketScene, client: RocketClient, short: list[bool], taken: list[int]
+) -> None:
+    await scene.kafka.create("t")
+    await client.send(b"first")
+    answers = await asyncio.gather(*[client.send(b"%d" % number, flag=number) for number in range(20)])
+    assert (short, sum(taken)) == ([True], 20)
+    assert [answer.ext()["queueOffset"] for answer in answers] == [str(number) for number in range(1, 21)]
+    messages = await client.messages(1)
+    assert [(bytes(message.body), message.flag) for message in messages] == [(b"%d" % at, at) for at in range(20)]
+    assert messages[0].born_host == (await client.messages())[0].born_host
+
+
+async def test_of_many_none_overtakes_one_that_goes_the_long_way(
+    scene: RocketScene, client: RocketClient, taken: list[int]
+) -> None:
+    await scene.kafka.create("t")
+    await client.send(b"0")
+    sends = [client.send(b"%d" % number, reconsumeTimes=number % 3) for number in range(1, 10)]
+    answers = await asyncio.gather(*sends)
+    assert [answer.ext()["queueOffset"] for answer in answers] == [str(number) for number in range(1, 10)]
+    assert [bytes(message.body) for message in await client.messages()] == [b"%d" % number for number in range(10)]
+    # Behind the first of the other way all of one read goes request by request.
+    assert sum(taken) < 9
+
+
+async def test_of_many_those_for_an_unknown_queue_are_refused(
+    scene: RocketScene, client: RocketClient, taken: list[int]
+) -> None:
+    await scene.kafka.create("t")
+    await client.send(b"0")
+    answers = await asyncio.gather(client.send(b"1"), client.send(b"2", queueId=7), client.send(b"3"))
+    assert [answer.code for answer in answers] == [
+        ResponseCode.SUCCESS,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SUCCESS,
+    ]
+    assert [bytes(message.body) for message in await client.messages()] == [b"0", b"1", b"3"]
+
+
+async def test_a_connection_may_have_so_many_unanswered(
+    scene: RocketScene, client: RocketClient, monkeypatch: pytest.MonkeyPatch, taken: list[int]
+) -> None:
+    monkeypatch.setattr(plain_sends, "FRAMES_MAX", 3)
+    await scene.kafka.create("t")
+    await client.send(b"0")
+    answers = await asyncio.gather(*[client.send(b"%d" % number) for number in range(1, 10)])
+    assert [answer.ext()["queueOffset"] for answer in answers] == [str(number) for number in range(1, 10)]
+    assert max(taken) <= 3
 
 
 async def test_a_topic_that_is_deleted_is_not_remembered(scene: RocketScene, client: RocketClient) -> None:

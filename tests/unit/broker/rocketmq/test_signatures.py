@@ -1,5 +1,6 @@
 """Signed requests on a whole node: who they are from, what ACLs let them do, and what is refused."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +20,7 @@ from hutong.server.rocketmq.access_key_file import AccessKeyFile
 from hutong.wire.kafka.apis.k30_create_acls import AclCreation, CreateAclsRequest
 from hutong.wire.rocketmq.codes import RequestCode, ResponseCode
 
-LITERAL, ALLOW = 3, 3
+LITERAL, DENY, ALLOW = 3, 2, 3
 KEYS = "root = rootsecret\nalice = alicesecret\nbob = bobssecret\n"
 ALICE, ROOT = ("alice", "alicesecret"), ("root", "rootsecret")
 
@@ -47,10 +48,19 @@ async def signing_client(scene: RocketScene, *key: str) -> AsyncIterator[RocketC
         yield RocketClient(connection, [])
 
 
-async def allow(scene: RocketScene, principal: str, *rules: tuple[Operation, ResourceType, str]) -> None:
-    creations = [AclCreation(kind, name, LITERAL, principal, "*", operation, ALLOW) for operation, kind, name in rules]
+async def allow(
+    scene: RocketScene, principal: str, *rules: tuple[Operation, ResourceType, str], permission: int = ALLOW
+) -> None:
+    creations = [
+        AclCreation(kind, name, LITERAL, principal, "*", operation, permission) for operation, kind, name in rules
+    ]
     answer = await scene.kafka.ask(CreateAclsRequest(creations), 3)
     assert [each.error_code for each in answer.results] == [0] * len(rules)
+
+
+async def codes_of_sends(client: RocketClient) -> set[int]:
+    """The codes of the answers to messages that are sent together."""
+    return {answer.code for answer in await asyncio.gather(*[client.send(b"x") for _ in range(8)])}
 
 
 async def test_a_signed_client_may_do_what_acls_allow_to_its_user(tmp_path: Path) -> None:
@@ -156,3 +166,28 @@ def test_a_changed_file_is_read_again_and_a_wrong_one_changes_nothing(
     assert keys.signatures.secrets.keys() == {"carol"}
     assert "stay as they were" in caplog.text
     assert "short" not in caplog.text
+
+
+async def test_rights_are_looked_up_for_each_message(tmp_path: Path) -> None:
+    async with (
+        guarded_node(tmp_path, "User:ANONYMOUS") as scene,
+        signing_client(scene, *ALICE) as alice,
+    ):
+        await scene.kafka.create("t")
+        right = Operation.WRITE, ResourceType.TOPIC, "t"
+        await allow(scene, "User:alice", right)
+        assert await codes_of_sends(alice) == {ResponseCode.SUCCESS}
+        await allow(scene, "User:alice", right, permission=DENY)
+        assert await codes_of_sends(alice) == {ResponseCode.NO_PERMISSION}
+
+
+async def test_rights_are_looked_up_for_messages_that_come_together(tmp_path: Path) -> None:
+    security = SecuritySettings(authorize=True, allow_everyone_if_no_acl_found=True)
+    async with rocketmq_node(tmp_path, security=security) as scene, signing_client(scene) as client:
+        await scene.kafka.create("t")
+        await scene.kafka.create("u")
+        assert (await client.send(b"first")).code == ResponseCode.SUCCESS
+        assert await codes_of_sends(client) == {ResponseCode.SUCCESS}
+        await allow(scene, "User:ANONYMOUS", (Operation.WRITE, ResourceType.TOPIC, "t"), permission=DENY)
+        assert await codes_of_sends(client) == {ResponseCode.NO_PERMISSION}
+        assert (await client.send(b"x", "u")).code == ResponseCode.SUCCESS

@@ -22,8 +22,8 @@ _NULL: Final = b"\x01"  # in place of a length
 _ORIGIN: Final = sized(ORIGIN_HEADER.encode()) + ORIGIN_HEADER.encode()
 
 
-def packed_record(properties: bytes, body: Buffer, origin: bytes, offset_delta: int) -> bytes:
-    """The record of one message, as it is in a batch."""
+def record_tail(properties: bytes, body: Buffer, origin: bytes) -> bytes:
+    """The record of one message behind its offset: its place in a batch is not known yet."""
     headers: dict[bytes, bytes] = {}
     for entry in properties.split(_VALUE_END):
         name, mark, value = entry.partition(_NAME_END)
@@ -35,20 +35,24 @@ def packed_record(properties: bytes, body: Buffer, origin: bytes, offset_delta: 
     # A single key is the record's key alone; several are a header, too.
     if keys == key:
         headers.pop(_KEYS, None)
-    pieces: list[Buffer] = [_BEGIN, varlong(offset_delta)]
-    pieces += (sized(key), key) if key else (_NULL,)
+    pieces: list[Buffer] = [sized(key), key] if key else [_NULL]
     pieces += (sized(body), body, varlong(len(headers) + 1))
     for name, value in headers.items():
         pieces += (sized(name), name, sized(value), value)
     pieces += (_ORIGIN, sized(origin), origin)
-    fields = b"".join(pieces)
-    return sized(fields) + fields
+    return b"".join(pieces)
+
+
+def joined_records(tails: Sequence[bytes]) -> bytes:
+    """The records of a batch, by their tails: each with its size, and the offset of its place."""
+    pieces: list[bytes] = []
+    for place, tail in enumerate(tails):
+        begin = _BEGIN + varlong(place)
+        pieces += (varlong(len(begin) + len(tail)), begin, tail)
+    return b"".join(pieces)
 
 
 def packed_batch(messages: Sequence[StoredMessage]) -> bytes:
     """The batch of messages that are stored together. Their bodies are not compressed."""
-    records = [
-        packed_record(message.properties.encode(), message.body, origin_of(message), place)
-        for place, message in enumerate(messages)
-    ]
-    return build_packed_batch(records, messages[0].stored_ms)
+    tails = [record_tail(message.properties.encode(), message.body, origin_of(message)) for message in messages]
+    return build_packed_batch(joined_records(tails), len(tails), messages[0].stored_ms)

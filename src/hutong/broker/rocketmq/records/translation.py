@@ -27,6 +27,7 @@ from hutong.wire.rocketmq.messages import (
 ORIGIN_HEADER: Final = "rocketmq"
 TOMBSTONE: Final = "TOMBSTONE"
 _ORIGIN: Final = struct.Struct(">Biiqii")  # version, flag, sysFlag, born, times consumed, port; the address follows
+_TIMES_AT: Final = 17  # of the times consumed
 _ORIGIN_VERSION: Final = 1
 _COMMITTED_VERSION: Final = 2  # behind the address: the physical offset of the half message that was committed
 _PREPARED_OFFSET: Final = struct.Struct(">q")
@@ -58,6 +59,11 @@ def origin_of(message: StoredMessage) -> bytes:
 def origin(flag: int, sys_flag: int, born_ms: int, reconsume_times: int, born_host: Host) -> bytes:
     """The same of a message that no transaction has committed."""
     return _ORIGIN.pack(_ORIGIN_VERSION, flag, sys_flag, born_ms, reconsume_times, born_host.port) + born_host.address
+
+
+def origin_end(born_host: Host) -> bytes:
+    """The end of such a header, behind the time of birth: what all new messages of one connection share."""
+    return origin(0, 0, 0, 0, born_host)[_TIMES_AT:]
 
 
 def plain_origin(packed: bytes) -> tuple[int, int, int, tuple[bytes, int], int] | None:

@@ -305,21 +305,21 @@ def build_batch(
     return bytes(batch)
 
 
-def build_packed_batch(records: Sequence[bytes], timestamp_ms: int) -> bytes:
-    """Build one batch of records that are packed already, with their offset deltas and all with this timestamp."""
+def build_packed_batch(records: bytes, count: int, timestamp_ms: int) -> bytes:
+    """Build one batch of `count` records that are packed already, with their offset deltas, all with this timestamp."""
     batch = bytearray(HEADER_BYTES)
-    batch += b"".join(records)
+    batch += records
     seal_batch(
         batch,
         leader_epoch=-1,
         attributes=0,
-        last_offset_delta=len(records) - 1,
+        last_offset_delta=count - 1,
         base_timestamp_ms=timestamp_ms,
         max_timestamp_ms=timestamp_ms,
         producer_id=-1,
         producer_epoch=-1,
         base_sequence=-1,
-        record_count=len(records),
+        record_count=count,
     )
     return bytes(batch)
 
