@@ -46,7 +46,10 @@ class JsonClient:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             connection.request(method, path, data, {**self._headers, **named})
             answer = connection.getresponse()
-            return Answered(answer.status, answer.read(), {name.lower(): text for name, text in answer.getheaders()})
+            body_read, received = answer.read(), answer.headers
+            # Of a header that comes twice all values, as RFC 9110 (5.3) joins them.
+            joined = {name.lower(): ", ".join(received.get_all(name, [])) for name in received}
+            return Answered(answer.status, body_read, joined)
 
     def events(self, path: str, **headers: str) -> Generator[dict[str, str], None, None]:
         """Server-sent events, until the caller closes the iterator."""

@@ -34,19 +34,22 @@ from hutong.web.routes import WebRoute
 
 if TYPE_CHECKING:
     from hutong.console.desk import ConsoleDesk
+    from hutong.console.oidc.signing_on import SigningOn
     from hutong.console.routes import ConsoleRoute
 
 
 class ConsoleApi:
     """The console as routes for a web server. `desk` is connected."""
 
-    def __init__(self, desk: ConsoleDesk) -> None:
+    def __init__(self, desk: ConsoleDesk, provider: SigningOn | None = None) -> None:
+        """With a `provider` users may sign in there."""
         self.desk = desk
+        self._provider = provider
         self._redrives = RedrivePages(desk)
         budget = ReadBudget(desk.clock, desk.pause)
         sampler = None if desk.node is None else NodeSampler(desk, desk.node)
         rooms = (
-            SigningIn(desk),
+            SigningIn(desk, provider),
             TopicsPages(desk),
             OverviewPages(desk, sampler),
             NodesPages(desk, sampler),
@@ -65,6 +68,7 @@ class ConsoleApi:
             PipelinePages(desk),
         )
         served: list[ConsoleRoute] = [route for room in rooms for route in room.routes()]
+        served += [] if provider is None else provider.routes()
         guarded = [desk.guard.guarded(route) for route in served]
         description = json(described(guarded, API))
         about = WebRoute("GET", "/api/openapi.json", lambda _: description, is_public=True)
@@ -76,6 +80,8 @@ class ConsoleApi:
 
     async def close(self) -> None:
         """End what runs, and close all clients."""
+        if self._provider is not None:
+            await self._provider.close()
         await self.desk.guard.changes.close()
         await self._redrives.close()
         await self.desk.close()

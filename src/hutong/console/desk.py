@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hutong.console.audit import Audit, AuditRecord
-from hutong.console.guard import Guard
+from hutong.console.guard import COOKIE, Guard
 from hutong.console.masks import NO_MASKS, Masks
 from hutong.console.sessions import BrowserSessions, Session
 
 if TYPE_CHECKING:
     from hutong.console.node_facts import NodeFacts
+    from hutong.console.oidc.tokens import SessionTokens
     from hutong.console.pipelines.pipeline_facts import PipelineFacts
     from hutong.console.streams import Pause
     from hutong.foundation.clock import Clock
@@ -57,7 +58,7 @@ class ConsoleDesk:
         self.gateway: Gateway
         self._audit: Audit
         self._auditor: Account | None = None
-        self._make_token = make_token
+        self.make_token = make_token
 
     def connect(self, gateway: Gateway, auditor: Account | None = None) -> None:
         """Give it the brokers' clients, and those that write the audit; without an `auditor` each user's do."""
@@ -75,12 +76,35 @@ class ConsoleDesk:
         if self._auditor is not None:
             await self.gateway.blocking(self._auditor.close)
 
-    def open_session(self, user: str, password: str) -> Session:
-        return self.sessions.open(self._make_token(), self._make_token(), user, password, self.clock.monotonic_ms())
+    @property
+    def takes_passwords(self) -> bool:
+        """True where users may sign in by name and password."""
+        return self.asks_for_login and self.gateway.accounts.takes_passwords
+
+    def open_session(self, user: str, password: str, tokens: SessionTokens | None = None) -> Session:
+        token, csrf = self.make_token(), self.make_token()
+        return self.sessions.open(token, csrf, user, password, self.clock.monotonic_ms(), tokens)
+
+    def close_session(self, session: Session) -> None:
+        """End it, and the logins of its clients where they have tokens of its own."""
+        self.sessions.close(session.token)
+        if session.tokens is not None:
+            session.tokens.end()
+            self.gateway.accounts.forget(session.tokens)
+
+    def session_cookie(self, session: Session | None) -> tuple[str, str]:
+        """The header that gives a browser its session, or takes it away."""
+        secure = "; Secure" if self.is_secure else ""
+        value, end = ("", "; Max-Age=0") if session is None else (session.token, "")
+        return ("Set-Cookie", f"{COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict{secure}{end}")
 
     def session(self, request: WebRequest) -> Session:
         """The session of the request, which the guard has let in."""
         return self.guard.session(request)
+
+    def tokens(self, request: HttpRequest | WebRequest) -> SessionTokens | None:
+        """The tokens of the request's user, None for one with a password. Raises WebRefusal(401)."""
+        return self.guard.session(request).tokens
 
     def credentials(self, request: HttpRequest | WebRequest) -> tuple[str, bytes]:
         """Name and password of the request's user. Raises WebRefusal(401)."""

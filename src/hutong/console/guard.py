@@ -89,10 +89,10 @@ class _Guarded:
         return replace(made, chunks=chunks)
 
 
-def cookie_of(header: str) -> str | None:
+def cookie_of(header: str, name: str = COOKIE) -> str | None:
     """The console's token in a Cookie header (RFC 6265, 4.2), None where it is missing."""
     try:
-        found = SimpleCookie(header).get(COOKIE)
+        found = SimpleCookie(header).get(name)
     except CookieError:
         return None
     return None if found is None else found.value

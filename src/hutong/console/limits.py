@@ -102,3 +102,22 @@ TRAIL_TEXT_CHARACTERS_MAX: Final = 200
 
 USERS_SHOWN_MAX: Final = 10_000
 ACLS_SHOWN_MAX: Final = 10_000
+
+# Logins by a provider.
+
+OIDC_ANSWER_BYTES_MAX: Final = 256 * KIBIBYTE
+"""Of a provider's description of itself, and of its tokens."""
+OIDC_URL_CHARACTERS_MAX: Final = 2_000
+TOKEN_CHARACTERS_MAX: Final = 64 * KIBIBYTE
+TOKEN_LIFE_S_MAX: Final = 86_400.0
+CODE_CHARACTERS_MAX: Final = 4_000
+LOGIN_ATTEMPT_MS_MAX: Final = 600_000
+LOGIN_PATH_CHARACTERS_MAX: Final = 1_000
+LOGINS_REMEMBERED_MAX: Final = 1_000
+"""Logins that came back, so that none counts twice."""
+PROVIDER_QUESTIONS_MAX: Final = 8
+"""Questions to the provider under way: a slow one takes no more threads."""
+PROVIDER_KEPT_MS: Final = 3_600_000
+"""A provider's description and keys are asked for again after so long."""
+PROVIDER_KEYS_AGAIN_MS: Final = 10_000
+"""And its keys for a token of an unknown key, if the last question was so long ago."""

@@ -7,11 +7,16 @@ token).
 Decides without clock or randomness.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hutong.console.limits import SESSION_IDLE_MS, SESSION_MS_MAX, SESSIONS_MAX
 from hutong.security.principals import ANONYMOUS, USER, Principal
+
+if TYPE_CHECKING:
+    from hutong.console.oidc.tokens import SessionTokens
 
 NOBODY: Final = ""
 
@@ -26,6 +31,7 @@ class Session:
     password: str = field(repr=False)  # the clients of its user are made again when they were idle
     opened_ms: int
     used_ms: int
+    tokens: SessionTokens | None = None  # of a login at a provider, which has no password
 
     @property
     def principal(self) -> Principal:
@@ -41,13 +47,15 @@ class BrowserSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, token: str, csrf: str, user: str, password: str, now_ms: int) -> Session:
+    def open(
+        self, token: str, csrf: str, user: str, password: str, now_ms: int, tokens: SessionTokens | None = None
+    ) -> Session:
         """Begin a session. Above the bound the one that was used least recently ends."""
         self._end_expired(now_ms)
         while len(self._sessions) >= SESSIONS_MAX:
             oldest = min(self._sessions.values(), key=lambda session: session.used_ms)
             del self._sessions[oldest.token]
-        session = Session(token, csrf, user, password, opened_ms=now_ms, used_ms=now_ms)
+        session = Session(token, csrf, user, password, opened_ms=now_ms, used_ms=now_ms, tokens=tokens)
         self._sessions[token] = session
         return session
 
@@ -62,6 +70,11 @@ class BrowserSessions:
         session.used_ms = now_ms
         return session
 
+    def is_open(self, token: str, now_ms: int) -> bool:
+        """The same question without using it."""
+        session = self._sessions.get(token)
+        return session is not None and not _has_expired(session, now_ms)
+
     def close(self, token: str) -> None:
         """End a session."""
         self._sessions.pop(token, None)
@@ -73,4 +86,6 @@ class BrowserSessions:
 
 
 def _has_expired(session: Session, now_ms: int) -> bool:
+    if session.tokens is not None and now_ms >= session.tokens.ends_ms:
+        return True
     return now_ms - session.used_ms > SESSION_IDLE_MS or now_ms - session.opened_ms > SESSION_MS_MAX

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hutong.console.guard import COOKIE
 from hutong.console.limits import PASSWORD_CHARACTERS_MAX, USER_CHARACTERS_MAX
 from hutong.console.routes import UNAUTHENTICATED, ConsoleRoute
 from hutong.console.sessions import NOBODY, Session
@@ -20,6 +19,7 @@ from hutong.web.answers import WebAnswer, WebRefusal, json
 
 if TYPE_CHECKING:
     from hutong.console.desk import ConsoleDesk
+    from hutong.console.oidc.signing_on import SigningOn
     from hutong.web.requests import WebRequest
 
 
@@ -31,8 +31,9 @@ class SignInBody(msgspec.Struct, frozen=True):
 class SigningIn:
     """The routes of `/api/session`."""
 
-    def __init__(self, desk: ConsoleDesk) -> None:
+    def __init__(self, desk: ConsoleDesk, provider: SigningOn | None = None) -> None:
         self._desk = desk
+        self._provider = provider
 
     def routes(self) -> list[ConsoleRoute]:
         return [
@@ -48,13 +49,15 @@ class SigningIn:
         if session is not None or desk.asks_for_login:
             return json(await self._shown(session, request))
         session = desk.open_session(NOBODY, "")
-        return json(await self._shown(session, request), headers=[self._cookie(session)])
+        return json(await self._shown(session, request), headers=[self._desk.session_cookie(session)])
 
     async def begin(self, request: WebRequest) -> WebAnswer:
         """Log in at the broker. Raises WebRefusal: 401, and 429 or 503 of the broker."""
         body = request.json(SignInBody)
         if not self._desk.asks_for_login:
             raise WebRefusal(400, "This console asks for no login.")
+        if not self._desk.takes_passwords:
+            raise WebRefusal(400, "This console takes no passwords: sign in with its provider.")
         if not 0 < len(body.user) <= USER_CHARACTERS_MAX or len(body.password) > PASSWORD_CHARACTERS_MAX:
             raise _wrong()
         try:
@@ -64,32 +67,30 @@ class SigningIn:
             raise _wrong() if refusal.status == 401 else refusal from None
         before = self._desk.guard.find(request)
         if before is not None:
-            self._desk.sessions.close(before.token)
+            self._desk.close_session(before)
         session = self._desk.open_session(body.user, body.password)
-        return json(await self._shown(session, request), headers=[self._cookie(session)])
+        return json(await self._shown(session, request), headers=[self._desk.session_cookie(session)])
 
-    def end(self, request: WebRequest) -> WebAnswer:
+    async def end(self, request: WebRequest) -> WebAnswer:
+        """End the session. The answer has the address at which the provider ends its own, where it has one."""
         session = self._desk.guard.session(request)
-        self._desk.sessions.close(session.token)
-        return WebAnswer(204, headers=[("Set-Cookie", f"{self._attributes('')}; Max-Age=0")])
+        url = None if self._provider is None else await self._provider.logout_url(session, request)
+        self._desk.close_session(session)
+        headers = [self._desk.session_cookie(None)]
+        return WebAnswer(204, headers=headers) if url is None else json({"logout_url": url}, headers=headers)
 
     async def _shown(self, session: Session | None, request: WebRequest) -> dict[str, Any]:
         desk = self._desk
         return {
             "user": session.user or None if session is not None else None,
             "needs_login": desk.asks_for_login and session is None,
+            "takes_passwords": desk.takes_passwords,
+            "provider": None if self._provider is None else self._provider.name,
             "csrf": None if session is None else session.csrf,
             "read_only": desk.guard.is_read_only,
             "has_node": desk.node is not None,
             "version": desk.version,
         }
-
-    def _cookie(self, session: Session) -> tuple[str, str]:
-        return ("Set-Cookie", self._attributes(session.token))
-
-    def _attributes(self, value: str) -> str:
-        secure = "; Secure" if self._desk.is_secure else ""
-        return f"{COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict{secure}"
 
 
 def _wrong() -> WebRefusal:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from confluent_kafka import KafkaException, TopicCollection
 
-from hutong.rest.accounts import NOBODY, Account, Accounts, Blocking
+from hutong.rest.accounts import NOBODY, Account, Accounts, Blocking, UserTokens
 from hutong.rest.errors import refusal_of
 from hutong.rest.limits import CALL_S_MAX, READERS_MAX
 from hutong.security.principals import ANONYMOUS, USER, Principal
@@ -41,13 +41,18 @@ class Gateway:
         clock: Clock,
         blocking: Blocking,
         credentials: Callable[[HttpRequest | WebRequest], tuple[str, bytes]] = basic_credentials,
+        tokens: Callable[[HttpRequest | WebRequest], UserTokens | None] = lambda _: None,
     ) -> None:
-        """`credentials` finds the name and password of a request. It raises WebRefusal(401)."""
+        """`credentials` finds the name and password of a request, `tokens` those of a user that has tokens instead.
+
+        Both raise WebRefusal(401).
+        """
         self.accounts = accounts
         self.clock = clock
         self.readers = 0  # consumers of all accounts, at most READERS_MAX
         self._blocking = blocking
         self._credentials = credentials
+        self._tokens = tokens
         self._closing: set[asyncio.Task[None]] = set()  # a loop refers to its tasks weakly
         self._cluster_id: str | None = None
 
@@ -63,6 +68,9 @@ class Gateway:
         """The account of a request that was admitted."""
         if not self.accounts.asks_for_login:
             return await self.accounts.of(NOBODY, "")
+        tokens = self._tokens(request)
+        if tokens is not None:
+            return await self.accounts.of_tokens(tokens)
         user, password = self._credentials(request)
         return await self.accounts.of(user, _text(password))
 

@@ -66,7 +66,7 @@ function showLogin() {
   router?.close();
   document.title = "Sign in · Hutong";
   replace(root, loginPage(signedIn));
-  root.querySelector("input")?.focus();
+  /** @type {HTMLElement | null} */ (root.querySelector(".login-provider, input"))?.focus();
 }
 
 /** @param {import("./core/session.js").Session} told */
@@ -89,8 +89,10 @@ function showPages() {
 }
 
 async function signOut() {
-  await api.delete("/api/session");
-  setSession(null);
+  const told = await api.delete("/api/session");
+  // The provider ends its own session, and leads back here.
+  if (told !== null) return location.assign(told.logout_url);
+  setSession(await api.get("/api/session"));
   showLogin();
 }
 

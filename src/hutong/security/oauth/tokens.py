@@ -51,6 +51,14 @@ class TokenRules:
 
 def check_token(token: str, keys: KeySet, rules: TokenRules, now_ms: int) -> TokenOwner | TokenRefusal | UnknownKey:
     """Find the owner of a token. `now_ms` is Unix time."""
+    claims = checked_claims(token, keys, rules, now_ms)
+    return claims if isinstance(claims, TokenRefusal | UnknownKey) else owner_of(claims, rules, now_ms)
+
+
+def checked_claims(
+    token: str, keys: KeySet, rules: TokenRules, now_ms: int
+) -> Mapping[str, Any] | TokenRefusal | UnknownKey:
+    """The claims of a token that is signed and follows the rules. `now_ms` is Unix time."""
     header, dot, _ = token.partition(".")
     # The header is decoded before anybody is known, so it is small.
     if not dot or len(header) > HEADER_CHARACTERS_MAX:
@@ -78,7 +86,7 @@ def check_token(token: str, keys: KeySet, rules: TokenRules, now_ms: int) -> Tok
         claims = jwt.decode(token, key.public, algorithms=[algorithm], options=_OPTIONS)
     except (PyJWTError, RecursionError, ValueError):
         return TokenRefusal("a signature or content that is wrong")
-    return _refusal(claims, rules, now_ms) or _owner(claims, rules, now_ms)
+    return _refusal(claims, rules, now_ms) or claims
 
 
 def _refusal(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> TokenRefusal | None:
@@ -94,14 +102,15 @@ def _refusal(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Token
     if rules.issuer and claims.get("iss") != rules.issuer:
         return TokenRefusal("another issuer")
     # Without this, a token for another service of the same provider would do (RFC 8725, section 3.9).
-    if rules.audience and not set(_texts(claims.get("aud"), split=False)).intersection(rules.audience):
+    if rules.audience and not set(texts(claims.get("aud"), split=False)).intersection(rules.audience):
         return TokenRefusal("another audience")
-    if not set(rules.scope) <= set(_texts(claims.get(rules.scope_claim), split=True)):
+    if not set(rules.scope) <= set(texts(claims.get(rules.scope_claim), split=True)):
         return TokenRefusal("a scope is missing", TokenStatus.SCOPE)
     return None
 
 
-def _owner(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> TokenOwner | TokenRefusal:
+def owner_of(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> TokenOwner | TokenRefusal:
+    """The owner that checked claims name."""
     name, ends_ms = claims.get(rules.principal_claim), _time_ms(claims.get("exp"))
     assert ends_ms is not None, "claims are checked before"
     # A name that cannot be printed would be another one in logs and lists of rights.
@@ -119,7 +128,7 @@ def _time_ms(claim: object) -> int | None:
     return int(claim * _SECOND_MS)
 
 
-def _texts(claim: object, *, split: bool) -> list[str]:
+def texts(claim: object, *, split: bool) -> list[str]:
     """A claim of several texts: a list, or one text, which for scopes has spaces between them (RFC 8693)."""
     if isinstance(claim, str):
         return claim.split(" ", SCOPES_MAX) if split else [claim]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hutong.foundation.errors import ExitCode, UsageError
 from hutong.server.bus.node_log import bootstrap_of
+from hutong.server.listeners.plans import planned
+from hutong.server.listeners.rules import OAUTHBEARER, mechanisms_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,11 +22,18 @@ PASSWORD_MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
 
 
 def client_properties(
-    section: str, log: str, named: Mapping[str, str], listeners: Sequence[OpenListener], settings: Settings
+    section: str,
+    log: str,
+    named: Mapping[str, str],
+    listeners: Sequence[OpenListener],
+    settings: Settings,
+    *,
+    takes_tokens: bool = False,
 ) -> dict[str, Any]:
     """Properties by which the part of this section reaches brokers. Raises UsageError where they cannot be made up.
 
-    Of several listeners of the node one with SASL is asked first: where there are users, they are asked for.
+    Of several listeners of the node one with SASL is asked first: where there are users, they are asked for. With
+    `takes_tokens` its users may have access tokens: then the listener must take them.
     """
     shared: dict[str, Any] = {
         "client.id": f"hutong-{section}",
@@ -47,7 +56,10 @@ def client_properties(
         )
     own: dict[str, Any] = {"bootstrap.servers": str(found.advertised if found.protocol.has_tls else found.bound)}
     if found.protocol.has_sasl:
-        own |= {"security.protocol": found.protocol.value, "sasl.mechanism": _mechanism(section, settings)}
+        own |= {
+            "security.protocol": found.protocol.value,
+            "sasl.mechanism": _mechanism(section, found.name, settings, takes_tokens),
+        }
     return {**shared, **own, **named}
 
 
@@ -57,14 +69,25 @@ def asks_for_login(properties: Mapping[str, Any]) -> bool:
     return has_sasl and "sasl.username" not in properties
 
 
-def _mechanism(section: str, settings: Settings) -> str:
-    """The first that takes a name and a password. Raises UsageError."""
-    enabled = settings.sasl.enabled_mechanisms
-    found = next((name for name in enabled if name in PASSWORD_MECHANISMS), None)
+def takes_passwords(properties: Mapping[str, Any]) -> bool:
+    """True where that is name and password, not a token alone."""
+    return str(properties.get("sasl.mechanism", "")).upper() != OAUTHBEARER
+
+
+def _mechanism(section: str, listener: str, settings: Settings, takes_tokens: bool) -> str:
+    """The first that takes a name and a password, else that of tokens where they are taken. Raises UsageError."""
+    enabled = mechanisms_of(settings.sasl, planned(settings.kafka)).get(listener, settings.sasl.enabled_mechanisms)
+    if takes_tokens and OAUTHBEARER not in enabled:
+        raise UsageError(
+            f"{section}.oidc_issuer logs users in with {OAUTHBEARER}, which the listener {listener} does not offer: "
+            "add it to sasl.enabled_mechanisms, and set oauth.jwks.",
+            ExitCode.CONFIG,
+        )
+    found = next((name for name in enabled if name in PASSWORD_MECHANISMS), OAUTHBEARER if takes_tokens else None)
     if found is None:
         raise UsageError(
             f"{section}.listen logs users in with {' or '.join(PASSWORD_MECHANISMS)}; "
-            "sasl.enabled_mechanisms has neither.",
+            f"the listener {listener} offers neither.",
             ExitCode.CONFIG,
         )
     return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hutong.foundation.errors import ExitCode, UsageError
 from hutong.runtime.verticles import Verticle
-from hutong.server.http.brokers import asks_for_login
+from hutong.server.http.brokers import asks_for_login, takes_passwords
 from hutong.server.listeners.binding import bound
 from hutong.server.listeners.certificates import Certificates, certificates_of
 from hutong.server.listeners.own_names import visitors_of
@@ -162,8 +162,13 @@ class ClientVerticle(Verticle):
         """Clients of the users that ask."""
         from hutong.rest.accounts import Accounts
 
-        asks = asks_for_login(self.properties)
-        return Accounts(self.properties, self.clock, self.blocking, asks_for_login=asks)
+        return Accounts(
+            self.properties,
+            self.clock,
+            self.blocking,
+            asks_for_login=asks_for_login(self.properties),
+            takes_passwords=takes_passwords(self.properties),
+        )
 
     async def _made(self) -> ClientApi:
         try:

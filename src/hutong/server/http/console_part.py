@@ -17,6 +17,7 @@ from hutong.server.bus.client_properties import read
 from hutong.server.composition import ComposedNode, NodePart
 from hutong.server.http.brokers import asks_for_login, client_properties
 from hutong.server.http.client_verticle import ClientVerticle
+from hutong.server.http.provider_login import check_provider, provider_login
 from hutong.server.listeners.exposure import check_console
 
 if TYPE_CHECKING:
@@ -53,12 +54,26 @@ class ConsolePart(NodePart):
 
     def check(self) -> None:
         check_console(self._settings)
+        check_provider(self._settings.console)
 
     async def open(self, node: ComposedNode) -> None:
         settings, section = self._settings, self._settings.console
         named = {} if section.client_config is None else read(section.client_config)
-        properties = client_properties("console", section.log, named, node.addresses.listeners, settings)
+        properties = client_properties(
+            "console",
+            section.log,
+            named,
+            node.addresses.listeners,
+            settings,
+            takes_tokens=bool(section.oidc_issuer),
+        )
         assert section.listen is not None, "the part is made where the listener is asked for"
+        if section.oidc_issuer and not asks_for_login(properties):
+            raise UsageError(
+                "console.oidc_issuer needs brokers that ask for a login: a listener with SASL and OAUTHBEARER, or "
+                "security.protocol in console.client_config, without sasl.username.",
+                ExitCode.CONFIG,
+            )
         if not is_local(section.listen.host) and not asks_for_login(properties):
             raise UsageError(
                 f"The console at {section.listen} would let in everybody on the network: it asks for a login where its "
@@ -106,9 +121,9 @@ class ConsoleVerticle(ClientVerticle):
             masks=Masks(section.masks),
             pipelines=self.pipelines,
         )
-        gateway = Gateway(self.accounts(), self.clock, self.blocking, desk.credentials)
+        gateway = Gateway(self.accounts(), self.clock, self.blocking, desk.credentials, desk.tokens)
         desk.connect(gateway, None if section.audit_config is None else self._auditor(read(section.audit_config)))
-        self._console = ConsoleApi(desk)
+        self._console = ConsoleApi(desk, provider_login(section, desk, self.blocking))
         return self._console
 
     @property

@@ -9,7 +9,7 @@ Knows nothing of what is asked for. Raises ProtocolError where no such answer co
 
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +59,18 @@ class Asker:
         headers = [("Content-Type", content_type), ("Content-Length", str(len(body)))]
         return self._ask("POST", headers, body)
 
+    def exchange(self, content_type: str, body: bytes, headers: Sequence[tuple[str, str]] = ()) -> tuple[int, bytes]:
+        """Post, and return the status, whatever it is, with the answer's body. Raises ProtocolError."""
+        own = [("Content-Type", content_type), ("Content-Length", str(len(body))), ("Accept", "application/json")]
+        return self._exchanged("POST", [*own, *headers], body)
+
     def _ask(self, method: str, headers: list[tuple[str, str]], body: bytes) -> bytes:
+        status, answer = self._exchanged(method, headers, body)
+        if status not in _GOOD:
+            raise ProtocolError(f"{self.address.authority} did not answer as it should: the status is {status}")
+        return answer
+
+    def _exchanged(self, method: str, headers: list[tuple[str, str]], body: bytes) -> tuple[int, bytes]:
         address, deadline_ms = self.address, self.monotonic_ms() + ASKING_MS_MAX
 
         def left_s() -> float:
@@ -74,7 +85,13 @@ class Asker:
             with closing(_connected(address, self.authorities, left_s)) as line:
                 line.settimeout(left_s())
                 line.sendall(_sent(engine := h11.Connection(h11.CLIENT), request, body))
-                return b"".join(_body(line, engine, self.answer_bytes_max, left_s))
+                status, pieces = 0, list[bytes]()
+                for piece in _answer(line, engine, self.answer_bytes_max, left_s):
+                    if isinstance(piece, int):
+                        status = piece
+                    else:
+                        pieces.append(piece)
+                return status, b"".join(pieces)
         # ssl.SSLError is an OSError. UnicodeError and ValueError: a host name that is none, or NUL in it.
         except (OSError, h11.ProtocolError, ValueError) as error:
             raise ProtocolError(f"{address.authority} did not answer as it should: {error}") from None
@@ -98,15 +115,18 @@ def _sent(engine: h11.Connection, request: h11.Request, body: bytes) -> bytes:
     return b"".join(engine.send(event) or b"" for event in events)
 
 
-def _body(line: socket.socket, engine: h11.Connection, bytes_max: int, left_s: Callable[[], float]) -> Iterator[bytes]:
+def _answer(
+    line: socket.socket, engine: h11.Connection, bytes_max: int, left_s: Callable[[], float]
+) -> Iterator[int | bytes]:
+    """The status, then pieces of the body."""
     size = 0
     while True:
         event = engine.next_event()
         if event is h11.NEED_DATA:
             line.settimeout(left_s())
             engine.receive_data(line.recv(_PIECE_BYTES))
-        elif isinstance(event, h11.Response) and event.status_code not in _GOOD:
-            raise ValueError(f"the status is {event.status_code}")
+        elif isinstance(event, h11.Response):
+            yield event.status_code
         elif isinstance(event, h11.Data):
             size += len(event.data)
             if size > bytes_max:

@@ -130,8 +130,8 @@ export function errorNote(error) {
 }
 
 /**
- * A note that is no error.
- * @param {"plain" | "warn" | "good"} tone
+ * A note: something to know, in a tone.
+ * @param {"plain" | "warn" | "good" | "bad"} tone
  * @param {...Child} children
  */
 export function note(tone, ...children) {

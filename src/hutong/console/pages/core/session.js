@@ -7,11 +7,11 @@
 
 /**
  * @typedef {{user: string | null, needs_login: boolean, csrf: string | null, read_only: boolean,
- *   cluster_id: string | null, has_node: boolean}} Session
+ *   cluster_id: string | null, has_node: boolean, takes_passwords: boolean, provider: string | null}} Session
  */
 
 /** @type {Session} */
-const NONE = { user: null, needs_login: true, csrf: null, read_only: true, cluster_id: null, has_node: false };
+const NONE = { user: null, needs_login: true, csrf: null, read_only: true, cluster_id: null, has_node: false, takes_passwords: true, provider: null };
 
 let now = NONE;
 

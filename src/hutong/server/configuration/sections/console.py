@@ -27,6 +27,25 @@ class ConsoleSettings:
     pipelines: Path | None = setting(
         None, "Folder of pipelines that it shows, as `.hutong/pipelines`; only of a node or console that is a command."
     )
+    oidc_issuer: str = setting(
+        "", "URL of the OpenID Connect provider where users may sign in, as in its tokens; empty: none."
+    )
+    oidc_client_id: str = setting("", "The name by which the provider knows the console.")
+    oidc_client_secret: str = setting("", "The console's secret there; empty for a public client.", secret=True)
+    oidc_scope: tuple[str, ...] = setting(
+        ("openid",), "Scopes that are asked for; `offline_access` is what many providers want for renewing tokens."
+    )
+    oidc_parameters: tuple[str, ...] = setting(
+        (), "NAME=VALUE that a login has, too, as audience=hutong, resource=urn:hutong or prompt=consent."
+    )
+    oidc_redirect_url: str = setting(
+        "",
+        "URL to which the provider sends browsers back; empty: /api/session/provider/return at the address that the "
+        "browser has.",
+    )
+    oidc_ca: Path | None = setting(
+        None, "PEM file with the authorities of the provider's certificate; without it the system's own."
+    )
     hosts: tuple[str, ...] = setting(
         (), "Names by which it is reached, in addition to addresses, localhost, and the advertised name; *: all."
     )
