@@ -1,4 +1,4 @@
-"""The compiled passes over records, and the links of the README; all else about the package is in pyproject.toml.
+"""The compiled passes over records and frames, and the links of the README; all else is in pyproject.toml.
 
 The passes are optional: where there is no compiler or no Python.h the build goes on without them, and Python does the
 same slower. A build for an index names the repository in HUTONG_REPOSITORY (and the tag in HUTONG_REFERENCE): pages
@@ -19,6 +19,7 @@ COMPILED = (
     "hutong.wire.kafka.batch._record_walk",
     "hutong.broker.rocketmq.records._stored_run",
     "hutong.broker.rocketmq.sends._plain_send",
+    "hutong.wire.vertx._usual_frames",
 )
 REPOSITORY = os.environ.get("HUTONG_REPOSITORY", "").rstrip("/")
 REFERENCE = os.environ.get("HUTONG_REFERENCE", "main")

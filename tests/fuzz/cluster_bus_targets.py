@@ -1,6 +1,6 @@
 """Targets for what other nodes of a clustered bus send, and what they write into ZooKeeper."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests.fuzz.target import MEBIBYTE, Target
@@ -12,8 +12,10 @@ from hutong.foundation.errors import ProtocolError
 from hutong.reactor.connections.handler import Peer
 from hutong.reactor.frames.framing import LengthPrefixedFraming
 from hutong.wire.vertx import cluster_frames, cluster_nodes
+from hutong.wire.vertx.usual_frames import UsualFrame, python_take_frames, take_frames
 
 OWN = "own"
+_PREFIX = b"__hutong.reply."
 
 
 class Bodies:
@@ -24,6 +26,9 @@ class Bodies:
         if codec is not None:
             codec.decode(bytes(frame.body))
 
+    def usual_received(self, node: str, frames: Sequence[UsualFrame], size: int) -> None:
+        assert len(frames) <= size
+
 
 def read_connection(data: bytes) -> None:
     """All that comes by one connection. A broken body fails its message, and a broken frame the connection."""
@@ -33,6 +38,11 @@ def read_connection(data: bytes) -> None:
     handler.connection_opened(peer)
     for frame in framing.receive_data(data):
         handler.request_received(frame, peer)
+    # By now the connection has a name, and its usual frames come together. Both ways find the same.
+    found = python_take_frames(data, b"other", _PREFIX, 100, peer.frame_limit)
+    assert take_frames(data, b"other", _PREFIX, 100, peer.frame_limit) == found
+    if peer.express is not None:
+        peer.express.take_requests(data, 100)
     handler.connection_closed(peer)
 
 
@@ -41,6 +51,8 @@ def connections() -> Iterator[bytes]:
     for number in sorted(CODECS_BY_NUMBER):
         message = cluster_frames.ClusterFrame(number, "greet", "other", b"\0\0\0\1x", "__vertx.reply.1", headers)
         yield cluster_frames.encode(message) + cluster_frames.encode_ping(OWN)
+        bare = cluster_frames.ClusterFrame(number, "__hutong.reply.12", "other", b"\0\0\0\1x", "__vertx.reply.1")
+        yield 2 * cluster_frames.encode(bare)
     own = cluster_frames.ClusterFrame(cluster_frames.USER_CODEC, "greet", "other", b"any", codec_name="points")
     yield cluster_frames.encode(own) + cluster_frames.encode_ping("another")
 

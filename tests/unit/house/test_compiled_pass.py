@@ -15,6 +15,7 @@ from hutong.broker.rocketmq.records import stored_runs
 from hutong.broker.rocketmq.sends import compiled_sends
 from hutong.foundation.compiled import compiled_module
 from hutong.wire.kafka.batch import record_walk
+from hutong.wire.vertx import usual_frames
 
 ROOT = Path(__file__).parents[3]
 HEADER = Path(sysconfig.get_paths()["include"]) / "Python.h"
@@ -42,7 +43,7 @@ def test_an_installation_without_a_compiler_succeeds(tmp_path: Path) -> None:
 def test_an_installation_with_a_compiler_builds_for_every_later_python(tmp_path: Path) -> None:
     assert COMPILER is not None
     built = sorted(built.name for built in _build(tmp_path, COMPILER))
-    assert built == ["_plain_send.abi3.so", "_record_walk.abi3.so", "_stored_run.abi3.so"]
+    assert built == ["_plain_send.abi3.so", "_record_walk.abi3.so", "_stored_run.abi3.so", "_usual_frames.abi3.so"]
 
 
 def test_without_a_build_of_this_contract_python_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,6 +64,7 @@ def test_without_a_build_of_this_contract_python_does_the_same(monkeypatch: pyte
         ("hutong.wire.kafka.batch._record_walk", record_walk.CONTRACT),
         ("hutong.broker.rocketmq.records._stored_run", stored_runs.CONTRACT),
         ("hutong.broker.rocketmq.sends._plain_send", compiled_sends.CONTRACT),
+        ("hutong.wire.vertx._usual_frames", usual_frames.CONTRACT),
     ],
 )
 def test_a_build_that_is_here_is_of_this_contract(name: str, contract: int) -> None:

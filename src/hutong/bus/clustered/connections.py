@@ -9,14 +9,19 @@ Knows no messages but pings.
 """
 
 import itertools
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 from hutong.bus.clustered.link import NodeLink
+from hutong.bus.envelope.message import REPLY_PREFIX
 from hutong.foundation.errors import ProtocolError
 from hutong.reactor.connections.channel import Response
 from hutong.reactor.connections.handler import Peer, RequestBatch
 from hutong.wire.buffer import Buffer
-from hutong.wire.vertx.cluster_frames import LENGTH_BYTES, PING_CODEC, PONG, ClusterFrame, decode, decode_usual
+from hutong.wire.vertx.cluster_frames import LENGTH_BYTES, PING_CODEC, PONG, ClusterFrame, decode
+from hutong.wire.vertx.usual_frames import UsualFrame, take_frames
+
+_REPLY_PREFIX: Final = REPLY_PREFIX.encode()
 
 
 class IncomingMessages(Protocol):
@@ -25,16 +30,20 @@ class IncomingMessages(Protocol):
     def frame_received(self, frame: ClusterFrame, size: int) -> None:
         """Take the message of another node, whose frame has `size` bytes."""
 
+    def usual_received(self, node: str, frames: Sequence[UsualFrame], size: int) -> None:
+        """Take usual messages of the node, whose frames have `size` bytes together."""
+
 
 class _AcceptedConnection:
     """The session of a peer. `node` is None until its first message."""
 
-    __slots__ = ("_incoming", "is_over", "node", "number", "peer")
+    __slots__ = ("_incoming", "_node_text", "is_over", "node", "number", "peer")
 
     def __init__(self, number: int, peer: Peer, incoming: IncomingMessages) -> None:
         self.number = number  # rises with each that is accepted
         self.peer = peer
         self.node: str | None = None
+        self._node_text = b""  # the same as UTF-8
         self.is_over = False  # the node has a newer one
         self._incoming = incoming
 
@@ -43,16 +52,17 @@ class _AcceptedConnection:
 
         The first message of a connection comes by `request_received`, and so does every message that is not usual.
         """
-        count = taken = 0
-        size_max = LENGTH_BYTES + self.peer.frame_limit
-        for message, size in decode_usual(bytes(data), requests_max):
-            is_usual = message.codec != PING_CODEC and message.sender == self.node and size <= size_max
-            if not is_usual or self.is_over:
-                break
-            self._incoming.frame_received(message, size)
-            count += 1
-            taken += size
-        return (count, taken, []) if count else None
+        if self.node is None or self.is_over:
+            return None
+        frames, taken = take_frames(data, self._node_text, _REPLY_PREFIX, requests_max, self.peer.frame_limit)
+        if not frames:
+            return None
+        self._incoming.usual_received(self.node, frames, taken)
+        return len(frames), taken, []
+
+    def name(self, node: str) -> None:
+        self.node = node
+        self._node_text = node.encode()
 
 
 class AcceptedConnections:
@@ -98,7 +108,7 @@ class AcceptedConnections:
             del self._newest[connection.node]
 
     def _name(self, connection: _AcceptedConnection, node: str) -> None:
-        connection.node = node
+        connection.name(node)
         other = self._newest.get(node)
         newer, older = connection, other
         # The first message of an older one may be read last: its bytes have waited here.

@@ -11,7 +11,7 @@ import itertools
 import logging
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
@@ -21,12 +21,13 @@ from hutong.bus.clustered import messages
 from hutong.bus.clustered.connections import AcceptedConnections, OpenedConnections, PongFraming
 from hutong.bus.clustered.figures import NodeTraffic, OtherNodeFigures
 from hutong.bus.clustered.limits import ClusteredLimits
-from hutong.bus.clustered.link import NodeLink, RemoteConsumers, RemoteReply, failed
+from hutong.bus.clustered.link import NodeLink, RemoteConsumers, RemoteReply, failed, remote_reply
 from hutong.bus.clustered.machine import ClusterMachine
 from hutong.bus.clustered.membership.port import Counts, Membership
 from hutong.bus.clustered.permissions import EVERYTHING, ClusterRights
 from hutong.bus.clustered.tls import ClusterCertificates
 from hutong.bus.clustered.translation import message_of
+from hutong.bus.clustered.usual_messages import UsualMessages
 from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.envelope.message import REPLY_PREFIX, Message
 from hutong.bus.errors import BUILT_IN_CODE, FailureType, ReplyError, carrying_failed
@@ -44,6 +45,7 @@ from hutong.reactor.limits import ReactorLimits
 from hutong.runtime.contexts.contexts import Context
 from hutong.wire.vertx.cluster_frames import REFERENCE_HEADERS, ClusterFrame, encode_ping
 from hutong.wire.vertx.cluster_nodes import NodeInfo
+from hutong.wire.vertx.usual_frames import UsualFrame
 
 Entry: TypeAlias = MachineEntry[str, ClusterMachine]
 CLOSE_GRACE_MS: Final = 1_000
@@ -80,6 +82,7 @@ class ClusteredBus:
         self._loop = context.loop
         self._links: dict[str, NodeLink] = {}
         self._received: dict[str, NodeTraffic] = {}  # by node that has an entry
+        self._usual = UsualMessages(self._side, self._links, rights, self._loop, self._receive)
         self._numbers = itertools.count(1)
         self._own: dict[Consumer, int] = {}  # numbers of consumers for all; changed with the registrations' lock
         self._unannounced: dict[int, list[Promise[None]]] = {}  # who waits for their registrations
@@ -234,11 +237,21 @@ class ClusteredBus:
     # -- messages of other nodes
 
     def frame_received(self, frame: ClusterFrame, size: int) -> None:
-        received = self._received.get(frame.sender)
+        self._count(frame.sender, 1, size)
+        self._receive(frame)
+
+    def usual_received(self, node: str, frames: Sequence[UsualFrame], size: int) -> None:
+        self._count(node, len(frames), size)
+        self._usual.take(node, frames)
+
+    def _count(self, node: str, count: int, size: int) -> None:
+        received = self._received.get(node)
         # A stranger may claim any id, and each counted one costs memory.
         if received is not None:
-            received.messages_total += 1
+            received.messages_total += count
             received.bytes_total += size
+
+    def _receive(self, frame: ClusterFrame) -> None:
         reply = None if frame.reply_address is None else self._reply_to(frame, frame.reply_address)
         is_reply = frame.address.startswith(REPLY_PREFIX)
         # Before its codec, which may be a user's. Replies are of requests that were sent from here.
@@ -268,7 +281,7 @@ class ClusteredBus:
         if link is None:
             link = self._link_to(frame.sender)
             self._wanted(link)
-        return RemoteReply(self._side.bus, link, reply_address, frame.address)
+        return remote_reply(self._side.bus, link, reply_address, frame.address)
 
     def _receive_reply(self, frame: ClusterFrame, message: Message) -> None:
         """Take a reply, of the node that was asked. Any other is dropped: its request is over, or was never its own."""

@@ -48,6 +48,7 @@ class NodeLink:
         self.attempt = 0  # numbers attempts to connect; one that is given up has another number than the last
         self.outbox = Outbox(loop, limits, lambda: wanted(self), self._transmit)
         self._own = own
+        self._own_text = own.encode()
         self._awaited: dict[object, Reply] = {}
         self._looked_through = AWAITED_LOOKED_THROUGH
 
@@ -55,7 +56,7 @@ class NodeLink:
         """For the outbox: put the frame of what somebody here has sent. On the sender's thread."""
         reply: Reply | None = message._reply
         try:
-            data = frame_bytes(message, self._own)
+            data = frame_bytes(message, self._own, self._own_text)
         except Exception as error:  # noqa: BLE001  # a codec is other people's code, and the sender's goes on
             failure = carrying_failed(f"the message to {message.address!r}", error)
             # Nobody waits for a plain send, so the log is the only place for it.
@@ -73,10 +74,10 @@ class NodeLink:
     def answer(self, message: Message) -> None:
         """For the outbox: put the answer to a request of that node. On the thread of who answers."""
         try:
-            data = frame_bytes(message, self._own)
+            data = frame_bytes(message, self._own, self._own_text)
         except Exception as error:  # noqa: BLE001  # as above
             failure = carrying_failed("the reply", error)
-            data = frame_bytes(failed(message.address, failure), self._own)
+            data = frame_bytes(failed(message.address, failure), self._own, self._own_text)
             _log.warning("%s", failure)
         # An answer may ask back.
         self.outbox.put((data, message._reply, None))
@@ -155,18 +156,15 @@ class RemoteConsumers:
 
 
 class RemoteReply(Reply):
-    """The reply that another node awaits. Answers go straight to it, by any thread."""
+    """The reply that another node awaits. Answers go straight to it, by any thread. Made by `remote_reply`."""
 
     __slots__ = ("_is_answered", "_link")
 
     is_remote = True
 
-    def __init__(self, bus: Any, link: NodeLink, address: str, requested: str) -> None:
-        self.bus = bus
-        self._number = address  # type: ignore[assignment]  # the address of the message that answers it
-        self._requested = requested
-        self._link = link
-        self._is_answered = False
+    _is_answered: bool
+    _link: NodeLink
+    __init__ = object.__init__
 
     @property
     def is_waiting(self) -> bool:
@@ -193,6 +191,18 @@ class RemoteReply(Reply):
             self._is_answered = True
             _log.warning("an answer to node %s is lost: %s", self._link.node, exceeded)
             return False
+
+
+def remote_reply(bus: Any, link: NodeLink, address: str, requested: str) -> RemoteReply:
+    """The reply that the node of the link awaits at the address."""
+    # Slots filled here cost half of an `__init__`, and each request has one.
+    reply: RemoteReply = RemoteReply()
+    reply.bus = bus
+    reply._number = address  # type: ignore[assignment]  # the address of the message that answers it
+    reply._requested = requested
+    reply._link = link
+    reply._is_answered = False
+    return reply
 
 
 def failed(address: str, error: ReplyError) -> FullMessage:

@@ -2,9 +2,12 @@
 
 Strategy: to a send it looks like a context with its queue (`runtime/contexts/contexts.py`), so the fast path of a send
 comes here without knowing it. An `append` makes the frame at once: so what waits is counted by its bytes, and a body
-that is waiting costs what it has on the wire. While the outbox is held (no connection, or a peer that does not read)
-frames wait. Above a number or `queued_bytes_max` a send raises LimitExceeded, as it does for a consumer that does not
-keep up.
+that is waiting costs what it has on the wire. Frames of one loop iteration leave with one write at its end; of many,
+the first leave earlier, so that both nodes work at the same time. Where messages of the node are handled one by one, a
+frame leaves at once: a write of its own costs less than another iteration of the loop.
+
+While the outbox is held (no connection, or a peer that does not read) frames wait. Above a number or `queued_bytes_max`
+a send raises LimitExceeded, as it does for a consumer that does not keep up.
 
 Knows no connection. Senders may be on any thread; everything else is on the loop's.
 """
@@ -13,7 +16,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hutong.bus.clustered.limits import ClusteredLimits
 from hutong.bus.envelope.reply import Reply
@@ -25,14 +28,16 @@ Outgoing: TypeAlias = tuple[bytes, Reply | None, object]
 
 A plain tuple: it is made for each message, in a quarter of the time of one with names.
 """
+TOGETHER_MIN: Final = 16
+"""Frames that wait and are sent before others join them, so that the node works while more are made here."""
 
 
 class Outbox:
     """Held until it is released for the first time. `wanted()` is called where frames come while it is held."""
 
     __slots__ = (
-        "_bytes", "_is_wanted", "_lock", "_loop", "_pass_bytes_max", "_queued_bytes_max", "_thread_id",
-        "_transmit", "_waiting", "_wanted", "is_held", "is_scheduled", "queue",
+        "_bytes", "_is_corked", "_is_wanted", "_lock", "_loop", "_pass_bytes_max", "_queued_bytes_max", "_thread_id",
+        "_transmit", "_transmitted_from", "_waiting", "_wanted", "is_held", "is_scheduled", "queue",
     )  # fmt: skip
 
     def __init__(
@@ -54,6 +59,8 @@ class Outbox:
         self._thread_id = threading.get_ident()
         self.is_held = True
         self._is_wanted = False  # `wanted` was called since it is held
+        self._is_corked = False
+        self._transmitted_from = TOGETHER_MIN  # so many frames that wait are sent before the pass
         self._wanted = wanted
         self._transmit = transmit
 
@@ -78,7 +85,14 @@ class Outbox:
         if not self.is_scheduled:
             self.schedule()
 
+    def run_queued(self) -> None:
+        if not self.is_scheduled:
+            self.schedule()
+
     def schedule(self) -> None:
+        # It was sent at once.
+        if not self._waiting:
+            return
         self.is_scheduled = True
         if threading.get_ident() == self._thread_id:
             self._loop.call_soon(self._pass)
@@ -92,7 +106,24 @@ class Outbox:
         """Let a frame wait for its turn. From any thread, within `append` or `run`."""
         with self._lock:
             self._bytes += len(frame[0])
-        self._waiting.append(frame)
+        waiting = self._waiting
+        waiting.append(frame)
+        # The node can begin with these while others are made.
+        if len(waiting) >= self._transmitted_from and not self.is_held and threading.get_ident() == self._thread_id:
+            self._transmitted_from = min(max(2 * self._transmitted_from, TOGETHER_MIN), PASS_MAX)
+            self._transmit(*self._take(PASS_MAX, self._pass_bytes_max))
+
+    def cork(self, arrived: int) -> None:
+        """Let frames wait until `uncork`, in the same step of the loop: so many messages of its node have arrived."""
+        # One after the other, and nobody else sends: then each frame may leave at once.
+        self._transmitted_from = 1 if arrived == 1 else TOGETHER_MIN
+        self._is_corked = not self.is_scheduled
+        self.is_scheduled = True
+
+    def uncork(self) -> None:
+        if self._is_corked:
+            self._is_corked = False
+            self._pass()
 
     def hold(self) -> None:
         """Send nothing until `release`."""
@@ -137,6 +168,7 @@ class Outbox:
         # Bounded by bytes as well: the connection has no bound of its own, and says that it is full after a pass.
         taken, size = self._take(PASS_MAX, self._pass_bytes_max)
         if taken:
+            self._transmitted_from = TOGETHER_MIN
             self._transmit(taken, size)
         self._settle()
 

@@ -11,12 +11,14 @@ from typing import Any, Final
 from hutong.bus.delivery.remote import RemoteSide
 from hutong.bus.envelope.bodies import IMMUTABLE
 from hutong.bus.envelope.codecs import CODECS_BY_NUMBER, CODECS_BY_TYPE, SYSTEM_CODECS, MessageCodec, SystemCodec
-from hutong.bus.envelope.message import FullMessage, Message, TrackedMessage
+from hutong.bus.envelope.message import REPLY_PREFIX, FullMessage, Message, TrackedMessage
 from hutong.bus.envelope.reply import Reply
 from hutong.bus.errors import BUILT_IN_CODE, HANDLER_RAISED, FailureType, HandlerRaised, ReplyError
 from hutong.foundation.errors import HutongError, ProtocolError
 from hutong.wire.vertx.cluster_frames import USER_CODEC, ClusterFrame, encode
+from hutong.wire.vertx.usual_frames import NO_NUMBER, make_frame
 
+_REPLY_PREFIX: Final = REPLY_PREFIX.encode()
 _IMPLIED: Final = frozenset([*(codec.number for codec in CODECS_BY_TYPE.values()), SYSTEM_CODECS["int"].number])
 """Numbers of codecs that a body implies: a message that came by one of them need not remember it.
 
@@ -24,24 +26,30 @@ That of a long is none of them, since a small long is an int as well.
 """
 
 
-def frame_bytes(message: Message, sender: str) -> bytes:
+def frame_bytes(message: Message, sender: str, sender_text: bytes) -> bytes:
     """The frame of a message with its length. Raises TypeError or ValueError for what cannot be carried.
 
-    A codec of the user's may raise anything else.
+    `sender_text` is the sender as UTF-8. A codec of the user's may raise anything else.
     """
     body, reply = message.body, message._reply
+    # Nearly always. A reply that is awaited elsewhere has an address of its own.
+    if message._codec is None and not message._headers and message.is_send and (reply is None or not reply.is_remote):
+        number = NO_NUMBER if reply is None else reply._number
+        frame = make_frame(message.address, _REPLY_PREFIX, number, sender_text, body)
+        if frame is not None:
+            return frame
     codec: Any = message._codec or CODECS_BY_TYPE.get(type(body)) or SYSTEM_CODECS[message.codec_name]
     reply_address = None if reply is None else reply.address
     headers = message.header_pairs if message._headers else ()
     if type(codec) is SystemCodec:
-        frame = ClusterFrame(
+        careful = ClusterFrame(
             codec.number, message.address, sender, codec.encode(body), reply_address, headers, message.is_send
         )
     else:
-        frame = ClusterFrame(
+        careful = ClusterFrame(
             USER_CODEC, message.address, sender, codec.encode(body), reply_address, headers, message.is_send, codec.name
         )
-    return encode(frame)
+    return encode(careful)
 
 
 def message_of(frame: ClusterFrame, side: RemoteSide, reply: Reply | None) -> Message:

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
+from hutong.bus.envelope.bodies import IMMUTABLE
 from hutong.bus.envelope.interceptors import Delivery
 from hutong.bus.envelope.message import FullMessage, Message
 from hutong.bus.errors import BUILT_IN_CODE, BusClosed, FailureType, HandlerRaised, ReplyError, carrying_failed
@@ -196,7 +197,15 @@ class Consumer:
         except BaseException as error:
             _fail(message, error)
             raise
-        return None if result is None else self._answer(message, result)
+        if result is None:
+            return None
+        # Nearly always. To know that a value is no coroutine, and no promise, costs more than the rest of this.
+        if type(result) in IMMUTABLE:
+            _reply(message, result)
+            if message._credit is not None:
+                _return_credit(message)
+            return None
+        return self._answer(message, result)
 
     def take_carefully(self, message: Message) -> object:
         """For the context: hand the message over, or keep it in the buffer, or discard it."""
@@ -442,11 +451,13 @@ async def _finish(message: Message, coroutine: Awaitable[object]) -> None:
 def _reply(message: Message, value: object) -> None:
     """Reply with the value that a handler returned. A promise or a future is no reply."""
     # Already answered: the handler called `reply` and returned a value as well, which is then not meant as one.
-    if message._reply is not None and message._reply.is_waiting and not hasattr(type(value), "__await__"):
+    reply = message._reply
+    kind = type(value)
+    if reply is not None and reply.is_waiting and (kind in IMMUTABLE or not hasattr(kind, "__await__")):
         try:
             message.reply(value)
         except BaseException as error:  # a codec is other people's code; the context reports it
-            message._reply.fail(carrying_failed("the reply", error))
+            reply.fail(carrying_failed("the reply", error))
             raise
 
 

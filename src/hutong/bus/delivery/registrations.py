@@ -12,7 +12,7 @@ Knows no messages, and nothing of what other nodes are.
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -45,6 +45,8 @@ class ReceivingQueue(Protocol):
     def schedule(self) -> None: ...
 
     def run(self, handler: Callable[[Any], object], argument: Any) -> None: ...
+
+    def run_queued(self) -> None: ...
 
 
 class MessageReceiver(Protocol):
@@ -108,7 +110,7 @@ class Registrations:
         self.lock = threading.Lock()
         self.consumer_count = 0
         self.listener: RegistrationListener | None = None
-        self._narrow_rounds: dict[tuple[str, Among], Iterator[Turn]] = {}
+        self._narrow_rounds: dict[Among, dict[str, Iterator[Turn]]] = {Among.OF_PROCESS: {}, Among.OFFERED: {}}
 
     def add(self, consumer: Consumer) -> None:
         """Register the consumer; the caller holds the lock. Raises LimitExceeded at CONSUMERS_MAX."""
@@ -146,14 +148,19 @@ class Registrations:
 
     def narrow_round_of(self, address: str, among: Among) -> Iterator[Turn] | None:
         """The round over some of the receivers, None without any."""
-        around = self._narrow_rounds.get((address, among))
+        around = self._narrow_rounds[among].get(address)
         if around is not None:
             return around
         with self.lock:
             receivers = self.receivers_of(address, among)
             if not receivers:
                 return None
-            return self._narrow_rounds.setdefault((address, among), _round(receivers))
+            return self._narrow_rounds[among].setdefault(address, _round(receivers))
+
+    @property
+    def offered_rounds(self) -> Mapping[str, Iterator[Turn]]:
+        """The rounds of `narrow_round_of` over receivers that other nodes may reach, as far as they are made."""
+        return self._narrow_rounds[Among.OFFERED]
 
     def receivers_of(self, address: str, among: Among) -> tuple[MessageReceiver, ...]:
         receivers = self.by_address.get(address, ())
@@ -165,9 +172,8 @@ class Registrations:
     def _replace(self, address: str, receivers: tuple[MessageReceiver, ...]) -> None:
         # The round goes first: a send that misses it waits for the lock, and then sees the new receivers.
         self.rounds.pop(address, None)
-        if self._narrow_rounds:
-            self._narrow_rounds.pop((address, Among.OF_PROCESS), None)
-            self._narrow_rounds.pop((address, Among.OFFERED), None)
+        for narrow in self._narrow_rounds.values():
+            narrow.pop(address, None)
         if receivers:
             self.by_address[address] = receivers
         else:

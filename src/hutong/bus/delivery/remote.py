@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.delivery.publication import deliver_copies
-from hutong.bus.delivery.registrations import Among, MessageReceiver, RegistrationListener, Registrations
+from hutong.bus.delivery.registrations import Among, MessageReceiver, RegistrationListener, Registrations, Turn
 from hutong.bus.delivery.replies import InterceptingBus, carry_reply
 from hutong.bus.envelope.codecs import Codecs, MessageCodec
 from hutong.bus.envelope.message import Message
@@ -37,6 +37,7 @@ class RemoteSide:
         self._registrations = registrations
         self._codecs = codecs
         self._numbers = numbers
+        self._offered_rounds = registrations.offered_rounds
 
     def listen(self, listener: RegistrationListener | None) -> None:
         """Tell the listener of every consumer: of those that there are now, and of each that comes or goes."""
@@ -76,12 +77,17 @@ class RemoteSide:
             receivers = self._registrations.receivers_of(address, Among.OFFERED)
             deliver_copies(message, receivers, self._codecs)
             return bool(receivers)
-        around = self._registrations.narrow_round_of(address, Among.OFFERED)
-        if around is None:
+        turn = self.turn(address)
+        if turn is None:
             return False
-        deliver, context = next(around)
+        deliver, context = turn
         context.run(deliver, message)
         return True
+
+    def turn(self, address: str) -> Turn | None:
+        """The next receiver of a message from another node; None where nobody here may get it."""
+        around = self._offered_rounds.get(address) or self._registrations.narrow_round_of(address, Among.OFFERED)
+        return None if around is None else next(around)
 
     def receive_reply(self, reply: Reply, message: Message) -> None:
         """Deliver what another node has replied. Dropped if it is not awaited any more."""

@@ -91,6 +91,10 @@ class Reply(Promise[Message]):
         text = f"no handlers for address {self._requested!r}"
         self.fail(ReplyError(FailureType.NO_HANDLERS, BUILT_IN_CODE, text))
 
+    def resume_on(self, loop: asyncio.AbstractEventLoop, value: Message) -> bool:
+        """End the wait like `resume`, on the loop that runs here."""
+        return self.resume(value)
+
     def end(self, outcome: Message | HutongError) -> None:
         if isinstance(outcome, HutongError) and not isinstance(outcome, ReplyError):
             outcome = self._as_failure(outcome)
@@ -145,11 +149,15 @@ class LoopReply(Reply):
         return future.cancelled() or (future.done() and future.exception() is not None)
 
     def resume(self, value: Message) -> bool:
+        return self.resume_on(_get_running_loop(), value)
+
+    def resume_on(self, loop: asyncio.AbstractEventLoop | None, value: Message) -> bool:
+        # The look-up of the running loop is a system call in Python 3.11.
         if self._generation.waiting.pop(self._number, None) is None:
             return False
         future = self._future
         # asyncio's futures may be touched on their own loop alone.
-        if future.get_loop() is not _get_running_loop():
+        if future.get_loop() is not loop:
             _soon(future, self._complete, value)
         # Handlers run in their context, and a handler may exist without a task that awaits.
         elif self._handlers is not None:

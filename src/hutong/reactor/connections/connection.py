@@ -134,6 +134,12 @@ class Connection:
         figures = self._figures
         figures.bytes_received_total += len(data)
         express = self.peer.express
+        # Otherwise one frame in two reads would keep all that follows it from the fast path.
+        if express is not None and self._direct is not None and self.bytes_held:
+            missing = self._direct.bytes_missing(data)
+            if missing is not None and missing < len(data):
+                self._received(self._framing.receive_data(data[:missing]), now_ms)
+                data = data[missing:]
         # The fast path reads the bytes itself, so no half frame and no backlog may come before them.
         if express is not None and not self.bytes_held and not self._backlog and self._may_begin():
             channel = self._channel

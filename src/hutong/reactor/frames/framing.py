@@ -57,6 +57,10 @@ class DirectFraming(Framing, Protocol):
         """`count` bytes were put at the beginning of what was `wanted`."""
         ...
 
+    def bytes_missing(self, data: Buffer) -> int | None:
+        """Count the bytes of `data`, and behind it, that end the frame which is begun; None if it does not say."""
+        ...
+
 
 _direct: dict[type[Framing], bool] = {}  # by kind: asking a protocol class takes long, and every connection asks
 
@@ -145,6 +149,15 @@ class LengthPrefixedFraming:
         if self._memory is not None and isinstance(large, bytearray):
             self._memory.keep_buffer(large)
         return [memoryview(large)[:length]]
+
+    def bytes_missing(self, data: Buffer) -> int | None:
+        if self._large is not None:
+            return self._length - self.bytes_held
+        prefix = (self._start + data[:PREFIX_BYTES])[:PREFIX_BYTES]
+        if len(prefix) < PREFIX_BYTES:
+            return None
+        (length,) = length_at(prefix)
+        return PREFIX_BYTES + length - self.bytes_held if 0 <= length <= self.frame_bytes_max else None
 
     def _begin_large(self, length: int, first: memoryview) -> None:
         held = len(first)

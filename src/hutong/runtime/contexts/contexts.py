@@ -158,6 +158,14 @@ class Context(ABC):
         if not self.is_scheduled:
             self.schedule()
 
+    def run_queued(self) -> None:
+        """Run what was appended to `queue`: now where the caller is on the thread of the loop, else soon.
+
+        For callers that are no handlers.
+        """
+        if not self.is_scheduled:
+            self.schedule()
+
     def enter(self, variables: contextvars.Context, handler: Callable[[T], object], argument: T) -> None:
         """Call `handler(argument)` now, with `variables` over the context's own; drive a coroutine that it returns.
 

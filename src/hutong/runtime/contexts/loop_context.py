@@ -44,6 +44,19 @@ class LoopContext(SerialContext):
         else:
             self.loop.call_soon_threadsafe(self._bound_pass, context=self._variables)
 
+    def run_queued(self) -> None:
+        if self.is_scheduled:
+            return
+        if threading.get_ident() != self._thread_id:
+            self.schedule()
+            return
+        self.is_scheduled = True
+        try:
+            self._variables.run(self._bound_pass)
+        # They end the loop, which only its own callbacks can.
+        except (KeyboardInterrupt, SystemExit) as error:
+            self.loop.call_soon(_raise, error)
+
     def _run_pass(self) -> None:
         queue = self.queue
         popleft = queue.popleft
@@ -65,3 +78,7 @@ class LoopContext(SerialContext):
         self.is_scheduled = False
         if queue:
             self.schedule()
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -16,8 +16,8 @@
 Strategy: each length is compared with what is left of the frame before anything is made of it, so a frame costs no more
 memory than it has bytes. A body stays bytes: its codec may be a user's. ProtocolError is the only error of `decode`.
 
-Nearly all frames have no headers and a codec with a number: those are read in a few steps. Others, and damaged
-ones, are read again with care, which finds the right error.
+Nearly all frames have no headers and a codec with a number: those are read in a few steps, and where many come
+together by `usual_frames`. Others, and damaged ones, are read again with care, which finds the right error.
 
 Knows nothing of codecs but their numbers, and nothing of connections.
 """
@@ -109,30 +109,14 @@ def encode_ping(receiver: str) -> bytes:
 def decode(data: Buffer) -> ClusterFrame:
     """The frame behind its length. Raises ProtocolError."""
     # A large one is lent, and comes as a view.
-    return (_decoded_at_once(data, 0, len(data)) if type(data) is bytes else None) or _decoded_carefully(data)
+    return (_decoded_at_once(data) if type(data) is bytes else None) or _decoded_carefully(data)
 
 
-def decode_usual(data: bytes, count_max: int) -> list[tuple[ClusterFrame, int]]:
-    """The whole frames at the beginning of the data, each with its bytes, up to one that is not of the usual kind."""
-    frames: list[tuple[ClusterFrame, int]] = []
-    at, left = 0, len(data) - LENGTH_BYTES
-    while at <= left and len(frames) < count_max:
-        begin = at + LENGTH_BYTES
-        (size,) = _int_at(data, at)
-        end = begin + size
-        frame = _decoded_at_once(data, begin, end) if size > 0 and end <= len(data) else None
-        if frame is None:
-            break
-        frames.append((frame, end - at))
-        at = end
-    return frames
-
-
-def _decoded_at_once(data: bytes, begin: int, end: int) -> ClusterFrame | None:
-    """The frame between the two, if it is a usual one. A wrong length leads behind the end, or is seen at it."""
+def _decoded_at_once(data: bytes) -> ClusterFrame | None:
+    """The frame, if it is a usual one. A wrong length leads behind the end, or is seen at it."""
     try:
-        version, codec, kind, address_size = _up_to_address_at(data, begin)
-        address_at = begin + _UP_TO_ADDRESS.size
+        version, codec, kind, address_size = _up_to_address_at(data)
+        address_at = _UP_TO_ADDRESS.size
         reply_at = address_at + address_size
         (reply_size,) = _int_at(data, reply_at)
         sender_at = reply_at + LENGTH_BYTES + reply_size
@@ -152,11 +136,11 @@ def _decoded_at_once(data: bytes, begin: int, end: int) -> ClusterFrame | None:
         and 0 <= reply_size <= ADDRESS_BYTES_MAX
         and 0 <= sender_size <= NODE_ID_BYTES_MAX
         and headers_size == _NO_HEADERS_BYTES
-        and body_at <= end
+        and body_at <= len(data)
     )
     if not is_usual:
         return None
-    return ClusterFrame(codec, address, sender, data[body_at:end], reply_address, (), kind == 0)
+    return ClusterFrame(codec, address, sender, data[body_at:], reply_address, (), kind == 0)
 
 
 def _decoded_carefully(data: Buffer) -> ClusterFrame:

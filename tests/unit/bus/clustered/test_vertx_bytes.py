@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from hutong.bus.clustered.translation import frame_bytes, message_of
+from hutong.bus.delivery.registrations import Registrations
 from hutong.bus.delivery.remote import RemoteSide
 from hutong.bus.envelope.codecs import SYSTEM_CODECS, Codecs
 from hutong.bus.envelope.java_objects import ClusterSerializable, JavaSerialized
@@ -66,8 +67,8 @@ def frame_of(codec_and_body: str) -> bytes:
 @pytest.mark.parametrize(("name", "body", "wire"), FRAMES, ids=[name for name, _, _ in FRAMES])
 def test_every_codec_writes_and_reads_what_vertx_writes(name: str, body: Any, wire: str) -> None:
     codec = SYSTEM_CODECS[name]
-    assert frame_bytes(FullMessage("ad", body, None, None, True, codec), "node-a") == frame_of(wire)
-    side = RemoteSide(None, None, Codecs(), None)  # type: ignore[arg-type]  # only codecs are asked for
+    assert frame_bytes(FullMessage("ad", body, None, None, True, codec), "node-a", b"node-a") == frame_of(wire)
+    side = RemoteSide(None, Registrations(), Codecs(), None)  # type: ignore[arg-type]  # codecs are asked for
     found = message_of(decode(frame_of(wire)[4:]), side, None)
     if isinstance(body, ReplyError):
         assert repr(found.body) == repr(body)

@@ -675,6 +675,17 @@ def test_a_train_counts_as_many_requests_as_it_has() -> None:
     assert harness.wants_to_read()
 
 
+def test_a_frame_in_two_reads_does_not_keep_those_behind_it_from_the_short_way() -> None:
+    harness, train = harness_with_train()
+    data = framed(b"oblong", b"xa", b"xb")
+    assert harness.engine.receive_data(data[:6], 0) is None
+    assert train.asked == [LIMITS.requests_in_flight_max]
+    harness.engine.receive_data(data[6:], 0)
+    assert len(train.asked) == 2
+    assert harness.seen == [b"oblong"]
+    assert harness.sent() == b"oblongxaxb"
+
+
 @given(st.lists(st.sampled_from([b"xa", b"xb", b"o", b"n", b"oblong" * 20])), st.lists(st.integers(1, 30)))
 def test_with_and_without_a_short_way_the_answers_are_the_same(requests: list[bytes], cuts: list[int]) -> None:
     data = framed(*requests)

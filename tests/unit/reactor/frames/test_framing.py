@@ -172,3 +172,30 @@ def test_a_peer_that_sent_a_large_frame_is_trusted_with_another() -> None:
     wanted = framing.wanted()
     assert wanted is not None
     assert len(wanted) == LIMIT - 6
+
+
+@given(st.lists(st.binary(max_size=9), min_size=1, max_size=3), st.integers(1, 30))
+def test_the_bytes_that_end_a_begun_frame_are_counted(payloads: list[bytes], cut: int) -> None:
+    data = framed(*payloads)
+    framing = LengthPrefixedFraming(LIMIT)
+    whole = len(framing.receive_data(data[:cut]))
+    if not framing.bytes_held:
+        return
+    missing = framing.bytes_missing(memoryview(data[cut:]))
+    if missing is None:
+        assert framing.bytes_held + len(data[cut:]) < 4
+    else:
+        assert cut + missing == len(framed(*payloads[: whole + 1]))
+
+
+def test_a_begun_frame_of_a_wrong_length_has_no_end() -> None:
+    for length in (b"\xff\xff\xff\xff", (LIMIT + 1).to_bytes(4)):
+        framing = LengthPrefixedFraming(LIMIT)
+        framing.receive_data(length[:1])
+        assert framing.bytes_missing(length[1:] + b"more") is None
+
+
+def test_a_begun_large_frame_has_its_end_counted_too() -> None:
+    framing = LengthPrefixedFraming(LIMIT)
+    framing.receive_data(framed(bytes(DIRECT_FROM_BYTES))[:100])
+    assert framing.bytes_missing(b"x") == DIRECT_FROM_BYTES + 4 - 100

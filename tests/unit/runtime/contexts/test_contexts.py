@@ -10,7 +10,7 @@ import pytest
 from hutong.foundation.clock import SystemClock
 from hutong.foundation.errors import LimitExceeded
 from hutong.runtime.contexts import contexts
-from hutong.runtime.contexts.contexts import PASS_MAX, Context, current_context
+from hutong.runtime.contexts.contexts import PASS_MAX, Context, ContextKind, current_context
 from hutong.runtime.contexts.coroutines import Coroutines
 from hutong.runtime.runtime import Runtime
 
@@ -234,3 +234,56 @@ async def test_a_coroutine_that_is_closed_without_its_loop_has_not_failed() -> N
     driven.send(None)
     driven.close()
     assert len(coroutines) == 0
+
+
+async def test_what_is_queued_runs_at_once_for_a_caller_on_the_loop(runtime: Runtime) -> None:
+    context, seen = runtime.context(), list[object]()
+    for number in range(PASS_MAX + 1):
+        context.queue.append((seen.append, number))
+    context.run_queued()
+    # A pass has its bound here, too: the rest has another one.
+    assert seen == list(range(PASS_MAX))
+    context.queue.append((lambda _: seen.append(current_context()), None))
+    context.run_queued()
+    await ran(context)
+    assert seen == [*range(PASS_MAX + 1), context]
+
+
+async def test_what_is_queued_is_left_to_the_thread_of_the_loop(runtime: Runtime) -> None:
+    context, seen = runtime.context(), list[int]()
+    loops_thread, done = threading.get_ident(), asyncio.Event()
+
+    def handler(_: object) -> None:
+        seen.append(threading.get_ident())
+        done.set()
+
+    def elsewhere() -> None:
+        context.queue.append((handler, None))
+        context.run_queued()
+
+    await asyncio.to_thread(elsewhere)
+    await done.wait()
+    assert seen == [loops_thread]
+
+
+async def test_queued_work_of_a_worker_goes_to_its_threads(runtime: Runtime) -> None:
+    context, done = runtime.context(ContextKind.WORKER), threading.Event()
+    context.queue.append((lambda _: done.set(), None))
+    context.run_queued()
+    assert await asyncio.to_thread(done.wait, 30)
+
+
+def test_an_exit_of_a_handler_that_ran_at_once_ends_the_loop() -> None:
+    async def main() -> None:
+        async with Runtime(SystemClock()) as runtime:
+            context = runtime.context()
+
+            def leave(_: object) -> None:
+                raise SystemExit(7)
+
+            context.queue.append((leave, None))
+            context.run_queued()
+            await asyncio.Event().wait()
+
+    with pytest.raises(SystemExit, match="7"):
+        asyncio.run(main())

@@ -19,7 +19,6 @@ from hutong.wire.vertx.cluster_frames import (
     VERSION,
     ClusterFrame,
     decode,
-    decode_usual,
     encode,
     encode_ping,
 )
@@ -144,25 +143,15 @@ def test_a_ping_names_its_receiver() -> None:
     assert (found.codec, found.address, found.sender, bytes(found.body)) == (1, "__vertx_ping", "node-b", b"")
 
 
-def test_the_usual_frames_of_one_read_come_together() -> None:
-    usual = [
-        encode(ClusterFrame(9, "place", "node-1", b"text", "reply", (), is_send)) for is_send in (True, False, True)
-    ]
-    other = encode(ClusterFrame(9, "place", "node-1", b"", None, (("a", "b"),)))
-    frames = decode_usual(b"".join([*usual, other, *usual]), 100)
-    assert [frame for frame, _ in frames] == [decode(each[4:]) for each in usual]
-    assert [size for _, size in frames] == [len(each) for each in usual]
-    # One that is not whole waits for its end, and a count is a bound.
-    assert len(decode_usual(b"".join(usual)[:-1], 100)) == 2
-    assert len(decode_usual(b"".join(usual), 1)) == 1
-    for begun in range(len(usual[0])):
-        assert decode_usual(usual[0][:begun], 100) == []
-
-
 @given(st.binary(max_size=80), st.integers(0, 60), st.integers(0, 255))
 def test_a_frame_that_is_read_at_once_is_what_care_finds(body: bytes, at: int, value: int) -> None:
     data = bytearray(encode(ClusterFrame(9, "place", "node-1", body, "reply")))
     data[at % len(data)] = value
-    for frame, size in decode_usual(bytes(data), 100):
+    try:
+        found = decode(bytes(data[4:]))
+    except ProtocolError:
+        with pytest.raises(ProtocolError):
+            decode(memoryview(data)[4:])
+    else:
         # A view is read with care.
-        assert decode(memoryview(bytes(data[4:size]))) == frame
+        assert decode(memoryview(data)[4:]) == found
