@@ -24,8 +24,11 @@ class DefaultSource(DataSource):
     def schema(self) -> str:
         from hutong.pipelines.engine.failure_reports import failures_reported
         from hutong.pipelines.source.options import schema_of
+        from hutong.pipelines.source.registered_schemas import in_registry
 
         with failures_reported():
+            # Spark keeps this object for the readers: they get the same schemas.
+            self.options.update(in_registry(self.options))
             return schema_of(self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -34,8 +37,10 @@ class DefaultSource(DataSource):
         from hutong.pipelines.source.options import source_options
         from hutong.pipelines.source.readers import BatchReader, FilteringReader
         from hutong.pipelines.source.refreshing import RefreshingReader
+        from hutong.pipelines.source.registered_schemas import in_registry
 
         with failures_reported():
+            self.options.update(in_registry(self.options))  # where the program names the columns
             options = source_options(self.options, streaming=False)
             if boolean(self.options, "refresh", False):
                 return RefreshingReader(options)
@@ -45,25 +50,27 @@ class DefaultSource(DataSource):
         from hutong.pipelines.engine.failure_reports import failures_reported
         from hutong.pipelines.source.options import source_options
         from hutong.pipelines.source.readers import StreamReader
+        from hutong.pipelines.source.registered_schemas import in_registry
 
         with failures_reported():
+            self.options.update(in_registry(self.options))
             return StreamReader(source_options(self.options, streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         from hutong.pipelines.engine.failure_reports import failures_reported
-        from hutong.pipelines.sink.options import sink_options
+        from hutong.pipelines.sink.options import sink_options_of
         from hutong.pipelines.sink.versions import VersionWriter
         from hutong.pipelines.sink.writers import BatchWriter
 
         with failures_reported():
-            options = sink_options(self.options)
+            options = sink_options_of(self.options, schema)
             kind = BatchWriter if options.write_version is None else VersionWriter
             return kind(options, schema.fieldNames())
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         from hutong.pipelines.engine.failure_reports import failures_reported
-        from hutong.pipelines.sink.options import sink_options
+        from hutong.pipelines.sink.options import sink_options_of
         from hutong.pipelines.sink.writers import StreamWriter
 
         with failures_reported():
-            return StreamWriter(sink_options(self.options, streaming=True), schema.fieldNames())
+            return StreamWriter(sink_options_of(self.options, schema, streaming=True), schema.fieldNames())

@@ -111,9 +111,9 @@ def _login(options: Mapping[str, str]) -> SaslLogin:
             f'option kafka.sasl.jaas.config is missing: give it as {module} required username="..." password="...";'
         )
     is_reference = FROM_ENVIRONMENT.fullmatch(given) is not None
-    module, settings = jaas_config(_expanded(name, given) if is_reference else given)
+    module, settings = jaas_config(expanded(PREFIX + name, given) if is_reference else given)
     if not is_reference:  # what the environment holds is no text to be read again: it may hold quotes
-        settings = {setting: _expanded(name, value) for setting, value in settings.items()}
+        settings = {setting: expanded(PREFIX + name, value) for setting, value in settings.items()}
     if mechanism not in MODULES.get(module, ()):
         raise UsageError(
             f"option kafka.sasl.jaas.config names the login module {module}, which is none for {mechanism}: "
@@ -162,16 +162,16 @@ def _text(options: Mapping[str, str], name: str, default: str = "") -> str:
 
 
 def _secret(options: Mapping[str, str], name: str) -> str:
-    return _expanded(name, _text(options, name))
+    return expanded(PREFIX + name, _text(options, name))
 
 
-def _expanded(name: str, text: str) -> str:
-    """With names of the environment's variables replaced by what they hold."""
+def expanded(name: str, text: str) -> str:
+    """The text of the option with names of the environment's variables replaced by what they hold."""
 
     def held(found: re.Match[str]) -> str:
         value = os.environ.get(found[1])
         if value is None:
-            raise UsageError(f"option {PREFIX}{name} refers to the environment variable {found[1]}, which is not set")
+            raise UsageError(f"option {name} refers to the environment variable {found[1]}, which is not set")
         return value
 
     return FROM_ENVIRONMENT.sub(held, text)

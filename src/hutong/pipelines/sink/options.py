@@ -2,13 +2,18 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.cluster import ClusterSettings
 from hutong.pipelines.option_values import cluster_of, count, refuse_unsupported
+from hutong.pipelines.sink.registered import FramedColumn, formats_of, framed_columns
 from hutong.wire.kafka.batch.compression import Compression
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 APP_ID, VERSION = "txnAppId", "txnVersion"
 APP_ID_LENGTH_MAX = 100
@@ -49,6 +54,8 @@ class SinkOptions:
     transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
     write_version: WriteVersion | None = None
     """None: a batch job that runs again writes its rows again."""
+    framed: tuple[FramedColumn, ...] = ()
+    """Columns that are written with the id of a registered schema."""
 
 
 def sink_options(options: Mapping[str, str], *, streaming: bool = False) -> SinkOptions:
@@ -67,6 +74,17 @@ def sink_options(options: Mapping[str, str], *, streaming: bool = False) -> Sink
         transaction_timeout_ms=count(options, "kafka.transaction.timeout.ms") or TRANSACTION_TIMEOUT_MS,
         write_version=_write_version(options, streaming),
     )
+
+
+def sink_options_of(options: Mapping[str, str], schema: "StructType", *, streaming: bool = False) -> SinkOptions:
+    """With what a registry says about columns of these types. Raises UsageError, or what the registry refuses."""
+    formats = formats_of(options)
+    if "avro" not in formats.values():
+        return sink_options(options, streaming=streaming)
+    from hutong.pipelines.engine.spark_types import kind_of_type
+
+    kinds = {field.name: kind_of_type(field.dataType) for field in schema.fields if formats.get(field.name) == "avro"}
+    return replace(sink_options(options, streaming=streaming), framed=framed_columns(options, kinds))
 
 
 def _write_version(options: Mapping[str, str], streaming: bool) -> WriteVersion | None:

@@ -24,6 +24,7 @@ from hutong.pipelines.engine import failure_reports
 from hutong.pipelines.sink.commit.driver import Committer, WrittenBatch
 from hutong.pipelines.sink.commit.machine import BatchDecision, TaskTransaction
 from hutong.pipelines.sink.options import SinkOptions
+from hutong.pipelines.sink.registered import framed
 
 if TYPE_CHECKING:
     import pyarrow
@@ -171,7 +172,7 @@ def write_batches(tables: Iterator["pyarrow.RecordBatch"], options: SinkOptions,
     row_count = 0
     with open_producer(options, task.query_id, task.batch_id) as (producer, owner):
         for table in itertools.chain([first], tables):
-            for records in encoder.encode(table):
+            for records in encoder.encode(framed(table, options.framed)):
                 producer.send(records)
             row_count += table.num_rows
         producer.flush()

@@ -34,11 +34,16 @@ READING_OPTIONS = (
     "minPartitions",
     "kafka.bootstrap.servers",
     "kafka.isolation.level",
+    # Of clients of a schema registry.
+    "schema.registry.url",
+    "schema.registry.basic.auth.user.info",
+    "schema.registry.ssl.truststore.location",
     # Ours.
     "columns",
     "keyFormat",
     "keyFraming",
     "keySchema",
+    "keySubject",
     "onUndecodable",
     "pushFilters",
     "recursiveFieldMaxDepth",
@@ -46,6 +51,7 @@ READING_OPTIONS = (
     "valueFormat",
     "valueFraming",
     "valueSchema",
+    "valueSubject",
 )
 LIKENESS_MIN = 0.85
 

@@ -63,7 +63,10 @@ class FixedBytes:
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
+    """`default` replaces a symbol that is not among them, if given."""
+
     symbols: tuple[str, ...]
+    default: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +78,25 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldRules:
+    """The rules of a field for readers of records that were written by another schema.
+
+    `default` is JSON; without `has_default` there is none.
+    """
+
+    has_default: bool = False
+    default: Any = None
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RecordPlan:
-    """`full_name` is what `Again` inside it may refer to."""
+    """`full_name` is what `Again` inside it may refer to. `rules` are those of the fields."""
 
     names: tuple[str, ...]
     fields: tuple["Plan", ...]
     full_name: str = ""
+    rules: tuple[FieldRules, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +255,9 @@ class _AvroParser:
     def _definition(self, schema: Mapping[str, Any], full: str, inside: str, depth: int) -> Plan:
         match schema["type"]:
             case "enum":
-                return Enumeration(tuple(_texts(_part(schema, "symbols"), f"the symbols of {full}")))
+                symbols = tuple(_texts(_part(schema, "symbols"), f"the symbols of {full}"))
+                default = schema.get("default")
+                return Enumeration(symbols, default if default in symbols else None)
             case "fixed":
                 size = _part(schema, "size")
                 # Every value takes this many bytes, so a forged size is refused with the schema.
@@ -259,7 +277,7 @@ class _AvroParser:
             self.open_counts[full] = around
         else:
             del self.open_counts[full]
-        return RecordPlan(tuple(names), plans, full)
+        return RecordPlan(tuple(names), plans, full, tuple(map(_rules, fields)))
 
     def _union(self, branches: Sequence[Any], namespace: str, depth: int) -> Plan:
         plans = tuple(self.plan(branch, namespace, depth + 1) for branch in branches)
@@ -276,6 +294,13 @@ class _AvroParser:
         # Spark's name for the branches of other unions: member0, member1 and so on.
         members = tuple(StructField(f"member{number}", kind) for number, kind in enumerate(typed))
         return Union(plans, StructOf(members), is_struct=True)
+
+
+def _rules(one: Mapping[str, Any]) -> FieldRules:
+    aliases = one.get("aliases", [])
+    # What is malformed is ignored, as in every other reader; only evolution would need it.
+    named = tuple(name for name in aliases if isinstance(name, str)) if isinstance(aliases, list) else ()
+    return FieldRules("default" in one, one.get("default"), named)
 
 
 def _primitive(name: str, schema: Mapping[str, Any]) -> Plan:

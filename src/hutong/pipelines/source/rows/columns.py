@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hutong.pipelines.errors import BadRecord
+from hutong.pipelines.schemas.registry import shared_registry
 from hutong.pipelines.source.decode.columns import SCHEMA
 from hutong.pipelines.source.rows.arrow import arrow_type, column_of
 from hutong.pipelines.source.rows.avro import avro_reader
@@ -23,9 +24,8 @@ from hutong.pipelines.source.rows.formats import (
     RowFormat,
 )
 from hutong.pipelines.source.rows.json_rows import json_reader
+from hutong.pipelines.source.rows.registered import RegisteredReader, unframed
 
-FRAME_BYTES = 5
-"""A zero byte and the number of a schema."""
 UNDECODABLE = pa.struct(
     [pa.field("part", pa.string()), pa.field("reason", pa.string()), pa.field("content", pa.binary())]
 )
@@ -99,6 +99,10 @@ class _PartDecoder:
         self._read: Callable[[bytes], Any] | None = None
         if form.name == "json":
             self._read = json_reader(form.kind)
+        elif form.plan is not None and form.registry is not None:
+            # It takes the frame itself: the id in it determines how to read what follows.
+            self._is_framed = False
+            self._read = RegisteredReader(form.plan, form.recursion_max, shared_registry(form.registry).avro_text)
         elif form.plan is not None:
             self._read = avro_reader(form.plan)
 
@@ -116,9 +120,7 @@ class _PartDecoder:
         assert self._read is not None
         try:
             if self._is_framed:
-                if content[:1] != b"\0" or len(content) < FRAME_BYTES:
-                    raise ValueError("it does not begin with a zero byte and the number of a schema")
-                content = content[FRAME_BYTES:]
+                _, content = unframed(content)
             return self._read(content)
         except ValueError as error:
             failed(number, str(error))

@@ -2,7 +2,9 @@
 
 Formats are binary (unchanged), string (UTF-8, checked), json (with a schema in Spark SQL's words) and avro (with an
 Avro schema). Framing `confluent` removes the five bytes by which Confluent's serializers name a schema in their
-registry; the given schema applies to all records. Knows nothing of Spark or Arrow.
+registry; the given schema applies to all records. With `schema.registry.url` all are framed, and Avro is read by the
+schema that each record names; the schema of the column is the given one, or the latest of the topic (`in_registry`).
+Knows nothing of Spark or Arrow.
 """
 
 from collections.abc import Mapping
@@ -10,6 +12,7 @@ from dataclasses import dataclass
 
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.option_values import count, parsed
+from hutong.pipelines.schemas.settings import RegistrySettings, registry_of
 from hutong.pipelines.source.rows.avro_schema import RECURSION_MAX, Plan, kind_of, parse_avro
 from hutong.pipelines.source.rows.ddl import parse_ddl
 from hutong.pipelines.source.rows.kinds import BINARY, STRING, Kind, Scalar, ddl
@@ -19,6 +22,9 @@ FORMATS = ("binary", "string", "json", "avro")
 FRAMINGS = ("none", "confluent")
 FAIL, NULL, SKIP, KEEP = "fail", "null", "skip", "keep"
 POLICIES = (FAIL, NULL, SKIP, KEEP)
+MODE = "mode"
+MODES = {"failfast": FAIL, "permissive": NULL, "dropmalformed": SKIP}
+"""Spark's names of what happens to malformed records."""
 RECURSION = "recursiveFieldMaxDepth"
 """Spark's `from_avro` has it under this name."""
 UNDECODABLE_COLUMN = "undecodable"
@@ -35,6 +41,8 @@ class Format:
     kind: Kind = BYTES
     plan: Plan | None = None
     is_framed: bool = False
+    registry: RegistrySettings | None = None
+    recursion_max: int | None = None
 
 
 AS_IT_CAME = Format()
@@ -59,11 +67,20 @@ class RowFormat:
 
 def row_format(options: Mapping[str, str]) -> RowFormat:
     """Raises UsageError."""
-    policy = _one_of(options, "onUndecodable", POLICIES)
+    policy = _policy(options)
     row = RowFormat(_format(options, "key"), _format(options, "value"), policy)
     if RECURSION in options and "avro" not in (row.key.name, row.value.name):
         raise UsageError(f"option {RECURSION} is for Avro: set keyFormat or valueFormat to avro, or leave it out")
     return row
+
+
+def _policy(options: Mapping[str, str]) -> str:
+    """Under our name, or under Spark's for JSON and Avro."""
+    if MODE not in options:
+        return _one_of(options, "onUndecodable", POLICIES)
+    if "onUndecodable" in options:
+        raise UsageError(f"options {MODE} and onUndecodable mean the same: take one of them")
+    return MODES[_one_of(options, MODE, tuple(MODES))]
 
 
 def column_type(row: RowFormat, name: str) -> str | None:
@@ -80,8 +97,9 @@ def column_type(row: RowFormat, name: str) -> str | None:
 def _format(options: Mapping[str, str], part: str) -> Format:
     name = _one_of(options, f"{part}Format", FORMATS)
     framing, schema = f"{part}Framing", f"{part}Schema"
-    is_framed = _one_of(options, framing, FRAMINGS) == "confluent"
     needs_schema = name in ("json", "avro")
+    registry = registry_of(options) if needs_schema else None
+    is_framed = _one_of(options, framing, FRAMINGS) == "confluent" or registry is not None
     if needs_schema and not options.get(schema, "").strip():
         advice = "'user STRING, bytes BIGINT'" if name == "json" else 'an Avro schema, {"type": "record", ...}'
         raise UsageError(f"option {schema} must be given with {part}Format {name}: {advice}")
@@ -101,7 +119,7 @@ def _format(options: Mapping[str, str], part: str) -> Format:
         kind = kind_of(plan)
         if kind is None:
             raise UsageError(f"option {schema} is null alone: give the schema of a record")
-        return Format(name, kind, plan, is_framed)
+        return Format(name, kind, plan, is_framed, registry, recursion_max)
     return Format(name, Scalar(STRING if name == "string" else BINARY))
 
 

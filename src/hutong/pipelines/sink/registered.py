@@ -1,0 +1,124 @@
+"""Columns that are written as Avro with the id of a registered schema before it, as Confluent's serializers do.
+
+The driver registers, or looks up, the schema of each such column when the writer is made: what the registry refuses
+ends the query before a task runs. Workers get the id and the plan.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hutong.foundation.errors import Refused, UsageError
+from hutong.pipelines.errors import BadRecord
+from hutong.pipelines.option_values import parsed
+from hutong.pipelines.schemas.column_schemas import avro_of
+from hutong.pipelines.schemas.registry import RemoteRegistry, is_missing, shared_registry
+from hutong.pipelines.schemas.settings import AUTO_REGISTER, URL, registers, registry_of
+from hutong.pipelines.sink.encode.avro_fields import avro_fields
+from hutong.pipelines.source.rows.avro_schema import Plan, parse_avro
+from hutong.pipelines.source.rows.kinds import Kind
+
+if TYPE_CHECKING:
+    import pyarrow
+
+PARTS = ("key", "value")
+FORMATS = ("binary", "avro")
+MAGIC = b"\0"
+
+
+@dataclass(frozen=True, slots=True)
+class FramedColumn:
+    """A column of type `kind`, written by `plan`, which is the schema `schema_id`."""
+
+    name: str
+    schema_id: int
+    plan: Plan
+    kind: Kind
+
+
+def formats_of(options: Mapping[str, str]) -> dict[str, str]:
+    """The format of each part. Raises UsageError."""
+    formats = {part: options.get(f"{part}Format", FORMATS[0]).strip().lower() for part in PARTS}
+    for part, name in formats.items():
+        if name not in FORMATS:
+            raise UsageError(f"option {part}Format is '{name}': a sink takes one of {', '.join(FORMATS)}")
+        if name == "avro" and URL not in options:
+            raise UsageError(f"option {URL} must be given with {part}Format avro: values begin with a schema's id")
+    return formats
+
+
+def framed_columns(
+    options: Mapping[str, str], kinds: Mapping[str, Kind], registry: RemoteRegistry | None = None
+) -> tuple[FramedColumn, ...]:
+    """The columns to be framed; `kinds` are the types of all. Raises UsageError, or what the registry refuses."""
+    settings = registry_of(options)
+    wanted = [part for part, name in formats_of(options).items() if name == "avro" and part in kinds]
+    if settings is None or not wanted:
+        return ()
+    registry = registry or shared_registry(settings)
+    return tuple(_framed(options, part, kinds[part], registry) for part in wanted)
+
+
+def framed(batch: "pyarrow.RecordBatch", columns: tuple[FramedColumn, ...]) -> "pyarrow.RecordBatch":
+    """The batch with those columns as bytes. Raises BadRecord for a value that its schema does not take."""
+    for column in columns:
+        place = batch.schema.get_field_index(column.name)
+        batch = batch.set_column(place, column.name, _encoded(batch.column(place), column))
+    return batch
+
+
+def _framed(options: Mapping[str, str], part: str, kind: Kind, registry: RemoteRegistry) -> FramedColumn:
+    schema = f"{part}Schema"
+    try:
+        text = options.get(schema) or avro_of(kind)
+    except ValueError as error:
+        raise UsageError(f"column {part} has no Avro schema: {error}; rename it, or set {schema}") from error
+    plan = parsed(schema, text, parse_avro)
+    try:
+        avro_fields(plan, kind)
+    except ValueError as error:
+        raise UsageError(f"column {part} cannot be written by {schema}: {error}") from error
+    return FramedColumn(part, _id_of(options, part, text, registry), plan, kind)
+
+
+def _id_of(options: Mapping[str, str], part: str, text: str, registry: RemoteRegistry) -> int:
+    subject = options.get(f"{part}Subject") or _subject(options, part)
+    if registers(options):
+        return registry.register(subject, text)
+    try:
+        return registry.find(subject, text)
+    except Refused as error:
+        if not is_missing(error):
+            raise
+        raise UsageError(
+            f"the schema of column {part} is none of subject {subject}: register it, set {part}Schema to one that is "
+            f"there, or set {AUTO_REGISTER} to true ({text})"
+        ) from error
+
+
+def _subject(options: Mapping[str, str], part: str) -> str:
+    """Confluent's TopicNameStrategy."""
+    if "topic" not in options:
+        raise UsageError(f"option {part}Subject must be given where topics come from a column")
+    return f"{options['topic']}-{part}"
+
+
+def _encoded(array: "pyarrow.Array", column: FramedColumn) -> "pyarrow.Array":
+    import pyarrow as pa
+
+    write, head = avro_fields(column.plan, column.kind), MAGIC + column.schema_id.to_bytes(4, "big")
+    rows: list[bytes | None] = []
+    for value in array.to_pylist():
+        # A null is a tombstone, which has no schema.
+        if value is None:
+            rows.append(None)
+            continue
+        out = bytearray(head)
+        try:
+            write(value, out)
+        except ValueError as error:
+            raise BadRecord(
+                f"a {column.name} cannot be written as Avro of schema {column.schema_id}: {error}"
+            ) from None
+        rows.append(bytes(out))
+    return pa.array(rows, pa.binary())
