@@ -19,16 +19,19 @@ from confluent_kafka import Consumer, Producer
 from playwright.sync_api import Page, sync_playwright
 
 from hutong import Node
+from hutong.bus import Message
 from hutong.rpc import ServiceError, service
 
 WIDTH, HEIGHT = 1280, 800
+HEIGHTS = {"console-trail": 1_500}  # of pages whose lower part is what matters
+PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 ITEMS = ("tea", "rice", "noodles", "ginger", "plums")
 PAGES = {  # name of the picture -> theme, path, and the text that is there when the page is complete
     "console-overview": ("light", "/", "Records in"),
     "console-messages": ("dark", "/topics/orders/messages", "order-"),
     "console-group": ("light", "/groups/billing", "Reset"),
     "console-dead-letters": ("light", "/dead-letters", "orders.dead"),
-    "console-trail": ("dark", "/trail?key=order-7", "places found"),
+    "console-trail": ("dark", f"/trail?trace={PARENT[3:35]}", "places found"),
     "console-nodes": ("light", "/nodes/this", "Requests of the last seconds"),
 }
 
@@ -64,9 +67,10 @@ def fill(bootstrap: str, chance: random.Random) -> None:
     """Write a shop's records, read some of them by two groups, and leave dead letters."""
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(2_000):
-        producer.produce("orders", order(number, chance), f"order-{number}")
+        headers: list[tuple[str, str | bytes | None]] = [("traceparent", PARENT.encode())] if number == 7 else []
+        producer.produce("orders", order(number, chance), f"order-{number}", headers=headers)
         if number % 2:
-            producer.produce("payments", f'{{"order": {number}, "paid": true}}', f"order-{number}")
+            producer.produce("payments", f'{{"order": {number}, "paid": true}}', f"order-{number}", headers=headers)
     producer.flush()
     for number in (7, 21, 44, 61):
         letter: list[tuple[str, str | bytes | None]] = [
@@ -76,6 +80,8 @@ def fill(bootstrap: str, chance: random.Random) -> None:
             ("kafka_dlt-exception-fqcn", b"shop.SoldOut" if number != 44 else b"TimeoutError"),
             ("kafka_dlt-exception-message", b"no tea"),
         ]
+        if number == 7:
+            letter.append(("traceparent", PARENT.encode()))
         producer.produce("orders.dead", order(number, chance), f"order-{number}", headers=letter)
     producer.flush()
     for group, topic, count in (("billing", "orders", 1_400), ("shipping", "orders", 2_000), ("mail", "payments", 900)):
@@ -87,6 +93,22 @@ def fill(bootstrap: str, chance: random.Random) -> None:
         consumer.close()
 
 
+async def order_by_bus(node: Node) -> None:
+    """Ask for a price in the trace of order 7: a request, its handler, and the calls that this makes."""
+    stock = node.rpc.proxy(Stock)
+
+    async def price(message: Message) -> None:
+        in_stock = await stock.count("rice")
+        try:
+            await stock.count("tea")
+        except SoldOut:
+            in_stock += 1
+        message.reply(in_stock)
+
+    node.bus.consumer("shop.price", price)
+    await node.bus.request("shop.price", {"order": 7}, headers={"traceparent": PARENT})
+
+
 @contextmanager
 def running_program() -> Iterator[str]:
     """The address of its console."""
@@ -96,10 +118,12 @@ def running_program() -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="hutong-pictures-"))
 
     async def run() -> None:
-        async with Node(folder, settings={"console.listen": "127.0.0.1:0"}) as node:
+        settings = {"console.listen": "127.0.0.1:0", "console.tracing": "true"}
+        async with Node(folder, settings=settings) as node:
             await node.rpc.bind(Stock, Shelf())
             node.bus.consumer("shop.prices", lambda message: message.reply(7))
             await asyncio.to_thread(fill, node.kafka or "", chance)
+            await order_by_bus(node)
             ready.append(f"http://{node.console}")
             is_ready.set()
             await asyncio.to_thread(keep_writing, node.kafka or "", chance, is_over)
@@ -133,6 +157,7 @@ def keep_writing(bootstrap: str, chance: random.Random, is_over: threading.Event
 def take(page: Page, url: str, name: str, folder: Path, watch_ms: int) -> Path:
     """Open a page, wait until it is complete, watch its charts for a while, and take its picture."""
     theme, path, complete = PAGES[name]
+    page.set_viewport_size({"width": WIDTH, "height": HEIGHTS.get(name, HEIGHT)})
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light", reduced_motion="reduce")
     page.goto(url + path)
     page.get_by_text(complete).first.wait_for()

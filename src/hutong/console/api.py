@@ -28,6 +28,7 @@ from hutong.console.settings.pages import SettingsPages
 from hutong.console.signing_in import SigningIn
 from hutong.console.topics.pages import TopicsPages
 from hutong.console.trail.trail_pages import TrailPages
+from hutong.console.trail.trail_spans import TrailSpans
 from hutong.web.answers import json
 from hutong.web.openapi import described
 from hutong.web.routes import WebRoute
@@ -60,6 +61,7 @@ class ConsoleApi:
             DeadLetterPages(desk),
             self._redrives,
             TrailPages(desk, budget),
+            TrailSpans(desk),
             BusPages(desk),
             ServicePages(desk),
             UserPages(desk),

@@ -96,6 +96,8 @@ TRAIL_OFFSETS_MAX: Final = 500_000
 TRAIL_HOPS_MAX: Final = 500
 TRAIL_GROUPS_MAX: Final = 200
 TRAIL_TOPIC_MS_MAX: Final = 10_000
+TRAIL_SPANS_MAX: Final = 500
+"""Of one trace."""
 TRAIL_TEXT_CHARACTERS_MAX: Final = 200
 
 # Users and their rights.

@@ -47,6 +47,10 @@ class NodeFacts(Protocol):
         """Rights that clients wanted and did not get, latest first; each with a count."""
         ...
 
+    def spans(self, trace_id: int, spans_max: int) -> tuple[list[dict[str, Any]], bool] | None:
+        """The spans of a trace, the earliest first, and True where there are more; None where nothing is traced."""
+        ...
+
     def partition_bytes(self) -> dict[tuple[str, int], int]:
         """Bytes that this node holds of each partition, by topic and number."""
         ...

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # a node without bridges starts without these
     from hutong.server.listeners.plans import OpenListener
     from hutong.tracing import Tracing
     from hutong.tracing.environment import EnvironmentTracing
+    from hutong.tracing.kept import KeptSpans
 
 FIRST_LOOP: Final = 0  # all verticles of a node run here, because they read each other's figures
 T = TypeVar("T", bound="EventBus | Rpc")
@@ -96,6 +97,7 @@ class ComposedNode:
         self.addresses = NodeAddresses()
         self.bus_nodes: Callable[[], Sequence[OtherNodeFigures]] = tuple  # set by the part that joins a cluster
         self.availability: Callable[[], AvailabilityFigures | None] = lambda: None  # set by the part that has it
+        self.traces_calls = False  # set by the part that opens the bus
         self._parts = parts
         self._opened: list[NodePart] = []
         self._rpc: Rpc | None = None
@@ -134,7 +136,7 @@ class ComposedNode:
             from hutong.rpc.rpc import Rpc
 
             rpc = Rpc(self.bus, self.runtime, reference_idle_time=self._reference_idle_time, random=self._random)
-            self._rpc = self.traced(rpc)
+            self._rpc = self.traced(rpc, by_settings=self.traces_calls, exports=False)
         return self._rpc
 
     @property
@@ -142,18 +144,28 @@ class ComposedNode:
         """`rpc`, or None while nothing has used it: for those that only report."""
         return self._rpc
 
-    def tracing(self) -> "Tracing":
-        """The program's tracing, else the one that OpenTelemetry's environment variables describe."""
+    def tracing(self, *, exports: bool = True) -> "Tracing":
+        """The program's tracing, else the one that OpenTelemetry's environment variables describe.
+
+        The first that asks says whether it `exports`.
+        """
         if self._given_tracing is not None:
             return self._given_tracing
         if self._environment_tracing is None:
             from hutong.tracing.environment import EnvironmentTracing
 
-            self._environment_tracing = EnvironmentTracing()
+            self._environment_tracing = EnvironmentTracing(exports=exports)
         return self._environment_tracing.tracing
 
-    def traced(self, target: T, *, by_settings: bool = False) -> T:
+    @property
+    def kept_spans(self) -> "KeptSpans | None":
+        """The spans that its tracing keeps for the console; None where nothing is traced."""
+        if self._given_tracing is not None:
+            return self._given_tracing.kept
+        return None if self._environment_tracing is None else self._environment_tracing.tracing.kept
+
+    def traced(self, target: T, *, by_settings: bool = False, exports: bool = True) -> T:
         """Trace a bus or an `Rpc` where the program gave tracing, or where the settings ask for it."""
         if by_settings or self._given_tracing is not None:
-            self.tracing().trace(target)
+            self.tracing(exports=exports).trace(target)
         return target

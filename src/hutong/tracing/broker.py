@@ -15,6 +15,8 @@ from hutong.broker.dispatch.request_errors import errors_in
 from hutong.broker.dispatch.request_tracing import Ended
 from hutong.broker.handling.context import RequestContext
 from hutong.tracing import names
+from hutong.tracing.ended import keep_ended
+from hutong.tracing.kept import KeptSpans
 from hutong.wire.kafka.error_codes import ErrorCode
 
 PRODUCE: Final = 0
@@ -24,8 +26,10 @@ _OPERATIONS: Final = {0: ("produce", "send"), 1: ("fetch", "receive")}
 class BrokerTracing:
     """Of one node."""
 
-    def __init__(self, tracer: Tracer) -> None:
+    def __init__(self, tracer: Tracer, kept: KeptSpans) -> None:
+        """`kept` gets each that has ended."""
         self._tracer = tracer
+        self._kept = kept
         self._errors_in = {api_key: errors_in(api_key) for api_key in _OPERATIONS}
 
     def begin_request(self, api_key: int, request: Any, context: RequestContext[Any]) -> Ended:
@@ -56,6 +60,7 @@ class BrokerTracing:
             elif answer is not None and api_key == PRODUCE and partition is not None:
                 _put_offset(span, answer)
             span.end()
+            keep_ended(span, self._kept)
 
         return ended
 

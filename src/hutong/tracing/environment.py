@@ -22,17 +22,22 @@ NAMELESS: Final = "unknown_service"
 
 
 class EnvironmentTracing:
-    """A `tracing` with providers of its own, by OTLP over HTTP. `close` sends what is left, and blocks for it."""
+    """A `tracing` with providers of its own, by OTLP over HTTP. `close` sends what is left, and blocks for it.
 
-    def __init__(self) -> None:
+    Without `exports` spans are for the console of the node alone, and nothing is sent.
+    """
+
+    def __init__(self, *, exports: bool = True) -> None:
         resource = Resource.create()
         # OTEL_SERVICE_NAME wins; without it the SDK would name every node `unknown_service`.
         if str(resource.attributes[SERVICE_NAME]).startswith(NAMELESS):
             resource = resource.merge(Resource({SERVICE_NAME: SERVICE}))
         self._spans = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self._spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        reader = PeriodicExportingMetricReader(OTLPMetricExporter())
-        self._metrics = MeterProvider([reader], resource, shutdown_on_exit=False)
+        if exports:
+            self._spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        # Without a reader the instruments measure nothing.
+        readers = [PeriodicExportingMetricReader(OTLPMetricExporter())] if exports else []
+        self._metrics = MeterProvider(readers, resource, shutdown_on_exit=False)
         self.tracing = Tracing(self._spans, self._metrics)
 
     def close(self) -> None:

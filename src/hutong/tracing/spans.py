@@ -11,7 +11,9 @@ from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer, set_span_in_context
 
 from hutong.foundation.clock import Clock
+from hutong.tracing.ended import keep_ended
 from hutong.tracing.instruments import Attributes, Measure
+from hutong.tracing.kept import KeptSpans
 from hutong.tracing.names import ERROR_TYPE
 
 STATUS_CHARACTERS_MAX: Final = 256
@@ -22,10 +24,13 @@ _NONE: Final[Failure] = lambda: None  # noqa: E731
 class TracedOperation:
     """A span under way; its seconds are measured when it has ended. `end` may be called more than once."""
 
-    __slots__ = ("_begun_us", "_is_over", "_measure", "_measured", "_now_us", "span")
+    __slots__ = ("_begun_us", "_is_over", "_kept", "_measure", "_measured", "_now_us", "span")
 
-    def __init__(self, span: Span, measure: Measure, measured: Attributes, now_us: Callable[[], int]) -> None:
+    def __init__(
+        self, span: Span, measure: Measure, measured: Attributes, now_us: Callable[[], int], kept: KeptSpans
+    ) -> None:
         self.span = span
+        self._kept = kept
         self._measure = measure
         self._measured = measured
         self._now_us = now_us
@@ -52,6 +57,7 @@ class TracedOperation:
                 self.span.set_attribute(ERROR_TYPE, kind)
                 self.span.set_status(StatusCode.ERROR, None if error is None else str(error)[:STATUS_CHARACTERS_MAX])
         self.span.end()
+        keep_ended(self.span, self._kept)
         self._measure((self._now_us() - self._begun_us) / 1e6, measured)
 
     def during(self, function: Callable[[Any], object], argument: Any, failure: Failure = _NONE) -> object:
@@ -89,8 +95,10 @@ class TracedOperation:
 class TracedOperations:
     """Begins them, by one tracer and one clock."""
 
-    def __init__(self, tracer: Tracer, clock: Clock) -> None:
+    def __init__(self, tracer: Tracer, clock: Clock, kept: KeptSpans) -> None:
+        """`kept` gets each that has ended."""
         self._tracer = tracer
+        self._kept = kept
         self._now_us = clock.monotonic_us
 
     def begin_operation(
@@ -106,4 +114,4 @@ class TracedOperations:
     ) -> TracedOperation:
         """Its span has `attributes`, what is measured of it `measured`. Without a parent it is the current span's."""
         span = self._tracer.start_span(name, parent, kind, dict(attributes), links)
-        return TracedOperation(span, measure, measured, self._now_us)
+        return TracedOperation(span, measure, measured, self._now_us, self._kept)

@@ -20,6 +20,7 @@ from hutong.tracing.broker import BrokerTracing
 from hutong.tracing.bus import BusTracing
 from hutong.tracing.headers import AnyHeaders, RecordHeaders
 from hutong.tracing.instruments import Instruments
+from hutong.tracing.kept import KeptSpans
 from hutong.tracing.messaging import Messaging
 from hutong.tracing.rpc import CallTracing
 from hutong.tracing.spans import TracedOperations
@@ -43,11 +44,13 @@ class Tracing:
     ) -> None:
         instruments = Instruments(get_meter(SCOPE, meter_provider=meter_provider))
         tracer = get_tracer(SCOPE, tracer_provider=tracer_provider)
-        operations = TracedOperations(tracer, clock or SystemClock())
+        self.kept = KeptSpans()
+        """Spans for the console of a node; none until it asks for them."""
+        operations = TracedOperations(tracer, clock or SystemClock(), self.kept)
         self._messaging = Messaging(operations, instruments)
         self._bus = BusTracing(self._messaging)
         self._calls = CallTracing(operations, instruments)
-        self.requests = BrokerTracing(tracer)
+        self.requests = BrokerTracing(tracer, self.kept)
         """For the broker of a node whose `kafka.tracing` is set."""
 
     def trace(self, *parts: EventBus | Caller) -> None:

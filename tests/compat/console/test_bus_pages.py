@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 from playwright.sync_api import expect
@@ -117,6 +118,32 @@ def test_a_record_is_followed_to_its_dead_letter(open_page: OpenPage, shop: str)
     expect(page.get_by_text("2 places found")).to_be_visible()
 
 
+@pytest.mark.skipif(find_spec("opentelemetry") is None, reason="the extra tracing is not installed")
+def test_spans_of_a_trace_are_on_the_same_axis(open_page: OpenPage, shop: str) -> None:
+    page = open_page(f"/trail?trace={TRACE}", url=shop)
+    spans = page.locator(".hop-span")
+    expect(spans).to_have_count(6)
+    expect(page.locator(".hop")).to_have_count(8)
+    expect(spans.first).to_contain_text("request shop.echo")
+    expect(spans.nth(1)).to_contain_text("process shop.echo handled took")
+    expect(spans.nth(1)).to_contain_text("within request shop.echo")
+    expect(spans.nth(2)).to_contain_text("request shop.<img src=x onerror=alert(1)>⟨U+202E⟩␀")
+    expect(spans.last).to_contain_text("ValueError: <img src=x onerror=alert(1)>⟨U+202E⟩␀")
+    details = spans.last.locator("summary")
+    details.focus()
+    page.keyboard.press("Enter")
+    expect(spans.last).to_contain_text("messaging.destination.name")
+    assert HOSTILE not in page.content()
+    assert violations(page) == []
+    page.set_viewport_size({"width": 320, "height": 800})
+    assert sideways_px(page) <= 0
+
+
+def test_a_node_that_traces_nothing_says_how_it_would(open_page: OpenPage) -> None:
+    page = open_page(f"/trail?trace={TRACE}&topics=orders.eu")
+    expect(page.get_by_text("Nothing belongs to it.")).to_be_visible()
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("path", ["/bus?tap=*", "/services/shop.stock", "/trail?key=order-7"])
 def test_accessible_in_both_themes_and_at_320_px(open_page: OpenPage, shop: str, path: str) -> None:
@@ -131,7 +158,7 @@ def test_hostile_names_are_text(open_page: OpenPage, shop: str) -> None:
     page = open_page("/bus", url=shop)
     expect(page.get_by_text("shop.<img src=x onerror=alert(1)>")).to_be_visible()
     page.goto(f"{shop}/trail?key=order-7")
-    expect(page.locator(".hop").first).to_contain_text("<img src=x onerror=alert(1)>⟨U+202E⟩␀")
+    expect(page.locator(".hop:not(.hop-span)").first).to_contain_text("<img src=x onerror=alert(1)>⟨U+202E⟩␀")
     assert HOSTILE not in page.content()
 
 

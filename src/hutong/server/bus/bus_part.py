@@ -38,11 +38,14 @@ class BusVerticle(Verticle):
 class BusPart(NodePart):
     """Opens `node.bus`. `log` is `kafka://HOST:PORT[,HOST:PORT...]`; without it the log is the node's own broker."""
 
-    def __init__(self, log: str = "", client_config: Path | None = None, *, is_traced: bool = False) -> None:
-        """`client_config` is a file of librdkafka's properties for the log."""
+    def __init__(
+        self, log: str = "", client_config: Path | None = None, *, is_traced: bool = False, is_kept: bool = False
+    ) -> None:
+        """`client_config` is a file of librdkafka's properties for the log. `is_kept`: for the console's spans."""
         self._log = log
         self._client_config = client_config
         self._is_traced = is_traced
+        self._is_kept = is_kept
         self.own_kafka: str | None = None  # the listener of the node's own broker that speaks the bus's protocol
 
     async def open(self, node: ComposedNode) -> None:
@@ -53,7 +56,9 @@ class BusPart(NodePart):
             protocol = properties.get("security.protocol", "PLAINTEXT")
             self.own_kafka = str(address_for(node.addresses.listeners, protocol))
         bootstrap = bootstrap_of(self._log) if self._log else self.own_kafka
-        node.bus = node.traced(event_bus(node.runtime, bootstrap, properties), by_settings=self._is_traced)
+        bus = event_bus(node.runtime, bootstrap, properties)
+        node.bus = node.traced(bus, by_settings=self._is_traced or self._is_kept, exports=self._is_traced)
+        node.traces_calls = self._is_kept
         node.runtime.provide(EventBus, node.bus)
         await node.deploy("bus", BusVerticle(node.bus))
 
@@ -63,7 +68,9 @@ def bus_parts(
 ) -> list[NodePart]:
     """The event bus as the settings have it, and its bridges, whose figures `monitor` shows."""
     section = settings.bus
-    parts: list[NodePart] = [BusPart(section.log, section.client_config, is_traced=section.tracing)]
+    parts: list[NodePart] = [
+        BusPart(section.log, section.client_config, is_traced=section.tracing, is_kept=settings.console.tracing)
+    ]
     if monitor is None or settings.tcp_bridge.listen is not None or settings.sockjs.listen is not None:
         from hutong.server.bus.bridge_part import BridgePart
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hutong.bus.clustered.figures import OtherNodeFigures
     from hutong.console.records.decoding.shown import ValueSchema
     from hutong.rpc.rpc import Rpc
+    from hutong.tracing.kept import KeptSpan
 
 _LISTENERS: Final = (
     "metrics",
@@ -99,6 +100,13 @@ class OwnFacts:
             for refused, times in broker.authorizer.refusals.newest_first()
         ]
 
+    def spans(self, trace_id: int, spans_max: int) -> tuple[list[dict[str, Any]], bool] | None:
+        kept = self._node.kept_spans
+        if kept is None:
+            return None
+        found, is_cut = kept.of_trace(trace_id, spans_max)
+        return [_shown_span(span) for span in found], is_cut
+
     def partition_bytes(self) -> dict[tuple[str, int], int]:
         broker = self._sources.broker
         if broker is None:
@@ -124,3 +132,16 @@ class OwnFacts:
         if pieces is None:
             raise StorageError("the metrics could not be made; the log says why")
         return b"".join(pieces).decode()
+
+
+def _shown_span(span: KeptSpan) -> dict[str, Any]:
+    return {
+        "id": f"{span.span_id:016x}",
+        "parent": None if span.parent_id is None else f"{span.parent_id:016x}",
+        "name": span.name,
+        "kind": span.kind,
+        "begin_ms": span.begin_ns / 1e6,
+        "duration_ms": (span.end_ns - span.begin_ns) / 1e6,
+        "error": span.error,
+        "attributes": span.attributes,
+    }

@@ -1,4 +1,4 @@
-/** A record's way: every place in the log where its key, trace or header is found, on one time axis. */
+/** A record's way: every place in the log where its key, trace or header is found, and the spans, on one time axis. */
 
 import { h, replace } from "../core/dom.js";
 import { counted, duration, number } from "../core/format.js";
@@ -7,6 +7,7 @@ import { events } from "../core/live.js";
 import { badge, emptyState, moment, note, pageHead, text } from "../core/parts.js";
 import { link } from "../core/paths.js";
 import { setQuery } from "../core/router.js";
+import { TrailSpans, spanItem } from "./trail_spans.js";
 
 /** @typedef {{group: string, has_passed: boolean, records_before: number}} Reader */
 /**
@@ -30,12 +31,16 @@ export const view = {
     const about = "Give a key, a trace or a header: the console looks through all topics, and shows where it was written, who has read it, and where it failed.";
     /** @type {AbortController | null} */
     let running = null;
+    /** @type {AbortController | null} */
+    let left = null;
     const follow = (/** @type {Record<string, string>} */ clue) => {
       running?.abort();
-      const control = new AbortController();
+      left?.abort();
+      const [control, leave] = [new AbortController(), new AbortController()];
       running = control;
-      signal.addEventListener("abort", () => control.abort(), { once: true });
-      replace(found, followed(clue, control));
+      left = leave;
+      for (const each of [control, leave]) signal.addEventListener("abort", () => each.abort(), { once: true });
+      replace(found, followed(clue, control, leave.signal));
     };
     replace(container, pageHead({ title: "A record's way", about }), clueForm(query, follow), found);
     const given = clueOf(query);
@@ -86,27 +91,36 @@ function clueForm(query, follow) {
 
 /**
  * @param {Record<string, string>} clue
- * @param {AbortController} control
+ * @param {AbortController} control ends the search
+ * @param {AbortSignal} leaving the page, or for another clue
  */
-function followed(clue, control) {
+function followed(clue, control, leaving) {
   const state = h("p", { class: "count", role: "status" }, "Looking …");
   const axis = h("ol", { class: "trail-axis" });
   const problem = h("div");
   /** @type {Hop[]} */
   const hops = [];
-  const draw = () => replace(axis, ...hops.map((hop, index) => hopItem(hop, hops[index - 1])));
+  /** @type {Progress | null} */
+  let ended = null;
+  const draw = () => {
+    replace(axis, ...onAxis(hops, spans));
+    replace(problem, conclusion(ended, hops, spans));
+  };
+  const spans = new TrailSpans(leaving, draw);
   const onHop = (/** @type {Hop} */ hop) => {
     hops.push(hop);
     hops.sort((a, b) => a.timestamp_ms - b.timestamp_ms || a.topic.localeCompare(b.topic) || a.offset - b.offset);
+    spans.ask(hop.trace);
     draw();
   };
+  spans.ask(clue.trace?.trim().toLowerCase() ?? null);
   const onProgress = (/** @type {Progress} */ now) => {
     const looked = `${counted(now.looked_at, "record")} of ${counted(now.topics_total, "topic")} looked at`;
     replace(state, now.is_ended ? `${counted(now.hops, "place")} found; ${looked}.` : `${looked}; in ${now.topic ?? "the first"} now …`);
     if (!now.is_ended) return;
     control.abort(); // the browser would open an ended stream again
-    if (hops.length === 0) replace(problem, emptyState("Nothing belongs to it.", "A key is compared whole, with upper and lower case."));
-    else if (now.is_cut) replace(problem, note("warn", "Older records, topics that you may not read, or further groups were left out. Name topics to look deeper."));
+    ended = now;
+    draw();
   };
   const path = `/api/trail?${new URLSearchParams(clue)}`;
   events(path, { hop: onHop, progress: onProgress }, control.signal, (now) => {
@@ -118,11 +132,40 @@ function followed(clue, control) {
 }
 
 /**
- * @param {Hop} hop
- * @param {Hop | undefined} before
+ * What is to be said of a search that has ended.
+ * @param {Progress | null} ended
+ * @param {Hop[]} hops
+ * @param {TrailSpans} spans
  */
-function hopItem(hop, before) {
-  const later = before ? `+ ${duration(hop.timestamp_ms - before.timestamp_ms)}` : "first";
+function conclusion(ended, hops, spans) {
+  if (ended === null) return null;
+  if (hops.length === 0 && spans.items().length === 0) return emptyState("Nothing belongs to it.", "A key is compared whole, with upper and lower case.");
+  if (ended.is_cut || spans.is_cut) return note("warn", "Older records, topics that you may not read, further groups or spans were left out. Name topics to look deeper.");
+  if (!spans.is_traced) return note("plain", "Calls and messages of the bus are not shown: this node traces nothing. Set console.tracing = true for later ones.");
+  return null;
+}
+
+/**
+ * Places in the log and spans in one order, each with the time since the one before it.
+ * @param {Hop[]} hops
+ * @param {TrailSpans} spans
+ */
+function onAxis(hops, spans) {
+  const items = [
+    ...hops.map((hop) => ({ at_ms: hop.timestamp_ms, draw: (/** @type {string} */ later) => hopItem(hop, later) })),
+    ...spans.items().map((item) => ({ at_ms: item.span.begin_ms, draw: (/** @type {string} */ later) => spanItem(item, later) })),
+  ].sort((a, b) => a.at_ms - b.at_ms);
+  return items.map((item, index) => {
+    const before = items[index - 1];
+    return item.draw(before ? `+ ${duration(item.at_ms - before.at_ms)}` : "first");
+  });
+}
+
+/**
+ * @param {Hop} hop
+ * @param {string} later
+ */
+function hopItem(hop, later) {
   const place = h("a", { class: "mono", href: link`/topics/${hop.topic}/messages/${hop.partition}/${hop.offset}` }, ...text(hop.topic), ` · partition ${hop.partition} · offset ${number(hop.offset)}`);
   const tone = hop.letter ? "bad" : "accent";
   return h(

@@ -46,6 +46,11 @@ class ConsoleSettings:
     oidc_ca: Path | None = setting(
         None, "PEM file with the authorities of the provider's certificate; without it the system's own."
     )
+    tracing: bool = setting(
+        False,
+        "Whether bus and services are traced for a record's way, though nothing is exported; which traces are sampled "
+        "say OpenTelemetry's variables (extra tracing).",
+    )
     hosts: tuple[str, ...] = setting(
         (), "Names by which it is reached, in addition to addresses, localhost, and the advertised name; *: all."
     )
