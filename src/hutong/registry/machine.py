@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from hutong.foundation.errors import Refused
 from hutong.registry import names
+from hutong.registry.figures import SchemaCounts
 from hutong.registry.records import (
     ConfigStored,
     ModeStored,
@@ -82,6 +83,12 @@ class RegistryMachine:
                         self._add(_deleted(each))
 
     # Questions.
+
+    @property
+    def counts(self) -> SchemaCounts:
+        live = [subject for (subject, _), count in self._live.items() if count]
+        schemas = sum(len(context.texts) for context in self._contexts.values())
+        return SchemaCounts(len(set(live)), self._live.total(), schemas)
 
     @property
     def contexts(self) -> list[str]:

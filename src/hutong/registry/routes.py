@@ -26,6 +26,7 @@ from hutong.registry.changes import (
     SetMode,
 )
 from hutong.registry.checks import SCHEMA_TYPES
+from hutong.registry.figures import OK
 from hutong.registry.machine import RegistryMachine, no_level, no_mode
 from hutong.registry.records import AVRO, decode_extra, encode_extra
 from hutong.registry.rights import SubjectRights
@@ -149,8 +150,28 @@ class RegistryRoutes:
             ("POST", "/subjects/{subject}/versions", self._permitted(self.register, Operation.WRITE)),
             *((method, path, self._permitted(work, Operation.ALTER)) for method, path, work in alterations),
         ]
-        inside = [(method, f"/contexts/{{context}}{path}", work) for method, path, work in paths]
-        return [_route(*each) for each in (*paths, *everywhere, *inside)]
+        own = [self._route(method, path, work, path) for method, path, work in (*paths, *everywhere)]
+        return own + [self._route(method, f"/contexts/{{context}}{path}", work, path) for method, path, work in paths]
+
+    def _route(self, method: str, path: str, work: Work, name: str) -> WebRoute:
+        """A route that is counted by its name: contexts are as many as clients make."""
+        requests_total = self._service.figures.requests_total
+
+        async def handle(request: WebRequest) -> WebAnswer:
+            try:
+                result = await work(request)
+            except Refused as error:
+                requests_total[method, name, str(error.code)] += 1
+                # Codes of five digits begin with their status.
+                status = error.code if error.code < 1_000 else error.code // 100
+                raise WebRefusal(status, error.message, error.code) from error
+            except WebRefusal as refusal:
+                requests_total[method, name, str(refusal.code)] += 1
+                raise
+            requests_total[method, name, OK] += 1
+            return result if isinstance(result, WebAnswer) else json(result, 200, CONTENT_TYPE)
+
+        return WebRoute(method, path, handle, _TAKES)
 
     def _permitted(self, work: Work, operation: Operation) -> Work:
         async def checked(request: WebRequest) -> Any:
@@ -367,19 +388,6 @@ async def _nothing(_request: WebRequest) -> dict[str, Any]:
 
 async def _types(_request: WebRequest) -> list[str]:
     return list(SCHEMA_TYPES)
-
-
-def _route(method: str, path: str, work: Work) -> WebRoute:
-    async def handle(request: WebRequest) -> WebAnswer:
-        try:
-            result = await work(request)
-        except Refused as error:
-            # Codes of five digits begin with their status.
-            status = error.code if error.code < 1_000 else error.code // 100
-            raise WebRefusal(status, error.message, error.code) from error
-        return result if isinstance(result, WebAnswer) else json(result, 200, CONTENT_TYPE)
-
-    return WebRoute(method, path, handle, _TAKES)
 
 
 def shown(version: SchemaVersion) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from hutong.foundation.errors import LimitExceeded, Refused
 from hutong.registry import names
 from hutong.registry.changes import RegisterSchema
 from hutong.registry.checks import Comparison, ResolvedText, SchemaChecks
+from hutong.registry.figures import RegistryFigures, SchemaCounts
 from hutong.registry.imports import resolved
 from hutong.registry.machine import RegistryMachine
 from hutong.registry.reading import WrittenBySchema
@@ -40,13 +41,21 @@ class SchemaLog(Protocol):
 
 
 class RegistryService:
-    """Answers requests; all calls come on the loop. Each raises Refused with a RegistryCode."""
+    """Answers requests; all calls come on the loop. Each raises Refused with a RegistryCode.
+
+    Figures: `figures`, and `counts` of what this node has read of the topic.
+    """
 
     def __init__(self, log: SchemaLog, workers: Offload) -> None:
         self._log = log
         self._workers = workers
+        self.figures = RegistryFigures()
         self._checks = SchemaChecks()
         self._canonical: OrderedDict[tuple[ResolvedText, bool], SchemaText] = OrderedDict()
+
+    @property
+    def counts(self) -> SchemaCounts:
+        return self._log.machine.counts
 
     async def state(self) -> RegistryMachine:
         """The state, with all that is recorded by now."""
@@ -118,7 +127,10 @@ class RegistryService:
         given = resolved(machine, text, names.split(subject)[0])
         key = given, normalize
         known = self._canonical.get(key)
-        if known is None:
+        if known is not None:
+            self.figures.known_total += 1
+        else:
+            self.figures.parsed_total += 1
             known = await self._worked(lambda: self._checks.canonical(given, normalize=normalize))
             self._canonical[key] = known
             if len(self._canonical) > CANONICAL_MAX:

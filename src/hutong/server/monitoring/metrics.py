@@ -35,6 +35,7 @@ from hutong.server.monitoring.rows import (
     request_times,
     requests,
     scheduling,
+    schemas,
     security,
     telemetry,
     topics,
@@ -63,6 +64,7 @@ AT_ONCE: Final[tuple[Metric, ...]] = (
     *telemetry.METRICS,
     *bridges.METRICS,
     *web_servers.METRICS,
+    *schemas.METRICS,
     *process.METRICS,
 )
 SURVEYED: Final[tuple[Surveyed, ...]] = (*node.SURVEYED, *topics.SURVEYED, *groups.SURVEYED, *transactions.SURVEYED)
