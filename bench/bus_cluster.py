@@ -3,7 +3,8 @@
 Strategy: each contender is a script that starts two processes, measures, and prints JSON; they take short turns in
 alternating order, and medians of the turns are shown. All nodes of a bus meet in one ZooKeeper. Requests carry 100
 characters, and 1 or 64 are unanswered. Vert.x's script has no sends between processes, so `bench/vertx/BusSends.java`
-does what `bench/bus_cluster_echo.py` does: bursts of which the last message is answered.
+does what `bench/bus_cluster_echo.py` does: bursts of which the last message is answered. "no bus" is what two processes
+on the same loop do with as many bytes: no bus in Python can be faster.
 
 A Java machine gets faster for some seconds, so its turns begin with a longer warm-up.
 """
@@ -82,7 +83,8 @@ def _turns(options: argparse.Namespace, zookeeper: str) -> dict[str, Turn]:
     """One turn of each contender that is there."""
     length = ("--seconds", str(options.seconds))
     ours = (sys.executable, "-m", "bench.bus_cluster_echo", f"zk://{zookeeper}/hutong", *length, "--warm", "1")
-    turns: dict[str, Turn] = {"hutong": lambda: _lines(ours)}
+    floor = (sys.executable, "-m", "bench.bus_cluster_floor", *length, "--warm", "1")
+    turns: dict[str, Turn] = {"hutong": lambda: _lines(ours), "no bus": lambda: _lines(floor)}
     if options.vertx_peer.exists():
         turns["vertx"] = lambda: _vertx(options, zookeeper, length)
     if options.grpc_peer.exists():
