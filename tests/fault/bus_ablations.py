@@ -14,6 +14,9 @@ import pytest
 from tests.fault.ablation_search import Patch
 
 from hutong.bus.clustered import machine, messages
+from hutong.bus.clustered.availability.driver import Availability
+from hutong.bus.clustered.availability.machine import AvailabilityMachine
+from hutong.bus.clustered.availability.messages import NodeTakenOver, OwnWritten, TakeOver, WriteOwn
 from hutong.bus.clustered.connections import AcceptedConnections
 from hutong.bus.clustered.driver import ClusteredBus
 from hutong.bus.clustered.link import NodeLink
@@ -135,6 +138,47 @@ def queues_without_a_bound(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Outbox, "__len__", lambda self: len(self._waiting))
 
 
+def runs_without_a_quorum(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(AvailabilityMachine, "_count", _counted_as_one)
+
+
+def _counted_as_one(self: AvailabilityMachine) -> list[Any]:
+    self._has_quorum = True
+    return []
+
+
+def takes_over_without_a_transaction(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(AvailabilityMachine, "_successor_of", lambda self, _: self._node)
+    done = Availability._done
+
+    async def hasty(self: Availability, operation: Any) -> Any:
+        if isinstance(operation, TakeOver):
+            operation = WriteOwn(operation.verticles, operation.version)
+            event = await done(self, operation)
+            return NodeTakenOver(event.version) if isinstance(event, OwnWritten) else event
+        return await done(self, operation)
+
+    patch.setattr(Availability, "_done", hasty)
+
+
+def keeps_what_others_have_taken_over(patch: pytest.MonkeyPatch) -> None:
+    give_up = AvailabilityMachine._give_up
+
+    def stubborn(self: AvailabilityMachine, id: str, reason: str) -> None:
+        if reason == "it is undeployed":
+            give_up(self, id, reason)
+
+    patch.setattr(AvailabilityMachine, "_give_up", stubborn)
+
+
+def goes_on_without_its_session(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Availability, "_cut_off", lambda _: None)
+
+
+def takes_nothing_over(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(AvailabilityMachine, "_successor_of", lambda *_: "nobody")
+
+
 class BusRule(NamedTuple):
     """A rule, the patch that leaves it out, a seed that notices, and whether the looks at nodes' insides notice it."""
 
@@ -159,7 +203,12 @@ RULES: Final = (
     BusRule("what has unregistered receives nothing", delivers_to_what_has_unregistered, 3),
     BusRule("requests end with the node that has them", lets_requests_wait_for_a_dead_node, 28),
     BusRule("a node gets a publication once", sends_a_publication_for_each_consumer, 1),
-    BusRule("what waits for a node is bounded", queues_without_a_bound, 24, is_inside=True),
+    BusRule("what waits for a node is bounded", queues_without_a_bound, 140, is_inside=True),
+    BusRule("a group without its quorum runs nothing", runs_without_a_quorum, 4),
+    BusRule("one node takes over, by one transaction", takes_over_without_a_transaction, 8),
+    BusRule("what others have taken over ends here", keeps_what_others_have_taken_over, 81),
+    BusRule("a node without its session runs nothing", goes_on_without_its_session, 156),
+    BusRule("verticles of dead nodes are taken over", takes_nothing_over, 8),
 )
 
 

@@ -30,7 +30,7 @@ class MemoryTree:
         self._sessions = itertools.count(1)
         self._created = itertools.count()  # names by number are higher than those before, as in ZooKeeper
         self._entries: dict[str, _Kept] = {"": _Kept(b"")}
-        self._watches: dict[str, dict[Changed, None]] = {}  # each fires once
+        self._watches: dict[str, dict[tuple[MemoryEntries, Changed], None]] = {}  # each fires once
 
     def session(self) -> int:
         return next(self._sessions)
@@ -46,9 +46,9 @@ class MemoryTree:
         kept = self._entries.get(path)
         return None if kept is None else sorted(kept.names)
 
-    def watch(self, path: str, changed: Changed) -> None:
-        """Call `changed` soon after the next change of the entry's content, or of the names below it."""
-        self._watches.setdefault(path, {})[changed] = None
+    def watch(self, path: str, node: "MemoryEntries", changed: Changed) -> None:
+        """Have `changed` called after the next change of the entry's content, or of the names below it."""
+        self._watches.setdefault(path, {})[node, changed] = None
 
     def create(self, path: str, content: bytes, owner: int | None = None) -> bool:
         if path in self._entries:
@@ -112,17 +112,19 @@ class MemoryTree:
 
     def _changed(self, *paths: str) -> None:
         for path in paths:
-            for changed in self._watches.pop(path, ()):
-                # Never within a call: who changes an entry may be watching it.
-                asyncio.get_running_loop().call_soon(changed)
+            for node, changed in self._watches.pop(path, ()):
+                node.tell(changed)
 
 
 class MemoryEntries:
     """One node's access to a tree."""
 
-    def __init__(self, tree: MemoryTree) -> None:
+    def __init__(self, tree: MemoryTree, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """`loop` is that of the node; None for the one that a change is made on."""
         self.is_cut = False  # the tree is not reached
         self._tree = tree
+        self._loop = loop
+        self._missed: dict[Changed, None] = {}  # news that came while the tree was not reached
         self._session = tree.session()
         self._lost: list[Callable[[], object]] = []
         self._given_up: list[str] = []  # while the tree was not reached
@@ -132,14 +134,14 @@ class MemoryEntries:
         self._check()
         entry = self._tree.entry(path)
         if changed is not None and entry is not None:
-            self._tree.watch(path, changed)
+            self._tree.watch(path, self, changed)
         return entry
 
     async def names(self, path: str, changed: Changed | None = None) -> list[str] | None:
         self._check()
         names = self._tree.names(path)
         if changed is not None and names is not None:
-            self._tree.watch(path, changed)
+            self._tree.watch(path, self, changed)
         return names
 
     async def create(self, path: str, content: bytes) -> bool:
@@ -190,8 +192,20 @@ class MemoryEntries:
         """Let nothing through until `heal`."""
         self.is_cut = True
 
+    def tell(self, changed: Changed) -> None:
+        """Call `changed` soon; after a cut, where there is one."""
+        if self.is_cut:
+            self._missed[changed] = None
+            return
+        # Never within a call: who changes an entry may be watching it.
+        loop = self._loop or asyncio.get_running_loop()
+        loop.call_soon(changed)
+
     def heal(self) -> None:
         self.is_cut = False
+        missed, self._missed = self._missed, {}
+        for changed in missed:
+            self.tell(changed)
         given_up, self._given_up = self._given_up, []
         for path in given_up:
             self._tree.remove(path)

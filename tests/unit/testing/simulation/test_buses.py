@@ -9,7 +9,7 @@ from tests.fault import bus_ablations
 from tests.fault.bus_ablations import BusRule
 
 from hutong.testing.simulation.buses.checks import check_knowledge
-from hutong.testing.simulation.buses.plan import BUS_FAULTS, draw_bus_plan
+from hutong.testing.simulation.buses.plan import BUS_FAULTS, SESSION_MS, draw_bus_plan
 from hutong.testing.simulation.buses.simulation import BusSimulation
 from hutong.testing.simulation.outcome import SimulationOutcome
 from hutong.testing.simulation.runner.seeds import SeedOptions, run_seeds
@@ -29,6 +29,15 @@ def test_a_cluster_of_buses_breaks_no_promise(seed: int) -> None:
     outcome = outcome_of(seed)
     assert outcome.errors == ()
     assert outcome.happenings > 50
+
+
+def test_a_killed_node_s_verticle_runs_elsewhere_after_its_session() -> None:
+    outcome = outcome_of(8)
+    began = [(at_us, who) for at_us, who, text in outcome.lines if text == "runs verticle-0"]
+    died_us = next(at_us for at_us, who, text in outcome.lines if (who, text) == (began[0][1], "is killed"))
+    assert outcome.errors == ()
+    assert began[1][0] >= died_us + SESSION_MS * 1_000
+    assert began[1][1] != began[0][1]
 
 
 def test_two_nodes_are_a_cluster() -> None:

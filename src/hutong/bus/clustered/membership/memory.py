@@ -6,6 +6,7 @@ killed keeps its entries until its session ends, which `expire` does.
 Knows nothing of connections between the nodes. Belongs to one loop.
 """
 
+import asyncio
 from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
@@ -23,11 +24,6 @@ CallLater: TypeAlias = Callable[[int, Work], object]
 """Called with (delay in milliseconds, callback)."""
 
 
-def _at_once(work: Work) -> None:
-    """Do it now: all nodes have the loop that `call_later` belongs to."""
-    work()
-
-
 class MemoryRegistry:
     """The entries that the nodes of one process share."""
 
@@ -40,9 +36,9 @@ class MemoryRegistry:
         self.registrations: dict[str, set[tuple[str, int]]] = {}
         self.tree = MemoryTree()  # what the nodes share; it has the names of the nodes, too
 
-    def connect(self, call_soon: Callable[[Work], object] = _at_once) -> "MemoryMembership":
-        """The membership of one node, whose loop has `call_soon`: news comes there."""
-        return MemoryMembership(self, call_soon)
+    def connect(self, loop: asyncio.AbstractEventLoop | None = None) -> "MemoryMembership":
+        """The membership of one node. News comes to its loop, or to the one that `call_later` belongs to."""
+        return MemoryMembership(self, loop)
 
     def expire(self, node: str) -> None:
         """End the session of a node: its entries go. One that lives enters again, with all that it has announced."""
@@ -119,11 +115,11 @@ class MemoryRegistry:
 class MemoryMembership:
     """Made by `MemoryRegistry.connect`, for one life of a node."""
 
-    def __init__(self, registry: MemoryRegistry, call_soon: Callable[[Work], object]) -> None:
+    def __init__(self, registry: MemoryRegistry, loop: asyncio.AbstractEventLoop | None) -> None:
         self.is_cut = False
-        self.entries = MemoryEntries(registry.tree)
+        self.entries = MemoryEntries(registry.tree, loop)
         self._registry = registry
-        self._call_soon = call_soon
+        self._loop = loop
         self._node = ""
         self._info: NodeInfo | None = None
         self._listener: MembershipListener | None = None
@@ -195,7 +191,11 @@ class MemoryMembership:
         self.hear(lambda listener: listener.announced(number))
 
     def _news_came(self) -> None:
-        self._call_soon(self._take_news)
+        # All nodes have one loop, and this is on it.
+        if self._loop is None:
+            self._take_news()
+        else:
+            self._loop.call_soon(self._take_news)
 
     def _take_news(self) -> None:
         news = self._told.popleft()

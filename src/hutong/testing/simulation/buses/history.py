@@ -5,6 +5,7 @@ Knows nothing of buses.
 
 from dataclasses import dataclass, field
 
+from hutong.testing.simulation.buses.availability import AvailabilityHistory
 from hutong.testing.simulation.world import World
 
 
@@ -62,6 +63,7 @@ class BusHistory:
         self.disturbances: list[Disturbance] = []
         self.deaths: dict[str, int] = {}  # of processes, by name
         self.problems: list[str] = []  # what was seen at once
+        self.availability = AvailabilityHistory(world)
         self._last: dict[tuple[str, str], int] = {}  # number that a listener has of a sender
 
     @property

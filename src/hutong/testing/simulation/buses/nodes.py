@@ -5,17 +5,24 @@ of a node has an id of its own, as a real one has.
 """
 
 from collections.abc import Mapping
+from functools import partial
+from random import Random
 from typing import Final
 
 from hutong.bus import EventBus
 from hutong.bus.clustered.driver import ClusteredBus
 from hutong.bus.clustered.membership.memory import MemoryMembership, MemoryRegistry
-from hutong.foundation.errors import LimitExceeded
+from hutong.foundation.errors import LimitExceeded, OwnerGone
 from hutong.runtime.contexts.contexts import Context
 from hutong.runtime.runtime import Runtime
+from hutong.runtime.verticles import DeploymentOptions
+from hutong.server.bus.availability_part import AvailabilityVerticle
+from hutong.testing.simulation.buses.availability import NodeView, ProcessNotes
+from hutong.testing.simulation.buses.entries import SimEntries
 from hutong.testing.simulation.buses.history import BusHistory
-from hutong.testing.simulation.buses.plan import SESSION_MS, BusPlan, PlannedSender
+from hutong.testing.simulation.buses.plan import SESSION_MS, BusPlan, PlannedListener, PlannedSender, PlannedVerticle
 from hutong.testing.simulation.buses.programs import SimBusListener, SimBusSender
+from hutong.testing.simulation.buses.verticles import SimVerticle, VerticleNotes
 from hutong.testing.simulation.hosts.host import SimHost, SimProcess
 from hutong.wire.vertx.cluster_nodes import NodeInfo
 
@@ -40,7 +47,9 @@ class SimBusNode:
         self._history = history
         self._membership: MemoryMembership | None = None
         self._is_stopping = False  # the programs: the time of faults is over
-        self._addresses = sorted({each.address for each in plan.clients if not isinstance(each, PlannedSender)})
+        self._addresses = sorted({each.address for each in plan.clients if isinstance(each, PlannedListener)})
+        self._runtime: Runtime | None = None
+        self._available: AvailabilityVerticle | None = None
 
     @property
     def name(self) -> str:
@@ -114,7 +123,7 @@ class SimBusNode:
         )
         self.bus = EventBus(runtime)
         context = runtime.context(name="cluster")
-        membership = self._membership = self._registry.connect(process.loop.call_soon)
+        membership = self._membership = self._registry.connect(process.loop)
         self.clustered = ClusteredBus(
             self.bus,
             context,
@@ -128,8 +137,33 @@ class SimBusNode:
         await self.clustered.listen(host.address, _PORT)
         await self.clustered.join(NodeInfo(host.address, _PORT))
         host.world.note(process.name, "has joined")
+        self._runtime = runtime
+        await self._take_part(process, runtime, membership)
         self.is_ready = True
         self._start_programs(process)
+
+    async def _take_part(self, process: SimProcess, runtime: Runtime, membership: MemoryMembership) -> None:
+        """In high availability, where the plan has it."""
+        planned = self._plan.availability
+        if planned is None:
+            return
+        random = Random(process.random_bytes(8))
+        entries = SimEntries(membership.entries, process.loop, random, planned.delay_ms_max)
+        runtime.provide(VerticleNotes, ProcessNotes(self._history.availability, process))
+        available = AvailabilityVerticle(process.name, self.group, planned.quorum, entries, random)
+        await runtime.deploy(lambda: available)
+        self._available = available
+
+    async def _deploy(self, runtime: Runtime, name: str) -> None:
+        """Deploy a verticle, and note it once that is reported."""
+        try:
+            await runtime.deploy(SimVerticle, DeploymentOptions(config={"name": name}, ha=True))
+        # The node has left meanwhile.
+        except (OwnerGone, RuntimeError) as error:
+            self.host.world.note(name, f"is not deployed: {error}")
+        else:
+            self._history.availability.was_deployed(name, self.group)
+            self.host.world.note(name, "is deployed")
 
     def _raised(self, process: SimProcess, context: Context, error: BaseException) -> None:
         # An answer for a node that does not take its answers, whose requester has its timeout.
@@ -142,7 +176,11 @@ class SimBusNode:
         for client in self._plan.clients:
             if client.node != self.number:
                 continue
-            if isinstance(client, PlannedSender):
+            if isinstance(client, PlannedVerticle):
+                # Later processes of the node would deploy another one.
+                if self.host.processes_total == 1 and self._runtime is not None:
+                    process.run(partial(self._deploy, self._runtime, client.name))
+            elif isinstance(client, PlannedSender):
                 self.senders.append(SimBusSender(bus, process, history, client, self._addresses))
             else:
                 self.listeners.append(SimBusListener(bus, process, history, client))
@@ -154,10 +192,32 @@ class SimBusNode:
         self.host.world.note(process.name, "stops")
         for program in self.programs:
             program.is_stopping = True
+        if self._available is not None and self._runtime is not None:
+            self._history.availability.may_have_ended(self._owned_verticles(process, self._available))
+            self._available.availability.leave()
+            await self._runtime.close()
         await self.clustered.close()
         await self.bus.close()
         # Its requests have ended by now. What is left of it has no effect on others.
         self.host.world.after(1, lambda: self._exited(process))
+
+    @property
+    def group(self) -> str:
+        """Of high availability."""
+        planned = self._plan.availability
+        return "" if planned is None else planned.groups[self.number - 1]
+
+    def view(self) -> NodeView | None:
+        """The present process, where it takes part in high availability."""
+        process, membership = self.host.process, self._membership
+        if process is None or membership is None or not self.is_ready:
+            return None
+        return NodeView(process.name, self.group, process.is_stopped, membership.is_cut)
+
+    def _owned_verticles(self, process: SimProcess, available: AvailabilityVerticle) -> set[str]:
+        """Those that may end with the process."""
+        owned = available.availability.machine._owned.values()
+        return {each.verticle.options["config"]["name"] for each in owned}
 
     def _exited(self, process: SimProcess) -> None:
         if self.host.process is process:
@@ -167,5 +227,7 @@ class SimBusNode:
     def _ended(self, process: SimProcess, *, with_power: bool = False) -> None:
         self.is_ready = False
         self._history.died(process.name)
+        self._history.availability.died(process.name)
+        self._available = self._runtime = None
         self.host.kill(with_power=with_power)
         self._membership = None

@@ -71,7 +71,30 @@ class PlannedListener:
         )
 
 
-PlannedProgram = PlannedSender | PlannedListener
+@dataclass(frozen=True, slots=True)
+class PlannedVerticle:
+    """A verticle with high availability, which the first process of a node deploys."""
+
+    name: str
+    node: int
+
+    def __str__(self) -> str:
+        return f"{self.name}: a verticle of node-{self.node}"
+
+
+PlannedProgram = PlannedSender | PlannedListener | PlannedVerticle
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAvailability:
+    """High availability: the group of each node, the quorum of each group, and the delay of one way to the entries."""
+
+    groups: tuple[str, ...]
+    quorum: int
+    delay_ms_max: int
+
+    def __str__(self) -> str:
+        return f"groups={self.groups}  quorum={self.quorum}  delay_ms={self.delay_ms_max}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +108,7 @@ class BusPlan:
     limits: ClusteredLimits
     clients: tuple[PlannedProgram, ...]
     faults: tuple[PlannedFault, ...]
+    availability: PlannedAvailability | None = None
 
     @property
     def nodes(self) -> int:
@@ -107,6 +131,7 @@ class BusPlan:
             f"nodes     drift_ppm={self.drifts_ppm}  news_ms={self.news_ms_max}",
             f"limits    ping={limits.ping_interval_ms}  queued_bytes={limits.queued_bytes_max}"
             f"  unsent_bytes={limits.unsent_bytes_max}",
+            *([] if self.availability is None else [f"ha        {self.availability}"]),
             *(f"client    {client}" for client in self.clients),
             *(f"fault     {fault}" for fault in self.faults),
         ]
@@ -119,15 +144,31 @@ def draw_bus_plan(seed: int, minutes: float, kinds: tuple[str, ...], nodes: int 
     count = drawn if nodes is None else nodes
     lasts_us = int(minutes * _MINUTE_US)
     addresses = [f"place-{number}" for number in range(random.randint(1, 3))]
+    availability, verticles = _draw_availability(seed, count)
     return BusPlan(
         seed,
         lasts_us,
         tuple([random.choice((0, 0, -300, 300)) for _ in range(count)]),
         random.choice((2, 20, 200)),
         _draw_limits(random),
-        (*_draw_listeners(random, count, addresses), *_draw_senders(random, count)),
+        (*_draw_listeners(random, count, addresses), *_draw_senders(random, count), *verticles),
         _draw_faults(random, lasts_us, kinds),
+        availability,
     )
+
+
+def _draw_availability(seed: int, nodes: int) -> tuple[PlannedAvailability | None, list[PlannedVerticle]]:
+    """In half of the plans. With randomness of its own: the other half stays as it was."""
+    random = Random(f"{seed}/availability")
+    if random.random() < 0.5:
+        return None, []
+    names = random.choice((["shop"], ["shop"], ["shop", "office"]))
+    groups = tuple([random.choice(names) for _ in range(nodes)])
+    quorum = random.choice((1, 2, 2, nodes // 2 + 1))
+    verticles = [
+        PlannedVerticle(f"verticle-{number}", random.randint(1, nodes)) for number in range(random.randint(1, 4))
+    ]
+    return PlannedAvailability(groups, quorum, random.choice((2, 20, 100))), verticles
 
 
 def _draw_limits(random: Random) -> ClusteredLimits:

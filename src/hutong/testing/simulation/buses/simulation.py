@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from hutong.bus.clustered.membership.memory import MemoryRegistry
+from hutong.testing.simulation.buses.availability import SETTLED_US, AvailabilityWatch, NodeView
 from hutong.testing.simulation.buses.checks import check_history, check_knowledge
 from hutong.testing.simulation.buses.faults import BusFaults
 from hutong.testing.simulation.buses.history import BusHistory
 from hutong.testing.simulation.buses.nodes import SimBusNode
-from hutong.testing.simulation.buses.plan import BusPlan, PlannedListener, PlannedSender
+from hutong.testing.simulation.buses.plan import BusPlan, PlannedAvailability, PlannedListener, PlannedSender
 from hutong.testing.simulation.buses.programs import SimBusSender
 from hutong.testing.simulation.hosts.host import SimHost
 from hutong.testing.simulation.network.network import SimNetwork
@@ -40,6 +41,7 @@ class BusSimulation:
             delay_ms_max=plan.news_ms_max,
         )
         self._nodes = [self._node_of(number, drift) for number, drift in enumerate(plan.drifts_ppm, 1)]
+        self._watch = None if plan.availability is None else self._watch_of(plan.availability)
 
     def run(self) -> SimulationOutcome:
         errors = [*self._errors()]
@@ -77,6 +79,17 @@ class BusSimulation:
         self._send_last()
         world.run(world.now_us + _LAST_US)
         yield from check_history(self._history, plan)
+        if self._watch is not None:
+            world.run(world.now_us + SETTLED_US)
+            yield from self._watch.errors()
+
+    def _watch_of(self, planned: PlannedAvailability) -> AvailabilityWatch:
+        def views() -> list[NodeView]:
+            return [view for node in self._nodes if (view := node.view()) is not None]
+
+        return AvailabilityWatch(
+            planned, self._history.availability, lambda: self.world.now_us, views, lambda: self._registry.nodes
+        )
 
     def _send_last(self) -> None:
         """Send messages of each node to each address: once all faults are over, they arrive."""
@@ -92,6 +105,8 @@ class BusSimulation:
         """Look at the nodes' insides, now and again until the end."""
         for node in self._nodes:
             node.check()
+        if self._watch is not None:
+            self._watch.look()
         self.world.after(_LOOK_US, self._look)
 
     def _node_of(self, number: int, drift_ppm: int) -> SimBusNode:

@@ -22,6 +22,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 T = TypeVar("T")
 _MILLISECOND_US: Final = 1_000
+_EXECUTOR_S_MAX: Final = 0.005
 
 
 class ArrivalSource(Protocol):
@@ -195,6 +196,12 @@ class SimLoop(asyncio.AbstractEventLoop):
     def is_closed(self) -> bool:
         return self._is_closed
 
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> "asyncio.Future[T]":  # type: ignore[override]
+        """Do the work after a drawn time, on the loop: other parts have workers of their own (`offload.py`)."""
+        future = self.create_future()
+        self.call_later(_EXECUTOR_S_MAX * self._random.random(), _perform, future, partial(func, *args))
+        return future
+
     # -- connections
 
     def add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:  # type: ignore[override]
@@ -219,6 +226,15 @@ class SimLoop(asyncio.AbstractEventLoop):
         self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: str, port: int, **_: Any
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         return await self._home.open_connection(protocol_factory, host, port)
+
+
+def _perform(future: "asyncio.Future[Any]", work: Callable[[], Any]) -> None:
+    if future.cancelled():
+        return
+    try:
+        future.set_result(work())
+    except Exception as error:  # noqa: BLE001  # the contract of an executor: who waits gets it
+        future.set_exception(error)
 
 
 def _run_unless_cancelled(handle: asyncio.Handle) -> None:
