@@ -21,7 +21,7 @@ from hutong.testing.simulation.world import World
 LATE_US: Final = 1_000_000
 """From the end of what disturbs a node until it has to know: two attempts to read, half a second apart."""
 OUTSIDE_US: Final = 300_000
-"""From the end of a session until its node runs nothing: it is told at once."""
+"""From the end of a session until its node runs nothing: news of it takes no time here."""
 SETTLED_US: Final = 4_000_000
 """As long as several nodes that have died need, each of which is taken over by one that dies."""
 
