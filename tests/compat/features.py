@@ -1,4 +1,4 @@
-"""What a Kafka client may be asked to do, and who is asked: the rows and columns of the published table.
+"""What clients may be asked to do, and who is asked: the rows and columns of the two published tables.
 
 Strategy: a test says by a marker which cell it fills (see report.py). A cell means the feature as far as the client
 has it; what the client lacks altogether is named here; a cell that neither fills shows as not tried. Knows nothing of
@@ -62,6 +62,35 @@ FEATURES: Final = {
 SECURITY: Final = "security"  # the group of features that secured/ fills; the others are tried at a plain node
 PLAIN_FEATURES: Final = tuple(name for name, feature in FEATURES.items() if feature.group != SECURITY)
 
+# The second table: what is served besides Kafka's protocol.
+SERVICES: Final = {
+    "registry-avro": Feature("schema registry", "Avro, written and read by serializers; others read it"),
+    "registry-json": Feature("schema registry", "JSON Schema, written and read by serializers"),
+    "registry-protobuf": Feature("schema registry", "Protobuf, written and read by serializers"),
+    "registry-references": Feature("schema registry", "schemas that refer to others"),
+    "registry-refused": Feature("schema registry", "an incompatible schema is refused, with reasons"),
+    "registry-managed": Feature("schema registry", "subjects, versions, levels, deletions"),
+    "registry-rights": Feature("schema registry", "users; without the right a request is refused"),
+    "registry-connect": Feature("schema registry", "a worker of Kafka Connect converts records"),
+    "http-produced": Feature("HTTP", "topics are made, records produced and read"),
+    "http-groups": Feature("HTTP", "records consumed by a group"),
+    "http-followed": Feature("HTTP", "a topic followed live: server-sent events, WebSocket"),
+    "console-pages": Feature("console", "pages open and are usable"),
+}
+REGISTRY, HTTP, CONSOLE = "schema registry", "HTTP", "console"
+# By column, what there is a client for.
+SERVICE_CLIENTS: Final = {
+    "confluent-kafka's serializers": (REGISTRY,),
+    "Confluent's classes for Java": (REGISTRY,),
+    "franz-go, sr": (REGISTRY,),
+    "confluent-kafka-go": (REGISTRY,),
+    "@kafkajs/confluent-schema-registry": (REGISTRY,),
+    "@confluentinc/schemaregistry": (REGISTRY,),
+    "curl": (REGISTRY, HTTP),
+    "Chromium": (HTTP, CONSOLE),
+    "Firefox": (HTTP, CONSOLE),
+}
+
 # Where clients are tried: the keys of their results, and what the page calls the columns of the last two.
 ONE_NODE: Final = "cells"
 THREE_NODES: Final = "three nodes"
@@ -112,7 +141,22 @@ NOT_OFFERED: Final = {
     *_lacks("Spark", "topics", "partitions", "configs", "cluster", "groups-described", "groups-deleted"),
     *_lacks("Spark", "group-offsets", "delete-records", "list-offsets", *_NO_ADMIN_OF_INTERNALS),
     *_lacks("Spark", "txn-offsets", "txn-fencing"),
+    *((client, "registry-connect") for client in SERVICE_CLIENTS if client != "Confluent's classes for Java"),
+    *(
+        (client, feature)
+        for client, groups in SERVICE_CLIENTS.items()
+        for feature, row in SERVICES.items()
+        if row.group not in groups
+    ),
+    *_lacks("curl", "registry-avro", "registry-json", "registry-protobuf", "http-followed"),
+    *_lacks("Chromium", "http-produced", "http-groups"),
+    *_lacks("Firefox", "http-produced", "http-groups"),
 }
+
+
+def is_cell(client: str, feature: str) -> bool:
+    """Return True if one of the tables has it."""
+    return (client in CLIENTS and feature in FEATURES) or (client in SERVICE_CLIENTS and feature in SERVICES)
 
 
 @dataclass(frozen=True, slots=True)

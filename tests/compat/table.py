@@ -1,4 +1,4 @@
-"""The published table of clients and features: `python -m tests.compat.table [REPORT...]`.
+"""The published tables of clients and features: `python -m tests.compat.table [REPORT...]`.
 
 Strategy: REPORT, which `make compat` or `make compat-cluster` has written, replaces what `results.json` said about the
 cells that it names, but for those that were skipped: who has no JVM says nothing about Java. The page
@@ -9,6 +9,7 @@ a cluster. Knows nothing of how a cell came about (report.py); a test of the hou
 import json
 import pathlib
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tests.compat.features import (
@@ -18,7 +19,10 @@ from tests.compat.features import (
     NOT_OFFERED,
     ONE_DOWN,
     ONE_NODE,
+    SERVICE_CLIENTS,
+    SERVICES,
     THREE_NODES,
+    Feature,
 )
 from tests.compat.report import FAILS, SKIPPED, WORKS
 
@@ -27,6 +31,7 @@ PAGE: Final = ROOT / "docs" / "compatibility.md"
 RESULTS: Final = pathlib.Path(__file__).with_name("results.json")
 BEGIN, END = "<!-- begin of the table of clients: make compat-table -->", "<!-- end of the table of clients -->"
 SIGNS: Final = {WORKS: "✓", FAILS: "✗"}
+SERVICES_INTRODUCED: Final = "The same for what a node serves besides Kafka's protocol:"
 NOT_TRIED, HAS_NONE = "", "none"
 PLACES: Final = (ONE_NODE, THREE_NODES, ONE_DOWN)
 Results = dict[str, dict[str, Any]]  # client -> version, and for each place: feature -> outcome
@@ -44,36 +49,40 @@ def merged(results: Results, rows: list[dict[str, Any]]) -> Results:
             of_client["version"] = row["version"] or of_client["version"]
             of_client.setdefault(row.get("place", ONE_NODE), {})[row["feature"]] = row["outcome"]
     ordered: Results = {}
-    for client in CLIENTS:
+    for client in (*CLIENTS, *SERVICE_CLIENTS):
         if client in results:
             ordered[client] = {"version": results[client]["version"]}
             for place in PLACES:
                 cells = results[client].get(place, {})
-                kept = {feature: cells[feature] for feature in FEATURES if feature in cells}
+                kept = {feature: cells[feature] for feature in (*FEATURES, *SERVICES) if feature in cells}
                 if kept or place == ONE_NODE:
                     ordered[client][place] = kept
     return ordered
 
 
 def rendered(results: Results) -> str:
-    """The table, and under it why cells fail."""
-    heads = [f"{client} {results.get(client, {}).get('version', '')}".strip() for client in CLIENTS]
-    clusters = (THREE_NODES, ONE_DOWN)
-    lines = [["", *heads, *clusters], ["---", *(":-:" for _ in (*CLIENTS, *clusters))]]
-    group = ""
-    for name, feature in FEATURES.items():
-        if feature.group != group:
-            group = feature.group
-            lines.append([f"**{group}**", *("" for _ in (*CLIENTS, *clusters))])
-        cells = [_cell(results, client, name) for client in CLIENTS]
-        lines.append([feature.meaning, *cells, *(_all_cells(results, place, name) for place in clusters)])
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    """Both tables, and between them why cells fail."""
     legend = (
         f"{SIGNS[WORKS]} works, as far as the client has it; {SIGNS[FAILS]} fails; "
         f"{HAS_NONE}: the client has no call for it; empty: not tried. The last two columns count the clients with "
         "which it works on a cluster of three nodes, whole and with a node killed."
     )
-    return "\n\n".join(part for part in (table, legend, _failures(results)) if part)
+    kafka = _table(results, CLIENTS, FEATURES, (THREE_NODES, ONE_DOWN))
+    services = _table(results, tuple(SERVICE_CLIENTS), SERVICES, ())
+    return "\n\n".join(part for part in (kafka, legend, _failures(results), SERVICES_INTRODUCED, services) if part)
+
+
+def _table(results: Results, clients: Sequence[str], features: Mapping[str, Feature], clusters: Sequence[str]) -> str:
+    heads = [f"{client} {results.get(client, {}).get('version', '')}".strip() for client in clients]
+    lines = [["", *heads, *clusters], ["---", *(":-:" for _ in (*clients, *clusters))]]
+    group = ""
+    for name, feature in features.items():
+        if feature.group != group:
+            group = feature.group
+            lines.append([f"**{group}**", *("" for _ in (*clients, *clusters))])
+        cells = [_cell(results, client, name) for client in clients]
+        lines.append([feature.meaning, *cells, *(_all_cells(results, place, name) for place in clusters)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _cell(results: Results, client: str, feature: str) -> str:

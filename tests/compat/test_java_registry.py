@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from tests.compat.report import cells
 from tests.support.confluent import read_partition, values
 from tests.support.kafka_tools import QUICK_START
 from tests.support.maven import jars_alone, jars_with_needs, java_program
@@ -28,6 +29,7 @@ JARS: Final = (  # 88 MB
 )
 SOURCE: Final = pathlib.Path(__file__).parent / "java_registry" / "RegistryScenarios.java"
 RUN_S_MAX: Final = 120.0
+FILLS: Final = cells("Confluent's classes for Java", "7.2.1")
 TOPIC: Final = "python"
 USER: Final = (
     '{"type":"record","name":"User","namespace":"example","fields":['
@@ -115,11 +117,13 @@ def _write_by_python(place: Place) -> None:
     assert producer.flush(30) == 0
 
 
+@FILLS("registry-avro")
 def test_java_reads_what_confluent_kafka_wrote(seen: dict[str, str]) -> None:
     later = '{"name": "carl", "age": 4, "city": "Ulm"}'
     assert seen["read-others"] == f'[{{"name": "ann", "age": 3}}, {{"name": "bob", "age": null}}, {later}]'
 
 
+@FILLS("registry-avro")
 def test_confluent_kafka_reads_what_java_wrote(place: Place, seen: dict[str, str]) -> None:
     assert seen["round-trip"] == '[a key={"name": "ann", "age": 3}, a key={"name": "ann", "age": null}]'
     with place.registry() as registry:
@@ -131,6 +135,7 @@ def test_confluent_kafka_reads_what_java_wrote(place: Place, seen: dict[str, str
             assert [user.get("by", user)["age"] for user in found] == expected
 
 
+@FILLS("registry-references", "registry-managed")
 def test_java_registers_and_refers(seen: dict[str, str]) -> None:
     subjects = ("bytes-key", "bytes-value", "java-key", "java-value", "named-example.User", "named-key", "value")
     assert seen["subjects"] == f"[{', '.join('-' + each for each in subjects)}]"
@@ -140,6 +145,7 @@ def test_java_registers_and_refers(seen: dict[str, str]) -> None:
     assert seen["converter"] == "21.5 example.Reading org.apache.kafka.connect.data.Timestamp"
 
 
+@FILLS("registry-refused", "registry-rights")
 def test_java_hears_what_is_refused(place: Place, seen: dict[str, str]) -> None:
     assert seen["incompatible"] == (
         "InvalidConfigurationException: Schema being registered is incompatible with an earlier schema for subject "
@@ -159,6 +165,7 @@ def test_java_hears_what_is_refused(place: Place, seen: dict[str, str]) -> None:
         assert seen["forbidden"].endswith("error code: 40301")
 
 
+@FILLS("registry-connect")
 @pytest.mark.thorough
 def test_a_worker_of_kafka_connect_converts_avro(place: Place, tmp_path: pathlib.Path) -> None:
     """Lines of a file go to a topic as Avro, and from there to another file."""

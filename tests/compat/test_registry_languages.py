@@ -3,15 +3,18 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from tests.support.golang import BUILD_S_MAX, registry_clients
+from tests.compat.report import cells
+from tests.support.golang import BUILD_S_MAX, REGISTRY_SOURCE, registry_clients
 from tests.support.npm import node_modules
 
 from hutong.testing import EmbeddedNode
@@ -20,6 +23,11 @@ RUN_S_MAX: Final = 60.0
 PROGRAM: Final = pathlib.Path(__file__).with_name("registry_client.js")
 KAFKAJS, CONFLUENT = "@kafkajs/confluent-schema-registry", "@confluentinc/schemaregistry"
 VERSIONS: Final = {KAFKAJS: "4.1.0", CONFLUENT: "1.10.1"}
+MODULES: Final = {
+    "franz-go": "github.com/twmb/franz-go/pkg/sr",
+    "confluent-kafka-go": "github.com/confluentinc/confluent-kafka-go/v2",
+}
+COLUMNS: Final = {"franz-go": "franz-go, sr"}
 USER: Final = (
     '{"type":"record","name":"User","namespace":"example","fields":['
     '{"name":"name","type":"string"},{"name":"age","type":["null","int"],"default":null}]}'
@@ -63,19 +71,35 @@ def exchanged(node: EmbeddedNode, topic: str, program: Sequence[str], **more: st
     return told
 
 
+def _fills(client: str, version: str) -> pytest.MarkDecorator:
+    return cells(client, version)("registry-avro", "registry-refused")
+
+
+def _go(client: str, module: str) -> ParameterSet:
+    found = re.search(rf"\s{re.escape(module)} v(\S+)\n", (REGISTRY_SOURCE / "go.mod").read_text())
+    assert found, module
+    return pytest.param(client, marks=_fills(COLUMNS.get(client, client), found[1]), id=client)
+
+
 @pytest.fixture(scope="module")
 def go_registry_clients() -> pathlib.Path:
     return registry_clients()
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("client", ["franz-go", "confluent-kafka-go"])
+@pytest.mark.parametrize("client", [_go(*each) for each in MODULES.items()])
 def test_go(node: EmbeddedNode, go_registry_clients: pathlib.Path, client: str) -> None:
     seen = exchanged(node, client, [str(go_registry_clients), client])
     assert seen == {"versions": [1], "compatible": False}
 
 
-@pytest.mark.parametrize("client", [KAFKAJS, pytest.param(CONFLUENT, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "client",
+    [
+        pytest.param(KAFKAJS, marks=_fills(KAFKAJS, VERSIONS[KAFKAJS])),
+        pytest.param(CONFLUENT, marks=[_fills(CONFLUENT, VERSIONS[CONFLUENT]), pytest.mark.thorough]),
+    ],
+)
 def test_javascript(node: EmbeddedNode, client: str) -> None:
     modules = node_modules(f"registry-{client.rpartition('/')[2]}", f"{client}@{VERSIONS[client]}")
     topic = client.partition("/")[0].removeprefix("@")

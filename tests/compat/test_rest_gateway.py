@@ -12,11 +12,14 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from tests.compat.report import cells
+from tests.support.versions import chromium_version, curl_version
 from tests.support.waiting import until
 
 from hutong.testing import EmbeddedNode
 
 pytestmark = [pytest.mark.compat, pytest.mark.long, pytest.mark.timeout(180)]
+CURL = cells("curl", curl_version)
 STOCK = pathlib.Path(__file__).with_name("stock_rest_client.py")
 
 
@@ -39,6 +42,7 @@ def cluster_of(node: EmbeddedNode) -> str:
     return str(json.loads(curl(node, "/v3/clusters"))["data"][0]["cluster_id"])
 
 
+@CURL("http-produced")
 def test_curl_makes_a_topic_and_streams_records_into_it(node: EmbeddedNode, tmp_path: pathlib.Path) -> None:
     topics = f"/v3/clusters/{cluster_of(node)}/topics"
     as_json = ("-H", "Content-Type: application/json")
@@ -57,6 +61,7 @@ def test_curl_makes_a_topic_and_streams_records_into_it(node: EmbeddedNode, tmp_
     assert [record["value"]["data"]["n"] for record in found] == list(range(990, 1_000))
 
 
+@CURL("http-groups")
 def test_curl_consumes_by_a_group(node: EmbeddedNode) -> None:
     v2, of_binary = "application/vnd.kafka.v2+json", "application/vnd.kafka.binary.v2+json"
     data = base64.b64encode(b"Kafka").decode()
@@ -115,6 +120,7 @@ class Pages(http.server.BaseHTTPRequestHandler):
         """Print nothing."""
 
 
+@cells("Chromium", chromium_version)("http-followed")
 @pytest.mark.parametrize("page", ["events", "socket"])
 def test_a_browser_follows_a_topic(page: str, tmp_path: pathlib.Path) -> None:
     chromium = shutil.which("chromium")

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -25,11 +26,14 @@ from google.protobuf import timestamp_pb2
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
+from tests.compat.report import cells
+from tests.support.versions import curl_version
 
 from hutong.testing import EmbeddedNode
 
 pytestmark = pytest.mark.compat
 VALUE = MessageField.VALUE
+FILLS = cells("confluent-kafka's serializers", version("confluent-kafka"))
 USER = json.dumps(
     {
         "type": "record",
@@ -54,6 +58,7 @@ def registry(node: EmbeddedNode) -> Iterator[SchemaRegistryClient]:
         yield client
 
 
+@FILLS("registry-avro")
 def test_avro_goes_through_a_topic_and_comes_back(node: EmbeddedNode, registry: SchemaRegistryClient) -> None:
     context = SerializationContext("users", VALUE)
     serialize, deserialize = AvroSerializer(registry, USER), AvroDeserializer(registry)
@@ -78,6 +83,7 @@ def test_a_reader_of_a_later_schema_fills_in_defaults(registry: SchemaRegistryCl
     assert reader(written, context) == {"name": "ann", "years": None}
 
 
+@FILLS("registry-refused")
 def test_a_serializer_hears_that_its_schema_is_incompatible(registry: SchemaRegistryClient) -> None:
     context = SerializationContext("strict", VALUE)
     AvroSerializer(registry, USER)({"name": "ann", "age": 3}, context)
@@ -93,6 +99,7 @@ def test_subjects_by_record_names_and_normalized_schemas(registry: SchemaRegistr
     assert "named-example.User" in registry.get_subjects()
 
 
+@FILLS("registry-managed")
 def test_what_the_client_manages(registry: SchemaRegistryClient) -> None:
     schema = Schema(USER, "AVRO")
     schema_id = registry.register_schema("managed", schema)
@@ -121,6 +128,7 @@ def test_what_the_client_manages(registry: SchemaRegistryClient) -> None:
     assert registry.delete_subject("managed", permanent=True) == [1]
 
 
+@FILLS("registry-references")
 def test_references(registry: SchemaRegistryClient) -> None:
     registry.register_schema("referred", Schema(USER, "AVRO"))
     order = {"type": "record", "name": "Order", "namespace": "example", "fields": [{"name": "by", "type": "User"}]}
@@ -149,6 +157,7 @@ def test_the_topic_outlives_the_node_and_is_compacted(node: EmbeddedNode, regist
 CURL = shutil.which("curl")
 
 
+@cells("curl", curl_version)("registry-managed")
 @pytest.mark.skipif(CURL is None, reason="no curl here")
 def test_curl_by_the_documented_examples(node: EmbeddedNode) -> None:
     url = node.schema_registry_url
@@ -172,6 +181,7 @@ def test_curl_by_the_documented_examples(node: EmbeddedNode) -> None:
     assert curl("-X", "DELETE", f"{url}/subjects/Kafka-key?permanent=true") == [1]
 
 
+@FILLS("registry-json")
 def test_json_schemas(registry: SchemaRegistryClient) -> None:
     context = SerializationContext("json-users", VALUE)
     schema = json.dumps({"title": "User", "type": "object", "properties": {"name": {"type": "string"}}})
@@ -203,6 +213,7 @@ def message_classes() -> tuple[Any, Any]:
     return user_class, order_class
 
 
+@FILLS("registry-protobuf")
 def test_protobuf_schemas_with_their_imports(registry: SchemaRegistryClient) -> None:
     user, order = message_classes()
     settings: dict[str, Any] = {"use.deprecated.format": False, "skip.known.types": True}

@@ -1,6 +1,7 @@
 """Rights to subjects: confluent-kafka's registry client and serializers, with ACLs that its admin client has made."""
 
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 
 import pytest
 from confluent_kafka.admin import (
@@ -15,6 +16,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.serialization import MessageField, SerializationContext
+from tests.compat.report import cells
 from tests.support.confluent import DEADLINE_S
 
 from hutong.testing import EmbeddedNode
@@ -57,6 +59,7 @@ def client(node: EmbeddedNode, user: str) -> SchemaRegistryClient:
     return SchemaRegistryClient({"url": node.schema_registry_url, "basic.auth.user.info": f"{user}:{USERS[user]}"})
 
 
+@cells("confluent-kafka's serializers", version("confluent-kafka"))("registry-rights")
 def test_who_writes_registers_and_who_reads_finds(node: EmbeddedNode) -> None:
     with client(node, "ann") as ann, client(node, "bob") as bob, client(node, "admin") as admin:
         data = AvroSerializer(ann, TEXT)({"name": "ann"}, ORDERS)

@@ -8,6 +8,8 @@ import pytest
 from playwright.sync_api import expect
 from tests.compat.console.checks import sideways_px, violations, wait_until_shown
 from tests.compat.console.conftest import OpenPage
+from tests.compat.report import cells
+from tests.support.versions import chromium_version
 
 import hutong.console
 
@@ -25,6 +27,7 @@ PATHS: Final = [
 ]
 
 
+@cells("Chromium", chromium_version)("console-pages")
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_is_accessible_in_both_themes_and_never_scrolls_sideways(open_page: OpenPage, path: str) -> None:
     page = open_page(path)

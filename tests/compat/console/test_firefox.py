@@ -16,7 +16,9 @@ from tests.compat.console.shop_program import running_shop
 from tests.compat.console.test_dead_letters_pages import fill, letters
 from tests.compat.console.test_every_page import PATHS
 from tests.compat.console.test_groups_pages import commit
+from tests.compat.report import cells
 from tests.support.npm import node_modules
+from tests.support.versions import first_version
 
 from hutong.testing import EmbeddedNode
 
@@ -54,6 +56,7 @@ def outcomes(node: EmbeddedNode, tmp_path_factory: pytest.TempPathFactory) -> di
     return dict(json.loads(line) for line in ran.stdout.splitlines())
 
 
+@cells("Firefox", lambda: first_version(firefox()))("console-pages")
 @pytest.mark.parametrize("part", PARTS)
 def test_in_firefox(outcomes: dict[str, list[str]], part: str) -> None:
     assert outcomes[part] == []
