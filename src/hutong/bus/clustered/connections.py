@@ -21,6 +21,8 @@ from hutong.wire.buffer import Buffer
 from hutong.wire.vertx.cluster_frames import LENGTH_BYTES, PING_CODEC, PONG, ClusterFrame, decode
 from hutong.wire.vertx.usual_frames import UsualFrame, take_frames
 
+FRAMES_MAX: Final = 4_096
+"""Usual frames that are taken together: a read has 256 KiB, and small frames have 60 bytes."""
 _REPLY_PREFIX: Final = REPLY_PREFIX.encode()
 
 
@@ -54,7 +56,9 @@ class _AcceptedConnection:
         """
         if self.node is None or self.is_over:
             return None
-        frames, taken = take_frames(data, self._node_text, _REPLY_PREFIX, requests_max, self.peer.frame_limit)
+        # `requests_max` bounds answers that are under way on a connection, and none is given by this one. What would be
+        # left goes frame by frame, at three times the cost.
+        frames, taken = take_frames(data, self._node_text, _REPLY_PREFIX, FRAMES_MAX, self.peer.frame_limit)
         if not frames:
             return None
         self._incoming.usual_received(self.node, frames, taken)
