@@ -99,13 +99,18 @@ class AvailabilityWatch:
         now_us: Callable[[], int],
         views: Callable[[], Sequence[NodeView]],
         members: Callable[[], Mapping[str, object]],
+        faults: Callable[[], int],
     ) -> None:
-        """`views()` has the processes that take part, `members()` those that the membership has, by their ids."""
+        """`views()` has the processes that take part, `members()` those that the membership has, by their ids.
+
+        `faults()` counts those that have begun.
+        """
         self._plan = plan
         self._history = history
         self._now_us = now_us
         self._views = views
         self._members = members
+        self._faults = faults
         self._group_of: dict[str, str] = {}  # of every process that took part
         self._away_us: dict[str, int] = {}  # when each was last away, or no member; what follows, too
         self._stopped_us: dict[str, int] = {}
@@ -156,7 +161,9 @@ class AvailabilityWatch:
         processes = sorted([view.process for view in views])
         # A member that has died, or a node that is not a member: something is about to change.
         self._is_calm = processes == sorted(members) and not any(view.is_away for view in views)
-        state = (processes, sorted(members), sorted(self._history.deployed), sorted(self._history.doubtful))
+        history = self._history
+        # A session that is lost between two looks is begun anew: only the fault shows it.
+        state = (processes, sorted(members), sorted(history.deployed), sorted(history.doubtful), self._faults())
         if state != self._state or not self._is_calm:
             self._state, self._state_us = state, now_us
 

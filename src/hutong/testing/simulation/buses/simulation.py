@@ -87,8 +87,14 @@ class BusSimulation:
         def views() -> list[NodeView]:
             return [view for node in self._nodes if (view := node.view()) is not None]
 
+        history, registry = self._history, self._registry
         return AvailabilityWatch(
-            planned, self._history.availability, lambda: self.world.now_us, views, lambda: self._registry.nodes
+            planned,
+            history.availability,
+            lambda: self.world.now_us,
+            views,
+            lambda: registry.nodes,
+            lambda: len(history.disturbances),
         )
 
     def _send_last(self) -> None:
