@@ -74,6 +74,7 @@ SERVICES: Final = {
     "registry-connect": Feature("schema registry", "a worker of Kafka Connect converts records"),
     "http-produced": Feature("HTTP", "topics are made, records produced and read"),
     "http-groups": Feature("HTTP", "records consumed by a group"),
+    "http-rights": Feature("HTTP", "ACLs found, made and deleted"),
     "http-followed": Feature("HTTP", "a topic followed live: server-sent events, WebSocket"),
     "console-pages": Feature("console", "pages open and are usable"),
 }
@@ -149,8 +150,8 @@ NOT_OFFERED: Final = {
         if row.group not in groups
     ),
     *_lacks("curl", "registry-avro", "registry-json", "registry-protobuf", "http-followed"),
-    *_lacks("Chromium", "http-produced", "http-groups"),
-    *_lacks("Firefox", "http-produced", "http-groups"),
+    *_lacks("Chromium", "http-produced", "http-groups", "http-rights"),
+    *_lacks("Firefox", "http-produced", "http-groups", "http-rights"),
 }
 
 

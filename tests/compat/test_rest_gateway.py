@@ -78,6 +78,42 @@ def test_curl_consumes_by_a_group(node: EmbeddedNode) -> None:
     curl(node, one, "-X", "DELETE", "-H", f"Content-Type: {v2}")
 
 
+ACLS = {
+    "http.listen": "127.0.0.1:0",
+    "kafka.protocol": "SASL_PLAINTEXT",
+    "sasl.allow_without_tls": "true",
+    "security.authorize": "true",
+    "security.super_users": "User:admin",
+}
+
+
+@CURL("http-rights")
+def test_curl_gives_and_takes_rights() -> None:
+    with EmbeddedNode(settings=ACLS, users={"admin": "secret", "ann": "hers"}) as node:
+        admin, ann = ("-u", "admin:secret"), ("-u", "ann:hers")
+        acls = f"/v3/clusters/{json.loads(curl(node, '/v3/clusters', *admin))['data'][0]['cluster_id']}/acls"
+        acl = {
+            "resource_type": "TOPIC",
+            "resource_name": "orders",
+            "pattern_type": "LITERAL",
+            "principal": "User:ann",
+            "host": "*",
+            "operation": "DESCRIBE",
+            "permission": "ALLOW",
+        }
+        curl(node, acls, *admin, "-X", "POST", "-H", "Content-Type: application/json", "-d", json.dumps(acl))
+        (found,) = json.loads(curl(node, f"{acls}?principal=User:ann", *admin))["data"]
+        assert {name: found[name] for name in acl} == acl
+        topics = acls.replace("/acls", "/topics")
+        body = '{"topic_name": "orders", "partitions_count": 1}'
+        curl(node, topics, *admin, "-X", "POST", "-H", "Content-Type: application/json", "-d", body)
+        assert [each["topic_name"] for each in json.loads(curl(node, topics, *ann))["data"]] == ["orders"]
+        query = "resource_type=TOPIC&pattern_type=LITERAL&operation=DESCRIBE&permission=ALLOW"
+        (gone,) = json.loads(curl(node, f"{acls}?{query}", *admin, "-X", "DELETE"))["data"]
+        assert gone["resource_name"] == "orders"
+        assert json.loads(curl(node, topics, *ann))["data"] == []
+
+
 def test_a_stock_client_of_the_v2_api_produces_and_consumes(node: EmbeddedNode) -> None:
     node.create_topic("stock", partitions=1)
     command = [sys.executable, str(STOCK), f"http://{node.http}/", "stock"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hutong.rest.acls import AclsV3
 from hutong.rest.clusters import ClustersV3
 from hutong.rest.gateway import Gateway
 from hutong.rest.groups import GroupsV3
@@ -42,6 +43,7 @@ class RestApi:
             RecordsByPosition(self.gateway),
             LiveRecords(self.gateway),
             GroupsV3(self.gateway),
+            AclsV3(self.gateway),
             ProduceV2(self.gateway),
             ConsumeV2(self.gateway, self._instances, "https" if is_secure else "http"),
         )

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from hutong.rest.acls import AclBody, AclsBody
 from hutong.rest.records.v3_bodies import BatchBody, RecordBody
 from hutong.rest.topics import ConfigChangesBody, ConfigValueBody, NewTopicBody, PartitionsBody
 from hutong.rest.v2.consume import OffsetsBody, PlacesBody, SubscriptionBody
@@ -21,6 +22,8 @@ BODIES: Final[dict[str, type[msgspec.Struct]]] = {
     "PUT /v3/clusters/{cluster}/topics/{topic}/configs/{name}": ConfigValueBody,
     "POST /v3/clusters/{cluster}/topics/{topic}/records": RecordBody,
     "POST /v3/clusters/{cluster}/topics/{topic}/records:batch": BatchBody,
+    "POST /v3/clusters/{cluster}/acls": AclBody,
+    "POST /v3/clusters/{cluster}/acls:batch": AclsBody,
     "POST /topics/{topic}": RecordsV2,
     "POST /topics/{topic}/partitions/{partition}": RecordsV2,
     "POST /consumers/{group}": InstanceBody,
@@ -32,7 +35,18 @@ BODIES: Final[dict[str, type[msgspec.Struct]]] = {
     "POST /consumers/{group}/instances/{instance}/offsets": OffsetsBody,
     "GET /consumers/{group}/instances/{instance}/offsets": PlacesBody,
 }
+_OF_ACLS: Final[dict[str, dict[str, Any]]] = {
+    "resource_type": {"enum": ["ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID"]},
+    "resource_name": {"type": "string"},
+    "pattern_type": {"enum": ["ANY", "MATCH", "LITERAL", "PREFIXED"]},
+    "principal": {"type": "string"},
+    "host": {"type": "string"},
+    "operation": {"type": "string"},
+    "permission": {"enum": ["ANY", "ALLOW", "DENY"]},
+}
 QUERIES: Final[dict[str, dict[str, dict[str, Any]]]] = {
+    "GET /v3/clusters/{cluster}/acls": _OF_ACLS,
+    "DELETE /v3/clusters/{cluster}/acls": _OF_ACLS,
     "GET /v3/clusters/{cluster}/topics/{topic}/records": {
         "from": {"enum": ["latest", "earliest"], "default": "latest"},
         "format": {"enum": ["auto", "binary", "string", "json"], "default": "auto"},
