@@ -50,10 +50,14 @@ let router = null;
 let renewed_ms = -Infinity;
 
 async function start() {
+  // The first question is early.js's; after a failure it is asked again, which says what is wrong.
+  const early = /** @type {any} */ (globalThis);
+  const asked = early.hutongSession;
+  early.hutongSession = null;
   // The page's module comes while the server looks for the session. A failure is the router's to show.
   pages.find((page) => match(page.path, location.pathname))?.load().catch(() => {});
   try {
-    setSession(await api.get("/api/session"));
+    setSession((await asked) ?? (await api.get("/api/session")));
   } catch (error) {
     replace(root, h("main", { class: "main" }, errorState(error, start)));
     return;
