@@ -12,8 +12,10 @@ from confluent_kafka import Producer
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from tests.spark.test_declared import run_on
 
 from hutong.foundation.errors import UsageError
+from hutong.pipelines.declared import Pipeline, Sink, Source, Transform
 from hutong.testing import EmbeddedNode
 
 if TYPE_CHECKING:
@@ -155,6 +157,27 @@ def test_a_stream_copies_what_it_reads(
         (2, None, "Ulm"),
         (3, "soon", "Ulm"),
     ]
+
+
+def test_a_declared_pipeline_reads_and_writes_with_the_registry(
+    spark: "SparkSession", node: EmbeddedNode, registry: SchemaRegistryClient, tmp_path: Path
+) -> None:
+    node.create_topic("declared", partitions=1)
+    fill(node, registry, "declared")
+    named = {"schema.registry.url": str(node.schema_registry_url), "schema.registry.basic.auth.user.info": LOGIN}
+    pipeline = Pipeline(
+        name="places",
+        bootstrap=node.bootstrap,
+        trigger="batch",
+        sources={"orders": Source(topic="declared", value_format="avro", options=named)},
+        transform=Transform(sql="SELECT value.at.city, count(*) AS orders FROM orders GROUP BY value.at.city"),
+        sinks={"out": Sink(topic="places", key="city", value_format="avro", options=named)},
+        file=tmp_path / "places.toml",
+    )
+    run_on(spark, pipeline, tmp_path)
+    context = SerializationContext("places", MessageField.VALUE)
+    found = [AvroDeserializer(registry)(record.value, context) for record in node.records("places")]
+    assert found == [{"city": "Ulm", "orders": 3}]
 
 
 def test_what_the_registry_refuses(spark: "SparkSession", node: EmbeddedNode) -> None:

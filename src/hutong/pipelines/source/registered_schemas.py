@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from hutong.foundation.errors import Refused, UsageError
 from hutong.pipelines.option_values import names_in
 from hutong.pipelines.schemas.registry import is_missing, shared_registry
-from hutong.pipelines.schemas.settings import registry_of
+from hutong.pipelines.schemas.settings import URL, registry_of
 from hutong.pipelines.source.rows.formats import PARTS
 
 
@@ -20,10 +20,9 @@ def in_registry(options: Mapping[str, str]) -> dict[str, str]:
     """
     settings = registry_of(options)
     filled: dict[str, str] = {}
-    for part in PARTS:
+    for part in _missing(options):
+        assert settings is not None
         schema = f"{part}Schema"
-        if settings is None or options.get(f"{part}Format", "").strip().lower() != "avro" or schema in options:
-            continue
         subject = options.get(f"{part}Subject") or _subject(options, part)
         try:
             filled[schema] = shared_registry(settings).latest(subject).text
@@ -35,6 +34,29 @@ def in_registry(options: Mapping[str, str]) -> dict[str, str]:
                 f"{part}Subject"
             ) from error
     return filled
+
+
+def not_looked_up(options: Mapping[str, str]) -> dict[str, str]:
+    """Schemas in the place of those that `in_registry` would find, to check all other options without a registry.
+
+    Raises UsageError.
+    """
+    registry_of(options)
+    for part in _missing(options):
+        if f"{part}Subject" not in options:
+            _subject(options, part)
+    return {f"{part}Schema": '"bytes"' for part in _missing(options)}
+
+
+def _missing(options: Mapping[str, str]) -> list[str]:
+    """The parts whose schema only a registry knows."""
+    return [
+        part
+        for part in PARTS
+        if URL in options
+        and options.get(f"{part}Format", "").strip().lower() == "avro"
+        and f"{part}Schema" not in options
+    ]
 
 
 def _subject(options: Mapping[str, str], part: str) -> str:

@@ -35,14 +35,31 @@ from hutong.pipelines.declared.declare.problems import Problems, suggestion
 from hutong.pipelines.declared.declare.reading import read_pipeline
 from hutong.pipelines.jobs import JOBS
 from hutong.pipelines.jobs.job import Job
+from hutong.pipelines.schemas.settings import OPTIONS as REGISTRY_OPTIONS
+from hutong.pipelines.schemas.settings import URL, registry_of
 from hutong.pipelines.sink.options import sink_options
+from hutong.pipelines.sink.registered import formats_of
 from hutong.pipelines.source.option_names import READING_OPTIONS
 from hutong.pipelines.source.options import schema_of, source_options
+from hutong.pipelines.source.registered_schemas import not_looked_up
 
 SINK_NAME_LENGTH_MAX = 100
 VIEW_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 INTERVAL = re.compile(r"\s*[0-9]+\s+(millisecond|second|minute|hour|day|week)s?\s*")
-WRITING_OPTIONS = ("topic", "delivery", "includeHeaders", "checkpointLocation", "queryName")
+WRITING_OPTIONS = (
+    "topic",
+    "delivery",
+    "includeHeaders",
+    "checkpointLocation",
+    "queryName",
+    *REGISTRY_OPTIONS,
+    "keyFormat",
+    "keySchema",
+    "keySubject",
+    "valueFormat",
+    "valueSchema",
+    "valueSubject",
+)
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
 
 
@@ -213,8 +230,14 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
     for key, value in (("key_format", source.key_format), ("value_format", source.value_format)):
         _is_one_of(f"{where}.{key}", value, SOURCE_FORMATS, problems)
         schema_key = key.replace("format", "schema")
-        # The other formats have a fixed type.
-        if value in ("json", "avro") and getattr(source, schema_key) is None and schema_key not in source.options:
+        # The other formats have a fixed type; a registry knows the schemas of Avro.
+        is_registered = value == "avro" and URL in source.options
+        if (
+            value in ("json", "avro")
+            and not is_registered
+            and getattr(source, schema_key) is None
+            and schema_key not in source.options
+        ):
             problems.add(f"{where}.{schema_key}", f'is missing: {key} = "{value}" needs to know the fields')
     is_clear = len(chosen) == 1 and len(problems.found) == noted
     # Spark passes unknown options on without a word, so a misspelt one would have no effect.
@@ -224,6 +247,7 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
         return
     try:
         options = reader_options(pipeline, source)
+        options |= not_looked_up(options)
         # The readers' own checks, so that both give the same sentences.
         source_options(options, streaming=is_streaming(pipeline, source))
         schema_of(options)
@@ -250,7 +274,10 @@ def _check_sink(pipeline: Pipeline, name: str, sink: Sink, problems: Problems) -
             advice = "Spark gives sinks written in Python none; take append, complete, or a sink of the kind console"
             problems.add(f"{where}.output_mode", f"is 'update', and a stream sends no updates to a topic: {advice}")
         try:
-            sink_options(writer_options(pipeline, sink))
+            options = writer_options(pipeline, sink)
+            sink_options(options)
+            formats_of(options)
+            registry_of(options)
         except UsageError as error:
             problems.add(where, str(error))
         return

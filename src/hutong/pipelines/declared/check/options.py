@@ -47,6 +47,8 @@ def writer_options(pipeline: Pipeline, sink: Sink) -> dict[str, str]:
     if sink.topic is not None:
         options["topic"] = sink.topic
     options["delivery"] = sink.delivery.replace(" ", "-")
+    if sink.value_format == "avro":
+        options["valueFormat"] = sink.value_format
     return {**options, **sink.options}
 
 

@@ -164,11 +164,13 @@ def _shaped(name: str, sink: Sink, frame: "DataFrame") -> "DataFrame":
     if sink.key is not None:
         # The bytes of a key must not depend on its column's type.
         kept["key"] = columns[sink.key].cast("string")
-    if sink.value_format == "json":
+    if sink.value_format in ("json", "avro"):
         # Columns that steer the sink (topic, partition, headers) are no content, unless one is the key.
         content = [one for column, one in columns.items() if column not in TOPIC_COLUMNS or column == sink.key]
+        kept["value"] = f.struct(*content)
         # Nulls are written, so that a consumer can distinguish null from absent.
-        kept["value"] = f.to_json(f.struct(*content), {"ignoreNullFields": "false"})
+        if sink.value_format == "json":
+            kept["value"] = f.to_json(kept["value"], {"ignoreNullFields": "false"})
     elif "value" in columns:
         kept |= {column: columns[column] for column in ("value", RECORD_TIME) if column in columns}
     else:

@@ -20,6 +20,7 @@ from hutong.pipelines.declared.parts.building import frames_of, output_of, trans
 from hutong.pipelines.engine.stages import Stage, job_group, lineage_text, shuffles, stages_of, stages_text
 from hutong.pipelines.source.options import source_options
 from hutong.pipelines.source.planning import at, subscribed, to_json
+from hutong.pipelines.source.registered_schemas import not_looked_up
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,7 +84,8 @@ def sample(pipeline: Pipeline, source: Source) -> Source:
     # As a table: what only a stream takes is left out.
     options = {name: text for name, text in source.options.items() if not _chooses_offsets(name)}
     whole = replace(source, starting="earliest", options=options)
-    wanted = source_options(reader_options(replace(pipeline, trigger=BATCH), whole), streaming=False)
+    given = reader_options(replace(pipeline, trigger=BATCH), whole)
+    wanted = source_options({**given, **not_looked_up(given)}, streaming=False)
     cluster = open_cluster(wanted.cluster)
     try:
         partitions = subscribed(cluster, wanted.subscription)

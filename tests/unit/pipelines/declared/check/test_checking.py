@@ -57,6 +57,10 @@ def test_a_good_pipeline_has_no_problem(trigger: str) -> None:
         (source(kind="parquet", path="p", topic="t"), "sources.a.topic: does not belong"),
         (source(topic="t", value_format="jsn"), "sources.a.value_format: is 'jsn'; did you mean json?"),
         (source(topic="t", value_format="json"), "sources.a.value_schema: is missing"),
+        (source(topic="t", value_format="avro"), "sources.a.value_schema: is missing"),
+        (source(topic="t", value_format="avro", options={"schema.registry.url": "h"}), "must be http://HOST:PORT"),
+        (source(pattern="t.*", value_format="avro", options={"schema.registry.url": "http://h"}), "valueSubject must"),
+        (sink(topic="u", value_format="avro"), "sinks.o: option schema.registry.url must be given"),
         (source(topic="t", starting="{"), "startingOffsets is not valid"),
         (source(topic="t", watermark=Watermark("timestamp", "long")), "sources.a.watermark.delay: is 'long'"),
         (source(topic="t", options={"failOnDataLoss": "maybe"}), "failOnDataLoss is 'maybe'"),
@@ -108,6 +112,14 @@ def test_a_function_is_looked_for_without_running_its_file(text: str, told: str 
     pipeline = replace(transform(function="mine.py:transform"), file=tmp_path / "p.toml")
     problems = problems_of(pipeline)
     assert problems == [] if told is None else [one for one in problems if told in one], problems
+
+
+def test_schemas_of_a_registry_are_not_looked_up() -> None:
+    options = {"schema.registry.url": "http://h"}
+    assert problems_of(source(topic="t", value_format="avro", options=options)) == []
+    pipeline = sink(topic="u", value_format="avro", options=options)
+    assert problems_of(pipeline) == []
+    assert writer_options(pipeline, pipeline.sinks["o"])["valueFormat"] == "avro"
 
 
 def test_a_source_stands_for_options() -> None:
