@@ -22,6 +22,7 @@ from hutong.reactor.figures import CloseReason, ReactorFigures
 from hutong.reactor.frames.framing import Framing
 from hutong.reactor.limits import ReactorLimits
 from hutong.reactor.memory.watch import MemoryWatch
+from hutong.reactor.names import NameLookups
 
 CONNECT_MS_MAX = 3_000
 
@@ -51,6 +52,7 @@ class Connector:
         self._clock = clock
         self._wheel = wheel
         self._peer_ids = peer_ids or count(1)
+        self._names = NameLookups(loop)
         self._open = OpenConnections(clock, wheel)
         self._attempts: dict[ConnectionProtocol, asyncio.Task[None]] = {}
         self._memory = MemoryWatch(self.limits.memory_bytes_max, loop, clock, wheel)
@@ -106,6 +108,7 @@ class Connector:
         `grace_ms` is `drain_ms_max` by default. On return every connection has been closed and the handler notified.
         """
         attempts = list(self._attempts.values())
+        self._names.close()
         for protocol in list(self._attempts):
             self._give_up(protocol)
         await self._open.drain(self.limits.drain_ms_max if grace_ms is None else grace_ms)
@@ -116,14 +119,27 @@ class Connector:
         # Each is refused by the loop where there is no TLS.
         handshake_s = self.limits.handshake_ms_max / 1000 if tls is not None else None
         closing_s = self.limits.closing_ms_max / 1000 if tls is not None else None
-        await self._loop.create_connection(
-            lambda: protocol,
-            host,
-            port,
-            ssl=tls,
-            ssl_handshake_timeout=handshake_s,
-            ssl_shutdown_timeout=closing_s,
-        )
+        addresses = await self._names.addresses_of(host, port)
+        for number, address in enumerate(addresses, start=1):
+            try:
+                await self._loop.create_connection(
+                    lambda: protocol,
+                    address,
+                    port,
+                    ssl=tls,
+                    server_hostname=host if tls is not None else None,
+                    ssl_handshake_timeout=handshake_s,
+                    ssl_shutdown_timeout=closing_s,
+                )
+            # A server is there, and refuses or is refused: its other addresses would be the same.
+            except ssl.SSLError:
+                raise
+            # A name such as localhost has an address in each family, and a server may listen in one.
+            except OSError:
+                if number == len(addresses):
+                    raise
+            else:
+                return
 
     def _admit(self, connection: ConnectionProtocol) -> int | None:
         if self._open.is_draining or connection not in self._attempts:

@@ -14,6 +14,8 @@ from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
 from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
+from hutong.foundation.errors import Expired
+from hutong.runtime.threads.bounded import call_within
 
 FAILURES: Final = (KazooException, KazooTimeoutError)
 """Everything that a call of kazoo's raises on purpose."""
@@ -65,6 +67,12 @@ class ZooKeeperClient(KazooClient):  # type: ignore[misc]  # kazoo has no types
 
     def end(self) -> None:
         """Close the session and end kazoo's threads. Blocks, for a session's time where nobody answers."""
+        # kazoo waits for its connecting thread, and that one for the machine's resolver: up to 20 s for a name that no
+        # DNS server knows. The session expires by itself then, as after a crash.
+        with contextlib.suppress(Expired):
+            call_within(self.negotiated_ms, self._end, "zookeeper-end")
+
+    def _end(self) -> None:
         # The session's own end may come first, and close what wakes the connection's thread.
         with contextlib.suppress(OSError):
             self.stop()

@@ -3,16 +3,18 @@
 Strategy: `srvr` is one of ZooKeeper's four-letter words. Every ZooKeeper answers it, with its mode, with a refusal, or
 with the news that it does not serve. What is no ZooKeeper closes the connection, says something else, or nothing.
 
-Knows nothing of kazoo. It blocks, so it belongs on a thread; nothing takes longer than `PROBE_S_MAX` for each server.
+Knows nothing of kazoo. It blocks, so it belongs on a thread; no step takes longer than `PROBE_S_MAX` for each server.
 """
 
 import socket
 import ssl
+from functools import partial
 from typing import Final
 
 from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress, ZooKeeperServer
 from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperTls
-from hutong.foundation.errors import ExitCode, UsageError
+from hutong.foundation.errors import ExitCode, Expired, UsageError
+from hutong.runtime.threads.bounded import call_within
 
 PROBE_S_MAX: Final = 1.0
 SERVERS_PROBED_MAX: Final = 5
@@ -39,7 +41,7 @@ def serves(server: ZooKeeperServer, context: ssl.SSLContext | None = None) -> bo
     """True once it is part of an ensemble that works."""
     try:
         return b"Mode: " in _ask(server, context)
-    except OSError:
+    except (OSError, Expired):
         return False
 
 
@@ -54,6 +56,8 @@ def _finding(server: ZooKeeperServer, context: ssl.SSLContext | None) -> str:
         answer = _ask(server, context)
     except socket.gaierror:
         return "has no address: the name is unknown"
+    except Expired:
+        return "has no address: no name server answers"
     except ConnectionRefusedError:
         return "refuses connections"
     except TimeoutError:
@@ -72,6 +76,8 @@ def _finding(server: ZooKeeperServer, context: ssl.SSLContext | None) -> str:
 
 
 def _ask(server: ZooKeeperServer, context: ssl.SSLContext | None) -> bytes:
+    # A look-up has no timeout. What was found once is found again at once, by the connection.
+    call_within(round(PROBE_S_MAX * 1_000), partial(socket.getaddrinfo, server.host, server.port), "zookeeper-name")
     with socket.create_connection((server.host, server.port), PROBE_S_MAX) as plain:
         if context is None:
             return _answer_of(plain)
