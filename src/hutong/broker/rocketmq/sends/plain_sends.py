@@ -137,7 +137,6 @@ class PlainSends:
 
     def _add(self, queue: PlainQueue, asked: Asked, tail: bytes) -> None:
         if not queue.tails:
-            queue.stored_ms = self._broker.clock.wall_ms()
             if not self._noted:
                 self._post(self.append_noted)
             self._noted.append(queue)
@@ -151,7 +150,9 @@ class PlainSends:
         # A full batch was appended before the end of the iteration, and nothing came after it.
         if not queue.tails:
             return
-        batch, asked = build_packed_batch(joined_records(queue.tails), len(queue.tails), queue.stored_ms), queue.asked
+        # Now, and not with the first of them: a client could have made a later one after that.
+        stored_ms = self._broker.clock.wall_ms()
+        batch, asked = build_packed_batch(joined_records(queue.tails), len(queue.tails), stored_ms), queue.asked
         queue.tails, queue.asked, queue.size = [], [], 0
         append_batch(self._broker, queue.partition, batch, self._owner, partial(self._stored, queue, asked))
 

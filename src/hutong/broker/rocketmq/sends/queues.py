@@ -29,7 +29,7 @@ Asked: TypeAlias = "tuple[Channel, int, int, int]"
 class PlainQueue:
     """One queue. `topic` is its name in the log."""
 
-    __slots__ = ("answers", "asked", "partition", "size", "stored_ms", "tails", "topic")
+    __slots__ = ("answers", "asked", "partition", "size", "tails", "topic")
 
     def __init__(self, topic: str, partition: Partition, answers: SendAnswers) -> None:
         self.topic = topic
@@ -38,7 +38,6 @@ class PlainQueue:
         self.tails: list[bytes] = []  # of the records of this loop iteration
         self.asked: list[Asked] = []  # of each of them
         self.size = 0
-        self.stored_ms = 0
 
 
 class PlainQueues:
