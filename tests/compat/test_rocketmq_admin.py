@@ -129,7 +129,8 @@ DIFFERENCES: Final = (
     Change(r"(?<=ADDRESS )(V5_5_0|HUTONG) .*", "VERSION FIGURES", "the version is the node's, its figures are its own"),
     Change(r"(?<=brokerVersionDesc : ).*", "VERSION", "the version is the node's"),
     Change(
-        r"^(?!brokerActive|brokerVersion|bootTime|runtime)\S+ ?: .*\n",
+        # Of a broker that has just started, the rates have no figures.
+        r"^(?!brokerActive|brokerVersion|bootTime|runtime)\S+ ?:.*\n",
         "",
         "RocketMQ tells of queues, thread pools and files that a node does not have",
         "brokerStatus",
@@ -221,7 +222,7 @@ class Transcript:
                 printed = re.sub(change.pattern, change.word, printed, flags=re.MULTILINE)
             lines = printed.strip().splitlines()
             # Lists come in no order.
-            if name in ("topicList", "printMsg", "brokerStatus", "resetOffsetByTime"):
+            if name in ("topicList", "printMsg", "brokerStatus", "resetOffsetByTime", "consumerConnection"):
                 lines.sort()
             self.text += f"$ {line}\n" + "".join(f"{each}\n" for each in lines) + "\n"
 

@@ -22,6 +22,7 @@ from hutong.testing import EmbeddedNode
 pytestmark = [pytest.mark.compat, pytest.mark.thorough, pytest.mark.long, pytest.mark.timeout(900)]
 SETTINGS: Final = {"rocketmq.listen": "127.0.0.1:9876"}
 DEADLINE_S: Final = 120.0
+QUEUES: Final = 4  # of a topic that is made when it is first used
 SUCCESS: Final = "send message success: result=SendResult [sendStatus=0"
 
 
@@ -151,7 +152,8 @@ def test_transactions_are_checked_and_decided(node: EmbeddedNode, tmp_path: Path
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_a_request_gets_its_reply(node: EmbeddedNode, tmp_path: Path, way: str) -> None:
     with started("consumer/rpc", tmp_path) as answering:
-        answering.prints("Consumer Started.")
+        # It begins at the end of each queue, where the example's only request must not be yet.
+        answering.prints("fetch offset of mq from broker success", QUEUES)
         with started(f"producer/rpc/{way}", tmp_path) as asking:
             answering.prints("reply to ")
             asking.prints("Requst to RequestTopic cost:")
