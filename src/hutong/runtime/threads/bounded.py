@@ -21,7 +21,7 @@ def call_within(timeout_ms: int, work: Callable[[], T], name: str) -> T:
     def perform() -> None:
         try:
             outcomes.put((work(), None))
-        except BaseException as error:  # noqa: BLE001  # a supervisor: whatever it is, the caller gets it
+        except BaseException as error:  # noqa: BLE001  # a supervisor: the caller gets each error
             outcomes.put((None, error))
 
     threading.Thread(target=perform, name=name, daemon=True).start()
@@ -31,4 +31,4 @@ def call_within(timeout_ms: int, work: Callable[[], T], name: str) -> T:
         raise Expired(f"{name} has not ended within {timeout_ms} ms") from None
     if error is not None:
         raise error
-    return result  # type: ignore[return-value]  # None stands for a result only next to an error
+    return result  # type: ignore[return-value]  # None is the result, or there is an error
