@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from hutong.web.answers import WebRefusal
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from typing import Any
 
     from hutong.console.sessions import Session
@@ -29,24 +29,37 @@ class Completion:
     """All changes under way."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[Answer]] = set()
+        self._tasks: dict[asyncio.Task[Answer], str] = {}  # each with the token of its session
+        self._after: dict[str, Callable[[], None]] = {}  # by that token
 
     async def of(self, change: Coroutine[Any, Any, Answer], session: Session) -> Answer:
         """The outcome of a change. It goes on when the caller is cancelled."""
         context = copy_context()
         context.run(CHANGING.set, session)
         task = asyncio.get_running_loop().create_task(change, context=context)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = session.token
+        task.add_done_callback(self._ended)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             task.add_done_callback(_report)
             raise
 
+    def after(self, session: Session, call: Callable[[], None]) -> None:
+        """Call it once no change of this session is under way: now, or at the end of the last."""
+        if session.token in self._tasks.values():
+            self._after[session.token] = call
+        else:
+            call()
+
     async def close(self) -> None:
         """Wait for all of them."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[Answer]) -> None:
+        token = self._tasks.pop(task)
+        if token not in self._tasks.values() and token in self._after:
+            self._after.pop(token)()
 
 
 def _report(task: asyncio.Task[Answer]) -> None:

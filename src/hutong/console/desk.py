@@ -6,6 +6,7 @@ Decides nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hutong.console.audit import Audit, AuditRecord
@@ -86,11 +87,17 @@ class ConsoleDesk:
         return self.sessions.open(token, csrf, user, password, self.clock.monotonic_ms(), tokens)
 
     def close_session(self, session: Session) -> None:
-        """End it, and the logins of its clients where they have tokens of its own."""
+        """End it, and the logins of its clients where they have tokens of its own.
+
+        A change that is under way keeps them until its record is in the audit.
+        """
         self.sessions.close(session.token)
         if session.tokens is not None:
-            session.tokens.end()
-            self.gateway.accounts.forget(session.tokens)
+            self.guard.changes.after(session, partial(self._end_tokens, session.tokens))
+
+    def _end_tokens(self, tokens: SessionTokens) -> None:
+        tokens.end()
+        self.gateway.accounts.forget(tokens)
 
     def session_cookie(self, session: Session | None) -> tuple[str, str]:
         """The header that gives a browser its session, or takes it away."""

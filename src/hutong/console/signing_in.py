@@ -74,8 +74,10 @@ class SigningIn:
     async def end(self, request: WebRequest) -> WebAnswer:
         """End the session. The answer has the address at which the provider ends its own, where it has one."""
         session = self._desk.guard.session(request)
-        url = None if self._provider is None else await self._provider.logout_url(session, request)
         self._desk.close_session(session)
+        url = None
+        if self._provider is not None and session.tokens is not None:
+            url = await self._provider.logout_url(session.tokens.id_token, request)
         headers = [self._desk.session_cookie(None)]
         return WebAnswer(204, headers=headers) if url is None else json({"logout_url": url}, headers=headers)
 

@@ -52,11 +52,11 @@ class TokenRenewals:
             # It may have ended meanwhile: unused, by a logout, or because there were too many.
             if now_ms >= tokens.ends_ms or not self._desk.sessions.is_open(session.token, now_ms):
                 break
-            if now_ms >= tokens.renewal_ms and not await self._renew(tokens):
+            if now_ms >= tokens.renewal_ms and not await self._renew(session, tokens):
                 break
         self._desk.close_session(session)
 
-    async def _renew(self, tokens: SessionTokens) -> bool:
+    async def _renew(self, session: Session, tokens: SessionTokens) -> bool:
         """False where there are no tokens any more."""
         assert tokens.refresh_token is not None, "without one a session ends with its token"
         try:
@@ -65,5 +65,8 @@ class TokenRenewals:
             _log.warning("the tokens of %s were not renewed: %s", tokens.user, failure.detail)
             tokens.retry(self._clock.monotonic_ms())
             return failure.fault is not LoginFault.REFUSED
+        # A logout meanwhile took the tokens away: new ones must not bring them back.
+        if not self._desk.sessions.is_open(session.token, self._clock.monotonic_ms()):
+            return False
         tokens.take(answer, self._clock.monotonic_ms(), self._clock.wall_ms())
         return True

@@ -85,11 +85,8 @@ class SigningOn:
             self._desk.close_session(before)
         return _to(path, gone, self._desk.session_cookie(session))
 
-    async def logout_url(self, session: Session, request: WebRequest) -> str | None:
-        """The address at which the provider ends its own session; None for one of a password, or without such."""
-        if session.tokens is None:
-            return None
-        id_token = session.tokens.id_token  # before the wait: it is gone with the session
+    async def logout_url(self, id_token: str, request: WebRequest) -> str | None:
+        """The address at which the provider ends its own session; None where it names none."""
         try:
             provider = await self._provider.provider()
         except LoginFailure:

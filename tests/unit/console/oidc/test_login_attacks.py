@@ -4,6 +4,7 @@ import base64
 import hmac
 import json
 import re
+import socket
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
@@ -312,6 +313,26 @@ def test_logging_out_ends_the_session_here_and_there(browser: Browser, provider:
     assert answer.value["logout_url"].startswith(f"{provider.url}/logout?id_token_hint=")
     assert "Max-Age=0" in answer.headers["set-cookie"]
     assert browser.ask("GET", "/api/topics").status == 401
+
+
+def test_leaving_early_leaves_a_trace(browser: Browser) -> None:
+    """A logout takes the tokens away, but not those of a change whose record is still to be written."""
+    browser.enter()
+    body = json.dumps({"name": "hidden.change", "partitions": 1}).encode()
+    head = (
+        f"POST /api/topics HTTP/1.1\r\nHost: {browser.address}\r\nCookie: {browser.cookie}\r\n"
+        f"X-Hutong-Csrf: {browser.csrf}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    host, _, port = browser.address.rpartition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(head.encode() + body)
+    browser.ask("DELETE", "/api/session")
+    browser.enter()
+    for _ in range(500):
+        answer = browser.ask("GET", "/api/topics/__hutong_console_audit/messages")
+        if answer.status == 200 and "hidden.change" in str(answer.value["records"]):
+            return
+    pytest.fail("the change has left no trace")
 
 
 def test_a_foreign_name_of_the_server_gets_no_login(browser: Browser) -> None:

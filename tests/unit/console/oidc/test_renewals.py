@@ -122,6 +122,21 @@ async def test_a_session_that_ended_is_renewed_no_more() -> None:
     assert provider.asked == []
 
 
+async def test_a_logout_during_a_renewal_takes_the_tokens_away() -> None:
+    provider = Provider(given("t1"))
+    scene = Scene(provider)
+    answer = provider.post_form
+
+    def log_out(url: str, body: bytes, authorization: str) -> tuple[int, bytes]:
+        scene.close_session(scene.session)
+        return answer(url, body, authorization)
+
+    provider.post_form = log_out  # type: ignore[method-assign]
+    await scene.run()
+    with pytest.raises(ValueError, match="ended"):
+        scene.tokens.of_client("")
+
+
 async def test_the_library_is_told_when_the_token_ends() -> None:
     scene = Scene(Provider())
     assert scene.tokens.of_client("") == ("t0", 1_101.0)
