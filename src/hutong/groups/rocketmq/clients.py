@@ -59,6 +59,7 @@ class RocketClients:
         self._producers: dict[str, dict[str, GroupMember]] = {}
         self._of_connection: dict[int, set[str]] = {}
         self._senders: dict[int, set[str]] = {}  # producer groups of half messages, by connection
+        self._sending: dict[str, dict[int, str]] = {}  # the other way round: the connections, and their addresses
 
     def group(self, name: str) -> RocketGroup | None:
         """The consumer group, or None if it has no members."""
@@ -84,19 +85,22 @@ class RocketClients:
         """Return True if a client of the producer group is on this connection."""
         return connection in self.producer_connections(group)
 
-    def sends_half(self, group: str, connection: int) -> None:
+    def sends_half(self, group: str, connection: int, address: str) -> None:
         """Note a connection that sends half messages of a producer group. Raises LimitExceeded."""
         known = self._senders.setdefault(connection, set())
         if group not in known and len(known) >= GROUPS_PER_CONNECTION_MAX:
             raise LimitExceeded("GROUPS_PER_CONNECTION_MAX", GROUPS_PER_CONNECTION_MAX)
         known.add(group)
+        self._sending.setdefault(group, {})[connection] = address
 
-    def may_end_halves(self, group: str, connection: int) -> bool:
+    def may_end_halves(self, group: str, connection: int, address: str) -> bool:
         """Return True for a producer of the group.
 
         A client's first end reaches a node before its first heartbeat: Java's beats only for topics whose route it has.
+        RocketMQ's proxy has several connections, and sends by one what it ends by another of the same address.
         """
-        return self.is_producer(group, connection) or group in self._senders.get(connection, ())
+        sending = self._sending.get(group, {})
+        return connection in sending or address in sending.values() or self.is_producer(group, connection)
 
     def producer_connection(self, client_id: str) -> int | None:
         """The connection of a client that produces, by the client's id."""
@@ -151,7 +155,10 @@ class RocketClients:
     def disconnected(self, connection: int) -> list[str]:
         """Take out the clients whose connection has ended, unless they came back by another one."""
         changed: list[str] = []
-        self._senders.pop(connection, None)
+        for group in self._senders.pop(connection, ()):
+            del self._sending[group][connection]
+            if not self._sending[group]:
+                del self._sending[group]
         for group in sorted(self._of_connection.pop(connection, ())):
             found = self._groups.get(group)
             members = [*(found.members if found else {}).values(), *self._producers.get(group, {}).values()]

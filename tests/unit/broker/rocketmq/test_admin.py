@@ -69,6 +69,7 @@ async def test_a_topic_is_created_grows_and_is_deleted(client: RocketClient) -> 
     assert (await client.ask_with(RequestCode.UPDATE_AND_CREATE_TOPIC, grown)).code == ResponseCode.SUCCESS
     config = of(await client.ask(RequestCode.GET_TOPIC_CONFIG, topic="t"))
     assert (config["topicName"], config["readQueueNums"], config["perm"]) == ("t", 3, 6)
+    assert config["attributes"] == {"message.type": "MIXED"}
     assert of(await client.ask(RequestCode.GET_ALL_TOPIC_CONFIG))["topicConfigTable"].keys() == {"t"}
     assert of(await client.ask(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER))["topicList"] == ["t"]
     for code in (RequestCode.DELETE_TOPIC_IN_BROKER, RequestCode.DELETE_TOPIC_IN_NAMESRV):

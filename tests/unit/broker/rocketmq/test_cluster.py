@@ -38,10 +38,12 @@ async def test_a_route_reads_at_one_broker_and_writes_at_each_node(cluster: Embe
     async with client_of_node(cluster, 2) as client:
         brokers = await brokers_at(client)
         answer = await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="t")
+        own = await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="hutong-3")
     addresses = {node: cluster.node(node).rocketmq for node in NODES}
     assert brokers["hutong"] == {"0": addresses[2], "2": addresses[1], "3": addresses[2], "4": addresses[3]}
     for node in NODES:
         assert brokers[f"hutong-{node}"] == {"0": addresses[node]}
+    assert [each["brokerAddrs"] for each in msgspec.json.decode(own.body)["brokerDatas"]] == [{"0": addresses[3]}]
     queues = {each["brokerName"]: each for each in msgspec.json.decode(answer.body)["queueDatas"]}
     assert queues["hutong"]["perm"] == 4
     assert queues["hutong-1"]["perm"] == 2

@@ -64,6 +64,7 @@ async def test_any_node_takes_half_messages_and_their_ends(clients: dict[int, Ro
     assert await bodies(clients[1]) == [b"1", b"2", b"3"]
 
 
+@pytest.mark.usefixtures("elsewhere")
 async def test_a_connection_without_heartbeats_ends_nothing_elsewhere(
     cluster: EmbeddedCluster, clients: dict[int, RocketClient]
 ) -> None:

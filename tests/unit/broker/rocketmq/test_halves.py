@@ -127,6 +127,16 @@ async def test_a_forged_end_ends_nothing(client: RocketClient, changed: dict[str
     assert (await end(client, sent, COMMIT)).code == ResponseCode.SUCCESS
 
 
+async def test_another_connection_of_the_same_address_may_end_it(client: RocketClient, scene: RocketScene) -> None:
+    sent = await prepare(client, b"half")
+    async with rocketmq_client(scene.address) as other:
+        assert (await end(other, sent, COMMIT, msgId="x", transactionId="x")).code == ResponseCode.SYSTEM_ERROR
+        assert (await end(other, sent, COMMIT, producerGroup="q")).code == ResponseCode.SYSTEM_ERROR
+        assert (await end(other, sent, COMMIT)).code == ResponseCode.SUCCESS
+    assert bytes((await waited(client)).body) == b"half"
+
+
+@pytest.mark.usefixtures("elsewhere")
 async def test_another_client_ends_it_only_as_a_producer_of_the_group(client: RocketClient, scene: RocketScene) -> None:
     sent = await prepare(client, b"half")
     async with rocketmq_client(scene.address) as other:

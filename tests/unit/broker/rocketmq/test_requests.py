@@ -48,6 +48,16 @@ async def test_the_node_is_its_own_name_server(scene: RocketScene, client: Rocke
     assert b'"brokerAddrs":{' in bytes(found.body)
 
 
+async def test_the_cluster_and_its_brokers_have_routes_of_their_own(scene: RocketScene, client: RocketClient) -> None:
+    # By them RocketMQ's proxy finds brokers.
+    for name in ("DefaultCluster", "hutong"):
+        found = await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=name)
+        (broker,) = msgspec.json.decode(found.body)["brokerDatas"]
+        assert (broker["brokerName"], broker["brokerAddrs"]) == ("hutong", {"0": str(scene.address)})
+    missing = await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="hutong-1")
+    assert missing.code == ResponseCode.TOPIC_NOT_EXIST
+
+
 async def test_a_message_is_a_record_and_comes_back_as_it_was(scene: RocketScene, client: RocketClient) -> None:
     properties = {"KEYS": "order-1", "TAGS": "paid", "UNIQ_KEY": "0A", "color": "red"}
     sent = await client.send(b"body", properties=encode_properties(properties), flag=7)

@@ -58,17 +58,21 @@ def test_a_silent_client_leaves() -> None:
 
 def test_a_sender_of_half_messages_may_end_them_until_it_leaves() -> None:
     clients = RocketClients()
-    clients.sends_half("p", 1)
-    assert clients.may_end_halves("p", 1)
-    assert not clients.may_end_halves("p", 2)
-    assert not clients.may_end_halves("q", 1)
+    clients.sends_half("p", 1, "here")
+    assert clients.may_end_halves("p", 1, "here")
+    assert clients.may_end_halves("p", 2, "here"), "another connection of the same program"
+    assert not clients.may_end_halves("p", 2, "there")
+    assert not clients.may_end_halves("q", 1, "here")
     assert not clients.is_producer("p", 1), "it has not said that it answers checks"
     for number in range(GROUPS_PER_CONNECTION_MAX - 1):
-        clients.sends_half(f"other-{number}", 1)
+        clients.sends_half(f"other-{number}", 1, "here")
     with pytest.raises(LimitExceeded):
-        clients.sends_half("one-more", 1)
+        clients.sends_half("one-more", 1, "here")
+    clients.sends_half("p", 2, "here")
     clients.disconnected(1)
-    assert not clients.may_end_halves("p", 1)
+    assert clients.may_end_halves("p", 1, "here")
+    clients.disconnected(2)
+    assert not clients.may_end_halves("p", 1, "here")
 
 
 def test_the_groups_of_a_connection_are_bounded() -> None:

@@ -76,5 +76,17 @@ def route_of(context: RocketContext, queues: int, further_rights: int = 0) -> To
     )
 
 
+def route_to(context: RocketContext, broker_name: str) -> TopicRouteData | None:
+    """The route to one broker, of one queue; None if there is none of that name.
+
+    Each of RocketMQ's brokers has a topic of its own name, by whose route its proxy finds it.
+    """
+    found = brokers_of(context).get(broker_name)
+    if found is None:
+        return None
+    broker, rights = found
+    return TopicRouteData([QueueData(broker_name, 1, 1, rights)], [broker])
+
+
 def _writer(broker_name: str, node: int) -> str:
     return f"{broker_name}-{node}"

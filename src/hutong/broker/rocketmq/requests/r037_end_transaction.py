@@ -1,8 +1,9 @@
 """END_TRANSACTION (37): a producer commits a half message, or rolls it back.
 
-Clients ask oneway, and also in answer to a check. Only a client of the same producer group and user may end it, by the
-connection that has sent it or one whose heartbeats name the group; it must know the message's id. For all others there
-is no such message. Where the end gets lost, or comes before a node has read its log, the client is asked again.
+Clients ask oneway, and also in answer to a check. Only a client of the same producer group and user may end it: by a
+connection whose heartbeats name the group, the one that has sent it, or, as long as that is open, another of the same
+address, as RocketMQ's proxy does. It must know the message's id. For all others there is no such message. Where the end
+gets lost, or comes before a node has read its log, the client is asked again.
 """
 
 from __future__ import annotations
@@ -67,5 +68,6 @@ def claim_of(context: RocketContext, group: str) -> Claim:
     """The client as the owner of a transaction of this producer group."""
     keys = (context.text("transactionId", ""), context.text("msgId", ""))
     # The node that has the connection knows its heartbeats and sends, and checks them before it hands the command over.
-    is_producer = context.is_handed_over or context.parts.clients.may_end_halves(group, context.number)
+    number, address = context.number, context.channel.peer.address
+    is_producer = context.is_handed_over or context.parts.clients.may_end_halves(group, number, address)
     return Claim(group, str(context.principal), keys, context.number, is_producer)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hutong.broker.rights.authorization import may
-from hutong.broker.rocketmq.cluster.routes import route_of
+from hutong.broker.rocketmq.cluster.routes import route_of, route_to
 from hutong.broker.rocketmq.records.names import log_name
 from hutong.broker.rocketmq.refusals import RocketRefused
 from hutong.remoting.channels.answers import Answer
@@ -32,11 +32,16 @@ def handle(context: RocketContext) -> Answer:
     # Where topics are not created there is no model: clients report that the topic has no route.
     if asked == MODEL_TOPIC and broker.settings.auto_create_topics:
         return _answer(route_of(context, QUEUES_OF_MODEL, PERMISSION_INHERITED))
-    # It is created with the first reply, whose sender asks for the route first.
-    if asked == context.parts.identity.cluster_name + REPLY_TOPIC_END:
+    cluster_name = context.parts.identity.cluster_name
+    # The first is created with the first reply, whose sender asks for the route first. By the other RocketMQ's proxy
+    # finds the brokers of a cluster: each of RocketMQ's has a topic of that name.
+    if asked in (cluster_name + REPLY_TOPIC_END, cluster_name):
         return _answer(route_of(context, 1))
     name = log_name(asked)
     topic = broker.topics.get(name)
+    route = route_to(context, asked) if topic is None else None
+    if route is not None:
+        return _answer(route)
     is_shown = topic is not None and not topic.is_internal
     # A topic that the client may not see is not there for it.
     if topic is None or not is_shown or not may(context.kafka(), Operation.DESCRIBE, ResourceType.TOPIC, name):

@@ -161,7 +161,7 @@ class SendRequest:
         self._transaction_id = decode_properties(message.properties).get(UNIQUE_KEY)
         group = self._fields.text("producerGroup")
         if not self._context.is_handed_over:
-            parts.clients.sends_half(group, self._context.number)
+            parts.clients.sends_half(group, self._context.number, self._context.channel.peer.address)
         claim = claim_of(self._context, group)
         parts.halves.get(partial(self._put_half, message, place, claim))
 

@@ -6,7 +6,7 @@ one cluster here. A client sees the topics that it may DESCRIBE.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hutong.broker.rights.authorization import check, permitted
 from hutong.broker.rocketmq.records.names import log_name, rocketmq_name
@@ -20,6 +20,10 @@ from hutong.wire.rocketmq.command import Command
 if TYPE_CHECKING:
     from hutong.broker.rocketmq.context import RocketContext
     from hutong.broker.topics.partition import Topic
+
+
+_ATTRIBUTES: Final = {"message.type": "MIXED"}
+"""RocketMQ's proxy lets its clients send to a topic what this says: here each topic takes messages of all kinds."""
 
 
 def handle_all(context: RocketContext) -> Answer:
@@ -49,4 +53,4 @@ def visible_topics(context: RocketContext) -> list[Topic]:
 
 def _config(topic: Topic) -> TopicQueues:
     queues = len(topic.partitions)
-    return TopicQueues(rocketmq_name(topic.name), queues, queues, PERMISSION_READ_WRITE)
+    return TopicQueues(rocketmq_name(topic.name), queues, queues, PERMISSION_READ_WRITE, attributes=_ATTRIBUTES)
