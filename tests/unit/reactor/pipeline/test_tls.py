@@ -97,7 +97,7 @@ def opened(*handlers: PipelineHandler, cuts: int = 10_000) -> tuple[ConnectionPi
     return pipeline, client
 
 
-@pytest.mark.parametrize("cuts", [20, 100, 10_000])
+@pytest.mark.parametrize("cuts", [50, 100, 10_000])  # a ClientHello of OpenSSL 3.6 has 1.6 KB: ML-KEM, too
 def test_a_handshake_in_pieces_and_lines_both_ways(cuts: int) -> None:
     echo = Echo()
     pipeline, client = opened(TlsHandler(INSIDE), LineFrames(), echo, cuts=cuts)

@@ -78,7 +78,6 @@ def test_every_kind_is_known(kind: FrameKind) -> None:
         b'{"type":"send","address":"a","body":' + b"[" * (DEPTH_MAX + 1) + b"]" * (DEPTH_MAX + 1) + b"}",
         b'{"type":"send","address":"a","body":' + b'{"a":' * (DEPTH_MAX + 1) + b"1" + b"}" * (DEPTH_MAX + 1) + b"}",
         b'{"type":"send","address":"a","body":' + b"[" * 100_000 + b"}",
-        b'{"type":"send","address":"a","other":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b'{"type":"send","address":"a","body":' + b"9" * 100_000 + b"}",
     ],
     ids=lambda data: bytes(data[:60]).decode(errors="replace"),
@@ -86,6 +85,13 @@ def test_every_kind_is_known(kind: FrameKind) -> None:
 def test_what_is_no_json_object_within_the_bounds(data: bytes) -> None:
     assert decode(data, Dialect.TCP) == Malformed(Code.INVALID_JSON)
     assert decode(data, Dialect.SOCKJS) == Malformed(Code.INVALID_JSON)
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_depth_in_a_member_that_is_not_read_is_refused_or_skipped(dialect: Dialect) -> None:
+    """Python 3.14 bounds recursion in C by the stack that there is, and not by a count of calls."""
+    data = b'{"type":"send","address":"a","other":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    assert decode(data, dialect) in (Malformed(Code.INVALID_JSON), ClientFrame(FrameKind.SEND, "a"))
 
 
 def test_text_and_views_are_read_like_bytes() -> None:
