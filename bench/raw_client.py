@@ -107,7 +107,8 @@ def create_topic(
 
 def first_acknowledged(connection: RawConnection, topic: str, value: bytes, deadline_s: float = 30.0) -> int:
     """Produces one record, repeated while the topic has no leader yet; its offset."""
-    request, layout = produce_request(topic, record_batch([value])), ProduceReplyLayout.of(topic)
+    # By acks=all: with acks=1 a record is answered before it is flushed, and readers do not see it until then.
+    request, layout = produce_request(topic, record_batch([value]), acks=-1), ProduceReplyLayout.of(topic)
     give_up = time.monotonic() + deadline_s
     while True:
         reply = connection.call(request)
