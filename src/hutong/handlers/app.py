@@ -178,6 +178,12 @@ class App:
 
         return asyncapi_document(self)
 
+    def asyncapi_page(self) -> str:
+        """The same as one HTML page, without scripts."""
+        from hutong.handlers.describe_page import asyncapi_page
+
+        return asyncapi_page(self.asyncapi())
+
     @property
     def _current(self) -> "RunningApp":
         if self._running is None:

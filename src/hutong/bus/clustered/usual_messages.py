@@ -48,7 +48,7 @@ class UsualMessages:
             for frame in frames:
                 self._careful(_frame_of(node, frame))
             return
-        idle: list[ReceivingQueue] = []
+        idle: dict[ReceivingQueue, None] = {}  # in order
         link.outbox.cork(len(frames))
         try:
             for frame in frames:
@@ -60,7 +60,7 @@ class UsualMessages:
                 context.run_queued()
             link.outbox.uncork()
 
-    def _take(self, link: NodeLink, frame: UsualFrame, idle: list[ReceivingQueue]) -> bool:
+    def _take(self, link: NodeLink, frame: UsualFrame, idle: dict[ReceivingQueue, None]) -> bool:
         """Take one message. False where it is out of the ordinary."""
         codec, address, reply_address, body, is_send = frame
         # An error, JSON and the like, whose bytes a codec has to read; a publication.
@@ -81,7 +81,7 @@ class UsualMessages:
         return True
 
     def _deliver(
-        self, link: NodeLink, address: str, reply_address: str | None, body: Any, idle: list[ReceivingQueue]
+        self, link: NodeLink, address: str, reply_address: str | None, body: Any, idle: dict[ReceivingQueue, None]
     ) -> bool:
         """Queue the message for its consumer. False where that is not possible, or not permitted."""
         # First: a turn counts, also where nothing comes of it.
@@ -99,8 +99,8 @@ class UsualMessages:
         else:
             reply = remote_reply(self._side.bus, link, reply_address, address)
             queue.append((deliver, TrackedMessage(address, body, None, reply)))
-        if not context.is_scheduled and context not in idle:
-            idle.append(context)
+        if not context.is_scheduled:
+            idle[context] = None
         return True
 
 

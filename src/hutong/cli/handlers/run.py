@@ -42,6 +42,9 @@ def run(
         ),
     ] = None,
     asyncapi: Annotated[bool, typer.Option("--asyncapi", help="Print the AsyncAPI document (JSON) and end.")] = False,
+    asyncapi_page: Annotated[
+        bool, typer.Option("--asyncapi-page", help="Print the AsyncAPI document as a page (HTML) and end.")
+    ] = False,
     log_level: Annotated[str, typer.Option("--log-level", metavar="LEVEL")] = "info",
 ) -> int:
     """Run the handlers of an App (hutong.handlers) until SIGTERM or Ctrl-C; both wait for what is being handled."""
@@ -51,6 +54,9 @@ def run(
         raise UsageError(f"--log-level {log_level} is no level; choose debug, info, warning or error.")
     if asyncapi:
         print_json(find_app(target).asyncapi())
+        return 0
+    if asyncapi_page:
+        print(find_app(target).asyncapi_page(), end="")
         return 0
     if workers > 1 or is_reloading:
         command = ["run", target, "--log-level", log_level]

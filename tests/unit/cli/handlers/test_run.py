@@ -70,6 +70,13 @@ def test_the_document_is_printed(module: str, capsys: pytest.CaptureFixture[str]
     assert (document["info"]["title"], list(document["channels"])) == ("Billing", ["orders", "orders_billing_dead"])
 
 
+def test_the_page_is_printed(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["run", module, "--asyncapi-page"]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith("<!DOCTYPE html>")
+    assert "<title>Billing</title>" in page
+
+
 def test_changed_new_and_lost_files_are_found(module: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "notes.txt").write_text("not watched")
     watched = WatchedModule(f"{module}:app")
