@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hutong.bus.durable.outcomes import Stored
     from hutong.handlers.running.running import RunningApp
     from hutong.handlers.running.trial import Trial
+    from hutong.tracing import Tracing
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 BATCH_WAIT_S_DEFAULT: Final = 0.5
@@ -40,8 +41,8 @@ class App:
     """Handlers of one program: `app = App("localhost:9092")`, then `@app.topic(...)` and `@app.address(...)`.
 
     `settings` are librdkafka's own, for TLS and SASL say, `consumer_settings` those that only consumers have; both win
-    over what is set here. `node` are the keywords of the `hutong.Node` whose bus has the addresses. `title` and
-    `version` are for the AsyncAPI document.
+    over what is set here. `node` are the keywords of the `hutong.Node` whose bus has the addresses. `tracing` makes
+    spans and figures of each call (`hutong.tracing.Tracing`). `title` and `version` are for the AsyncAPI document.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class App:
         settings: Mapping[str, Any] | None = None,
         consumer_settings: Mapping[str, Any] | None = None,
         node: Mapping[str, Any] | None = None,
+        tracing: "Tracing | None" = None,
         clock: Clock | None = None,
         chance: Callable[[], float] | None = None,
     ) -> None:
@@ -64,6 +66,7 @@ class App:
         self.settings = dict(settings or {})
         self.consumer_settings = dict(consumer_settings or {})
         self.node_options = dict(node or {})
+        self.tracing = tracing
         self.clock = clock or SystemClock()
         self.chance = chance or random.Random().random  # of back-off
         self.topic_handlers: list[TopicHandler] = []

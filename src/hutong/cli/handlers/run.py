@@ -6,6 +6,7 @@ Knows nothing of what the handlers do.
 """
 
 import asyncio
+import atexit
 import logging
 import os
 import signal
@@ -45,6 +46,10 @@ def run(
     asyncapi_page: Annotated[
         bool, typer.Option("--asyncapi-page", help="Print the AsyncAPI document as a page (HTML) and end.")
     ] = False,
+    is_traced: Annotated[
+        bool,
+        typer.Option("--tracing", help="Send spans and figures of handlers by OTLP; OTEL_* variables say where to."),
+    ] = False,
     log_level: Annotated[str, typer.Option("--log-level", metavar="LEVEL")] = "info",
 ) -> int:
     """Run the handlers of an App (hutong.handlers) until SIGTERM or Ctrl-C; both wait for what is being handled."""
@@ -61,11 +66,18 @@ def run(
     if workers > 1 or is_reloading:
         command = ["run", target, "--log-level", log_level]
         command += ["--bootstrap", bootstrap] if bootstrap is not None else []
+        command += ["--tracing"] if is_traced else []
         return asyncio.run(_supervise(target, command, workers, is_reloading=is_reloading))
     app = find_app(target)
     if bootstrap is not None:
         app.bootstrap = bootstrap
     logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format=LOG_FORMAT)
+    if is_traced:
+        from hutong.tracing.environment import EnvironmentTracing
+
+        own = EnvironmentTracing()
+        app.tracing = own.tracing
+        atexit.register(own.close)  # sends what is left
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

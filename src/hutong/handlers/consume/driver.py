@@ -13,9 +13,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hutong.bus.durable.outcomes import PublishFailed, Stored
 from hutong.bus.durable.records import OutgoingRecord
@@ -51,11 +52,15 @@ from hutong.handlers.declare.context import MessageContext
 from hutong.handlers.declare.models import UndecodableMessage
 from hutong.handlers.declare.options import RejectMessage, TopicHandler
 
+if TYPE_CHECKING:
+    from hutong.handlers.consume.spans import HandlerSpans
+
 COMMIT_INTERVAL_MS: Final = 100
 CALLS_IN_A_TURN_MAX: Final = 64  # of one worker, before others of the loop get their turn
 NO_TOPIC: Final = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
 THREADS_MAX: Final = 64  # for handlers that are plain functions
 
+_UNTRACED: Final[AbstractContextManager[None]] = nullcontext()
 _log = logging.getLogger("hutong.handlers")
 
 
@@ -85,6 +90,7 @@ class TopicConsumer:
         chance: Callable[[], float],
         make_taker: "Callable[[TopicConsumer], RecordTaker]",
         halted: Callable[[HandlingHalted], None],
+        spans: "HandlerSpans | None" = None,
     ) -> None:
         self.handler = handler
         self.handled_total = 0
@@ -93,6 +99,7 @@ class TopicConsumer:
         self._log = log
         self._clock = clock
         self._halted = halted
+        self._spans = spans
         self._loop = asyncio.get_running_loop()
         self._machine = HandlingMachine(handler.retry, chance, _rules(handler))
         self._taker = make_taker(self)
@@ -260,24 +267,9 @@ class TopicConsumer:
             await idle
 
     async def _call(self, item: WorkItem) -> None:
-        handler = self.handler
-        signature = handler.signature
         try:
-            if item.attempts > 1:  # the last attempt may have changed it
-                for record in item.records:
-                    record.model = handler.decode(record.message.value())
-            if handler.batch is None:
-                message: Any = item.records[0].model
-            else:
-                message = [record.model for record in item.records]
-            arguments = signature.arguments(message, partial(self._context, item))
-            if self._threads is None:
-                returned = await signature.function(*arguments)
-            else:
-                run = partial(copy_context().run, signature.function, *arguments)
-                returned = await self._loop.run_in_executor(self._threads, run)
-            if returned is not None and handler.to is not None:
-                item.outputs = results_of(handler, item, returned)
+            with _UNTRACED if self._spans is None else self._spans.calling(item):
+                await self._handle(item)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -289,6 +281,27 @@ class TopicConsumer:
             self.handled_total += 1
             self._feed(HandlerReturned(item))
             self._commit_soon()
+
+    async def _handle(self, item: WorkItem) -> None:
+        handler = self.handler
+        signature = handler.signature
+        if item.attempts > 1:  # the last attempt may have changed it
+            for record in item.records:
+                record.model = handler.decode(record.message.value())
+        if handler.batch is None:
+            message: Any = item.records[0].model
+        else:
+            message = [record.model for record in item.records]
+        arguments = signature.arguments(message, partial(self._context, item))
+        if self._threads is None:
+            returned = await signature.function(*arguments)
+        else:
+            run = partial(copy_context().run, signature.function, *arguments)
+            returned = await self._loop.run_in_executor(self._threads, run)
+        if returned is not None and handler.to is not None:
+            item.outputs = results_of(handler, item, returned)
+            if self._spans is not None:
+                self._spans.mark_results(item.outputs)
 
     def _context(self, item: WorkItem) -> Any:
         contexts = [MessageContext(record.message, item.attempts) for record in item.records]

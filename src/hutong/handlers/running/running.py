@@ -8,7 +8,7 @@ Knows no machine.
 import asyncio
 import secrets
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -93,8 +93,11 @@ class RunningApp:
         def settle(stored: Stored | PublishFailed) -> None:
             self._loop.call_soon_threadsafe(set_outcome, stored)
 
-        self._log.publish_record(result_record(topic, Output(value, key, headers), None), settle)
-        stored = await outcome
+        tracing = self._app.tracing
+        with nullcontext(headers) if tracing is None else tracing.sending(topic, headers) as sent:
+            pairs = [(name, text) for name, text in sent if text is not None]
+            self._log.publish_record(result_record(topic, Output(value, key, pairs), None), settle)
+            stored = await outcome
         if isinstance(stored, PublishFailed):
             raise stored
         return stored
@@ -103,7 +106,7 @@ class RunningApp:
         if self._bus is None:
             from hutong.server.embedded import Node
 
-            options = {"log": f"kafka://{self._bootstrap}", **self._app.node_options}
+            options = {"log": f"kafka://{self._bootstrap}", "tracing": self._app.tracing, **self._app.node_options}
             self._bus = (await exit_stack.enter_async_context(Node(**options))).bus
         for handler in self._app.address_handlers:
             consumer = register(self._bus, handler)
@@ -114,9 +117,13 @@ class RunningApp:
         await asyncio.gather(*(consumer.stop() for consumer in self.consumers))
 
     def _consumer(self, handler: TopicHandler) -> TopicConsumer:
-        return TopicConsumer(
-            handler, self._log, self._app.clock, self._app.chance, partial(self._taker, handler), self._halt
-        )
+        app = self._app
+        taker, spans = partial(self._taker, handler), None
+        if app.tracing is not None:
+            from hutong.handlers.consume.spans import HandlerSpans  # the extra `tracing`: an app without it needs none
+
+            spans = HandlerSpans(app.tracing, handler)
+        return TopicConsumer(handler, self._log, app.clock, app.chance, taker, self._halt, spans)
 
     def _halt(self, reason: HandlingHalted) -> None:
         if not self._halted.done():
