@@ -159,7 +159,7 @@ class NodeJournals:
             node=node,
         )
         # A replica that steps down is opened anew without a clean end, which is no news.
-        level = logging.INFO if group in self._journals else logging.WARNING
+        level = logging.DEBUG if group in self._journals else logging.WARNING
         for sentence in journal.recovery.sentences():
             _log.log(level, "%s", sentence)
         journal.on_failure(
