@@ -1,7 +1,9 @@
 """Values that confluent-kafka's serializers write, as the console decodes them by the registry of the node."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -55,6 +57,36 @@ def test_protobuf(registered: EmbeddedNode) -> None:
         data = serializer(Timestamp(seconds=5, nanos=7), SerializationContext("protobuf", MessageField.VALUE))
         value = shown(registered, "protobuf", data)
     assert (value["form"], value["text"]) == ("protobuf", '{\n  "seconds": 5,\n  "nanos": 7\n}')
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("$.name = Zoë", ["Zoë"]),
+        ("$.name != Zoë", ["Bo", "Ann"]),
+        ("$.name ~ ^[AB]", ["Bo", "Ann"]),
+        ("$.age", []),
+        ("$", ["Bo", "Zoë", "Ann"]),  # and neither the record of an unknown schema nor the broken one
+    ],
+)
+def test_a_search_by_path_reads_values_by_their_schema(registered: EmbeddedNode, path: str, names: list[str]) -> None:
+    topic = "searched"
+    if topic not in registered.topics():
+        registered.create_topic(topic, partitions=1)
+        with SchemaRegistryClient({"url": registered.schema_registry_url}) as registry:
+            write = AvroSerializer(registry, AVRO)
+            values = [
+                write({"name": name}, SerializationContext(topic, MessageField.VALUE)) for name in ("Ann", "Zoë", "Bo")
+            ]
+        send(producer(registered.bootstrap), topic, [*values, b"\x00\x00\x00\xff\xffdata", (values[0] or b"")[:5]])
+    client, found = ConsoleClient(registered).begin(), []
+    for name, data in client.stream(f"/api/topics/{topic}/messages/search?path={quote(path)}"):
+        if name == "matches":
+            found += [json.loads(each["value"]["text"])["name"] for each in data["records"]]
+        if name in ("ended", "failed"):
+            assert (name, data["looked_at"]) == ("ended", 5)
+            break
+    assert found == names
 
 
 def test_an_id_that_the_registry_does_not_have(registered: EmbeddedNode) -> None:

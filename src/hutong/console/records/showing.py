@@ -30,10 +30,11 @@ class RecordShowing:
         """The records as JSON."""
         if not records:
             return []
-        decoder = PayloadDecoder(await self._schema_of(records))
+        decoder = PayloadDecoder(await self.schemas_of(records))
         return await self._desk.blocking(lambda: shown_records(records, decoder, forms))
 
-    async def _schema_of(self, records: Sequence[StoredRecord]) -> SchemaOf | None:
+    async def schemas_of(self, records: Sequence[StoredRecord]) -> SchemaOf | None:
+        """The schemas whose ids are in the records; None without a registry."""
         if self._desk.node is None:
             return None
         payloads = [each for record in records for each in (record.key, record.value) if each is not None]

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from hutong.console.limits import VALUE_BYTES_MAX
+from hutong.console.records.decoding.schema_form import read_by_schema, schema_id_of
+from hutong.console.records.decoding.shown import OtherForm
 from hutong.console.records.searching.json_path import JsonCondition
 from hutong.console.records.searching.patterns import Pattern
 
 if TYPE_CHECKING:
     from hutong.bus.durable.records import StoredRecord
+    from hutong.console.records.decoding.shown import SchemaOf
 
 KEY, VALUE, HEADERS, ANYWHERE = "key", "value", "headers", "anywhere"
 PLACES: Final = (ANYWHERE, KEY, VALUE, HEADERS)
@@ -45,8 +48,8 @@ class Conditions:
     time_begin_ms: int | None = None
     time_end_ms: int | None = None
 
-    def hold(self, record: StoredRecord) -> bool:
-        """True where the record meets all of them."""
+    def hold(self, record: StoredRecord, schema_of: SchemaOf | None = None) -> bool:
+        """True where the record meets all of them; `schema_of` reads keys and values that begin with a schema's id."""
         if self.partitions is not None and record.partition not in self.partitions:
             return False
         if not self.offset_begin <= record.offset < self.offset_end:
@@ -55,13 +58,13 @@ class Conditions:
             return False
         if self.time_end_ms is not None and record.timestamp_ms >= self.time_end_ms:
             return False
-        return all(_is_there(each, record) for each in self.texts) and self._paths_hold(record)
+        return all(_is_there(each, record) for each in self.texts) and self._paths_hold(record, schema_of)
 
-    def _paths_hold(self, record: StoredRecord) -> bool:
+    def _paths_hold(self, record: StoredRecord, schema_of: SchemaOf | None) -> bool:
         documents: dict[str, Any] = {}
         for place, condition in self.paths:
             if place not in documents:
-                documents[place] = _document(record.key if place == KEY else record.value)
+                documents[place] = _document(record.key if place == KEY else record.value, schema_of)
             if documents[place] is _NO_DOCUMENT or not condition.holds(documents[place]):
                 return False
         return True
@@ -70,10 +73,16 @@ class Conditions:
 _NO_DOCUMENT: Final = object()
 
 
-def _document(data: bytes | None) -> Any:
-    """The value of a JSON document. Bytes that are none meet no condition on a path."""
+def _document(data: bytes | None, schema_of: SchemaOf | None) -> Any:
+    """The value of a document: JSON, or of a schema. Bytes that are none meet no condition on a path."""
     if data is None or len(data) > VALUE_BYTES_MAX:
         return _NO_DOCUMENT
+    # No JSON begins with the byte 0.
+    if schema_of is not None and schema_id_of(data) is not None:
+        try:
+            return read_by_schema(data, schema_of)[0]
+        except OtherForm:
+            return _NO_DOCUMENT
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -24,6 +24,7 @@ from hutong.console.limits import (
 
 if TYPE_CHECKING:
     from hutong.bus.durable.records import StoredRecord
+    from hutong.console.records.decoding.shown import SchemaOf
     from hutong.console.records.searching.conditions import Conditions
 
 Span = tuple[int, int]
@@ -107,7 +108,7 @@ class SearchMachine:
     def is_round_over(self) -> bool:
         return self.is_ended or all(lane.is_done for lane in self._lanes.values())
 
-    def receive(self, records: Iterable[StoredRecord]) -> list[StoredRecord]:
+    def receive(self, records: Iterable[StoredRecord], schema_of: SchemaOf | None = None) -> list[StoredRecord]:
         """Look at records, in order within each partition; returns matches that can be shown."""
         found: list[StoredRecord] = []
         for record in records:
@@ -118,7 +119,7 @@ class SearchMachine:
                 continue
             self._looked_at += 1
             self._bytes_read += record.size_bytes
-            if self._conditions.hold(record):
+            if self._conditions.hold(record, schema_of):
                 if self._is_newest_first:
                     self._hold(record)
                 else:

@@ -1,14 +1,15 @@
 """A search as server-sent events: `matches`, `progress`, and in the end `ended` or `failed`.
 
-Strategy: one step after the other on another thread; each reads some records and looks at them. In between the search
-pauses as its pace and the console's rate say. A browser that goes ends it before the next step.
+Strategy: one step after the other on another thread; each reads some records and looks at them. A search with paths
+asks for the schemas of the records in between, on the loop. After a step it pauses as its pace and the console's rate
+say. A browser that goes ends it before the next step.
 
 Decides nothing about records: the machine does.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from hutong.console.limits import PREVIEW_CHARS_MAX, SEARCH_CLOCKS_DIFFER_MS
 from hutong.console.records.reading.part_reader import PartReader
@@ -22,9 +23,12 @@ from hutong.foundation.clock import thread_processor_us
 from hutong.web.answers import WebRefusal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
     from hutong.bus.durable.records import StoredRecord
     from hutong.console.desk import ConsoleDesk
     from hutong.console.records.budget import ReadBudget
+    from hutong.console.records.decoding.shown import SchemaOf
     from hutong.console.records.searching.asked import AskedSearch
     from hutong.console.records.searching.conditions import Conditions
     from hutong.console.records.showing import RecordShowing
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 _STEP_RECORDS: Final = 200
 _WAIT_S: Final = 0.1
 _PROGRESS_MS: Final = 250
+T = TypeVar("T")
 
 
 class SearchStream(RecordStream):
@@ -44,6 +49,7 @@ class SearchStream(RecordStream):
         super().__init__(desk, budget, showing, account, topic)
         self._pace = SearchPace()
         self._machine: SearchMachine
+        self._needs_schemas = False
         self._is_placed = False  # the consumer reads the round
         self._told_ms = 0
 
@@ -51,6 +57,7 @@ class SearchStream(RecordStream):
         """Find out what is to be read. Blocks. Raises WebRefusal, KafkaException."""
         spans = _spans(self._account, self._topic, asked.conditions)
         self._machine = SearchMachine(asked.conditions, spans, is_newest_first=asked.is_newest_first)
+        self._needs_schemas = bool(asked.conditions.paths)
         return self.open_reader()
 
     def rounds(self) -> Rounds:
@@ -64,7 +71,7 @@ class SearchStream(RecordStream):
         if self._is_over:
             raise StopAsyncIteration
         try:
-            found, worked_us = await self._desk.blocking(self._step)
+            found, worked_us = await self._find()
             matches = await self._showing.shown(found, AskedForms(chars_max=PREVIEW_CHARS_MAX))
         except WebRefusal as refusal:
             self._is_over = True
@@ -87,24 +94,44 @@ class SearchStream(RecordStream):
         await self._desk.pause(pause_ms)
         self._pace.note_pause(pause_ms, self._desk.clock.monotonic_us() - begun_us)
 
-    def _step(self) -> tuple[list[StoredRecord], int]:
-        """Matches that can be shown, and the processor time that the step took."""
-        begun_us = thread_processor_us()
+    async def _find(self) -> tuple[list[StoredRecord], int]:
+        """Matches that can be shown, and the processor time that they took, in microseconds."""
+        if not self._needs_schemas:
+            return await self._desk.blocking(lambda: _timed(lambda: self._look_at(*self._read(), None)))
+        (records, ended), reading_us = await self._desk.blocking(lambda: _timed(self._read))
+        schema_of = await self._showing.schemas_of(records)
+        found, looking_us = await self._desk.blocking(lambda: _timed(lambda: self._look_at(records, ended, schema_of)))
+        return found, reading_us + looking_us
+
+    def _read(self) -> tuple[Sequence[StoredRecord], Collection[int]]:
+        """Some records of the round, and the partitions that have ended."""
         machine = self._machine
-        found: list[StoredRecord] = []
         if not machine.is_ended and not self._is_placed:
             self._reader.begin(self._topic, {partition: at for partition, (at, _) in machine.round().items()})
             self._is_placed = True
-        if not machine.is_round_over:
-            records, ended = self._reader.read_parts(_STEP_RECORDS, _WAIT_S)
-            self._budget.count(sum(each.size_bytes for each in records))
-            found = machine.receive(records)
-            for partition in ended:
-                machine.reach_end(partition)
+        if machine.is_round_over:
+            return (), ()
+        records, ended = self._reader.read_parts(_STEP_RECORDS, _WAIT_S)
+        self._budget.count(sum(each.size_bytes for each in records))
+        return records, ended
+
+    def _look_at(
+        self, records: Sequence[StoredRecord], ended: Collection[int], schema_of: SchemaOf | None
+    ) -> list[StoredRecord]:
+        machine = self._machine
+        found = machine.receive(records, schema_of)
+        for partition in ended:
+            machine.reach_end(partition)
         if machine.is_round_over and not machine.is_ended:
             found += machine.next_round()
             self._is_placed = False
-        return found, thread_processor_us() - begun_us
+        return found
+
+
+def _timed(work: Callable[[], T]) -> tuple[T, int]:
+    """The result, and the processor time of this thread that it took, in microseconds."""
+    begun_us = thread_processor_us()
+    return work(), thread_processor_us() - begun_us
 
 
 def _spans(account: Account, topic: str, conditions: Conditions) -> dict[int, Span]:
