@@ -56,6 +56,7 @@ def _operation(document: Mapping[str, Any], name: str, operation: Mapping[str, A
     lines = [f'<section id="operation-{escape(name)}"><h2>{escape(name)}</h2>']
     if "summary" in operation:
         lines.append(f"<p>{escape(operation['summary'])}</p>")
+    # What is sent, and addresses of the bus, have no group.
     group = operation.get("bindings", {}).get("kafka", {}).get("groupId", {}).get("enum", [])
     as_group = f" as group <code>{escape(group[0])}</code>" if group else ""
     lines.append(f"<p>{_WORDS[operation['action']].capitalize()} {_place(document, operation)}{as_group}</p>")
@@ -75,6 +76,7 @@ def _place(document: Mapping[str, Any], operation: Mapping[str, Any]) -> str:
 
 
 def _message(document: Mapping[str, Any], reference: str) -> str:
+    # The messages of a channel are references into the components.
     message = _found(document, reference)
     message = _found(document, message["$ref"]) if "$ref" in message else message
     return (
@@ -103,6 +105,7 @@ def _default(kind: Mapping[str, Any]) -> str:
 
 def _type(kind: Any, depth: int = 0) -> str:
     """A JSON schema in a few words."""
+    # Without a keyword, or as `true`, a schema takes anything (JSON Schema 2020-12, 4.3.1).
     if not isinstance(kind, dict) or not kind or depth > _DEPTH_MAX:
         return "anything"
     if "$ref" in kind:

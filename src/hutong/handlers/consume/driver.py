@@ -300,6 +300,7 @@ class TopicConsumer:
             returned = await self._loop.run_in_executor(self._threads, run)
         if returned is not None and handler.to is not None:
             item.outputs = results_of(handler, item, returned)
+            # Here, while the span of the call is the current one.
             if self._spans is not None:
                 self._spans.mark_results(item.outputs)
 

@@ -26,6 +26,7 @@ class HandlerSpans:
         """The block is one attempt; what it raises is the span's failure."""
         if self._handler.batch is None:
             return self._tracing.processing(item.records[0].message, group=self._handler.group)
+        # A span has one parent, and a batch may have a producer for each record.
         return self._tracing.processing_batch([record.message for record in item.records], group=self._handler.group)
 
     def mark_results(self, results: Iterable[OutgoingRecord]) -> None:
