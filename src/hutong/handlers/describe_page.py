@@ -70,9 +70,7 @@ def _operation(document: Mapping[str, Any], name: str, operation: Mapping[str, A
 def _place(document: Mapping[str, Any], operation: Mapping[str, Any]) -> str:
     channel = _found(document, operation["channel"]["$ref"])
     servers = ", ".join(_found(document, server["$ref"])["protocol"] for server in channel["servers"])
-    # A reply has the address that the bus makes for its request.
-    address = f"<code>{escape(channel['address'])}</code>" if channel["address"] is not None else "the asker"
-    return f'{address} <span class="soft">{escape(servers)}</span>'
+    return f'<code>{escape(channel["address"])}</code> <span class="soft">{escape(servers)}</span>'
 
 
 def _message(document: Mapping[str, Any], reference: str) -> str:

@@ -114,7 +114,7 @@ class Outbox:
             self._transmit(*self._take(PASS_MAX, self._pass_bytes_max))
 
     def cork(self, arrived: int) -> None:
-        """Let frames wait until `uncork`, in the same step of the loop: so many messages of its node have arrived."""
+        """Let frames wait until `uncork`, in the same step of the loop. `arrived` counts the node's messages."""
         # One after the other, and nobody else sends: then each frame may leave at once.
         self._transmitted_from = 1 if arrived == 1 else TOGETHER_MIN
         self._is_corked = not self.is_scheduled

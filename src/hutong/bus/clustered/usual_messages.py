@@ -2,7 +2,7 @@
 
 Strategy: what a read has brought is handed to contexts and replies without a frame object for each. Contexts of this
 loop that were idle run at once, and answers to the node that has sent leave together at the end: so a request costs one
-loop iteration here, and not three. Whatever is out of the ordinary goes the careful way, frame by frame.
+loop iteration here, and not three. All other messages go the careful way, frame by frame.
 
 Knows no connections.
 """

@@ -60,7 +60,7 @@ class Asker:
         return self._ask("POST", headers, body)
 
     def exchange(self, content_type: str, body: bytes, headers: Sequence[tuple[str, str]] = ()) -> tuple[int, bytes]:
-        """Post, and return the status, whatever it is, with the answer's body. Raises ProtocolError."""
+        """Post, and return the status, an error's as well, with the answer's body. Raises ProtocolError."""
         own = [("Content-Type", content_type), ("Content-Length", str(len(body))), ("Accept", "application/json")]
         return self._exchanged("POST", [*own, *headers], body)
 

@@ -46,7 +46,7 @@ class SendAnswers:
         return template % (_pack_number(opaque), physical, digits)
 
     def _template(self, code: int, digits: int) -> bytes:
-        """The frame with places for its number, the physical offset and so many digits of the offset."""
+        """The frame with places for its number, the physical offset, and an offset of `digits` digits."""
         begin, end = self._ext_begin
         ext_block = begin + b"0" * _ID_DIGITS + end + _SIZE.pack(digits) + b"0" * digits
         frame = encode_binary(code, 0, IS_RESPONSE, ext_block)
