@@ -7,8 +7,13 @@ clients in other containers or languages. It needs the package `testcontainers` 
 from collections.abc import Mapping
 from typing import Any, Self
 
-from testcontainers.core.container import DockerContainer
-from testcontainers.core.wait_strategies import LogMessageWaitStrategy
+from hutong.foundation.errors import UsageError
+
+try:
+    from testcontainers.core.container import DockerContainer
+    from testcontainers.core.wait_strategies import LogMessageWaitStrategy
+except ModuleNotFoundError as missing:
+    raise UsageError("HutongContainer needs testcontainers: pip install testcontainers.") from missing
 
 KAFKA_PORT = 9092
 METRICS_PORT = 9464
