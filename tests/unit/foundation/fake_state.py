@@ -39,3 +39,10 @@ class FakeState:
             if error is None:
                 self.durable += records
             then(error)
+
+    def copy_live(self, count: int, turn: int = 0) -> None:
+        """Append `count` live records again, as a snapshot does: behind newer ones, none that is about to change."""
+        changing = {key for records, _ in self.on_their_way for key, _ in records}
+        live = [(key, value) for key, value in self.live.items() if key not in changing]
+        turn = turn % len(live) if live else 0
+        self.durable += (live[turn:] + live[:turn])[:count]

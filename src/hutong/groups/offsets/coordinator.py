@@ -71,11 +71,9 @@ class OffsetCoordinator:
             self.apply_late(key, value)
 
     def apply_late(self, key: bytes, value: bytes | None) -> None:
-        """Apply a record whose append had failed, and which is on disk after all.
-
-        Offsets of transactions need none: the table remembers doubtful ones, and they end with the rest.
-        """
+        """Apply a record whose append had failed, and which is on disk after all."""
         if is_transactional_key(key):
+            self.transactional.apply_late(key, value)
             return
         decoded = decode_key(key)
         assert not isinstance(decoded, GroupKey), "a group's record goes to the coordinator of its kind"

@@ -33,6 +33,10 @@ class WaitingOffsets(Protocol):
         """Drop what waits for these partitions."""
         ...
 
+    def overtake(self, keys: Iterable[OffsetKey]) -> tuple[list[StateRecord], Continuation[None]]:
+        """Return the records that drop what waits for these partitions, and the continuation of their append."""
+        ...
+
 
 class OffsetLog:
     """The only writer of offsets."""
@@ -50,7 +54,18 @@ class OffsetLog:
 
     def write(self, group_id: str, changes: Sequence[Change], then: Continuation[None]) -> None:
         """Make these changes of one group durable together, then visible; then call back."""
-        self._append(group_id, changes, [_record_of(change) for change in changes], then)
+        records = [_record_of(change) for change in changes]
+        if self._waiting is None:
+            self._append(group_id, changes, records, then)
+            return
+        # The commit is later than what waits for the end of a transaction: that goes with the same append.
+        overtaken, settle = self._waiting.overtake(key for key, committed in changes if committed is not None)
+
+        def written(error: HutongError | None) -> None:
+            settle(error)
+            then(error)
+
+        self._append(group_id, changes, records + overtaken, written)
 
     def forget(self, group_id: str, keys: Iterable[OffsetKey], then: Continuation[None]) -> None:
         """Write tombstones, a bounded number at a time, so that no append is too large for the log.

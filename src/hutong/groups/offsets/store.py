@@ -50,7 +50,6 @@ class OffsetStore:
         self._sizes: dict[str, tuple[int, int]] = {}  # group -> its offsets, and the bytes of its notes
         self.on_size: Callable[[str, int, int], None] = lambda _group_id, _offsets, _notes_bytes: None  # after a change
         self.notes_bytes = 0  # of the metadata of all offsets
-        self.on_apply: Callable[[OffsetKey], None] = lambda _key: None  # called with each offset that was committed
         self.is_awaited: Callable[[OffsetKey], bool] = lambda _key: False  # whether a transaction may still commit one
 
     def __len__(self) -> int:
@@ -66,7 +65,6 @@ class OffsetStore:
         more_bytes = len(committed.metadata) - (len(before.metadata) if before is not None else 0)
         partitions[key.partition] = committed
         self._resize(key.group_id, int(before is None), more_bytes)
-        self.on_apply(key)
 
     def get(self, group_id: str, topic: str, partition: int) -> StoredOffset | None:
         return self._by_group.get(group_id, {}).get(topic, {}).get(partition)

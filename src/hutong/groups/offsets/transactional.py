@@ -6,8 +6,11 @@ that after a crash an offset either waits still, for the coordinator to end it a
 awaits what is on its way to disk.
 
 As in Kafka the order of the commits counts, not that of the ends: an offset that was committed outside the transaction
-while this one waited stays. One whose record could not be stored is not applied, but its tombstone is written, because
-the record may turn up later.
+while this one waited stays. Kafka reads that order from the positions in its log. Here a snapshot writes old records
+again behind newer ones, so that positions say nothing. Instead each commit is one append with the tombstones of
+the waiting offsets that it overtakes, and waiting offsets have numbers that rise in the order of commits.
+
+One whose record could not be stored is not applied, but its tombstone is written, because the record may turn up later.
 
 Knows nothing of transactions beyond the producer's id, nor of members.
 """
@@ -33,6 +36,8 @@ from hutong.wire.kafka.error_codes import ErrorCode
 KEY_VERSION: Final = 1_000
 _KEY: Final = struct.Struct(">hq")
 _EPOCH: Final = struct.Struct(">h")
+_NUMBERED: Final = -1  # takes the place of the producer's epoch, which is never negative, in a record with a number
+_NUMBERED_VALUE: Final = struct.Struct(">hqh")  # that mark, the number, the epoch
 _KEYS_PER_APPEND: Final = 1_000
 
 
@@ -42,8 +47,7 @@ class _Waiting:
 
     committed: StoredOffset
     producer_epoch: int
-    number: int  # rises in the order of records
-    is_overtaken: bool = False  # another commit came after it
+    number: int  # rises in the order of commits
     is_doubtful: bool = False  # it was not stored, or so it seems
 
 
@@ -61,11 +65,11 @@ class TransactionalOffsets:
         self._waits = waits
         self._by_producer: dict[int, dict[OffsetKey, _Waiting]] = {}
         self._by_group: dict[str, dict[OffsetKey, set[int]]] = {}  # group → key → producers
+        self._arriving: dict[OffsetKey, Counter[int]] = {}  # key → producers with an append that is not durable yet
         self._unconfirmed: Counter[int | str] = Counter()  # producer, and group → appends that are not durable yet
         self._ending: Counter[int] = Counter()  # producer → ends under way
         self._next_number = 0
         self._closed: HutongError | None = None
-        store.on_apply = self._overtake
         store.is_awaited = self._is_awaited
 
     def __len__(self) -> int:
@@ -103,10 +107,19 @@ class TransactionalOffsets:
         if value is None:
             self._drop(producer_id, offset_key)
             return
-        if len(value) < _EPOCH.size:
-            raise CorruptData("a transactional offset has no epoch")
-        epoch = _EPOCH.unpack_from(value)[0]
-        self._put(producer_id, offset_key, decode_offset(value[_EPOCH.size :]), epoch)
+        number, epoch, committed = _decode_value(value)
+        self._put(producer_id, offset_key, _Waiting(committed, epoch, self._next_number if number is None else number))
+
+    def apply_late(self, key: bytes, value: bytes | None) -> None:
+        """Apply a record whose append had failed, and which is on disk after all. Raises CorruptData.
+
+        One that waits since stays doubtful: its client has been answered with an error.
+        """
+        self.replay(key, value)
+        producer_id = _KEY.unpack_from(key)[1]
+        offset_key = decode_key(key[_KEY.size :])
+        if value is not None and isinstance(offset_key, OffsetKey):
+            self._by_producer[producer_id][offset_key].is_doubtful = True
 
     # ---- changes
 
@@ -114,23 +127,41 @@ class TransactionalOffsets:
         self, group_id: str, producer_id: int, producer_epoch: int, changes: Sequence[Change], then: Continuation[None]
     ) -> None:
         """Store what the producer's transaction commits to one group; then call back."""
-        entries = [
-            (_encode_key(producer_id, key), _encode_value(producer_epoch, committed))
-            for key, committed in changes
-            if committed is not None
-        ]
-        self._unconfirmed[producer_id] += 1
+        number = self._next_number
+        self._next_number += 1
+        waiting = {
+            key: _Waiting(committed, producer_epoch, number) for key, committed in changes if committed is not None
+        }
         self._unconfirmed[group_id] += 1
+        self._hold(producer_id)
+        for key in waiting:
+            self._arriving.setdefault(key, Counter())[producer_id] += 1
 
         def appended(error: HutongError | None) -> None:
-            for key, committed in changes:
-                if committed is not None:
-                    # After a failed append the record may be on disk all the same: the end has to write its tombstone.
-                    self._put(producer_id, key, committed, producer_epoch, is_doubtful=error is not None)
-            self._confirmed(producer_id, group_id)
+            for key, one in waiting.items():
+                self._arrived(producer_id, key)
+                # After a failed append the record may be on disk all the same: the end has to write its tombstone.
+                one.is_doubtful = error is not None
+                self._put(producer_id, key, one)
+            self._unconfirmed[group_id] -= 1
+            if not self._unconfirmed[group_id]:
+                del self._unconfirmed[group_id]
+            self._release(producer_id)
             then(error)
 
-        self._state.append_all(entries, appended)
+        self._state.append_all([_record_of(producer_id, key, one) for key, one in waiting.items()], appended)
+
+    def overtake(self, keys: Iterable[OffsetKey]) -> tuple[list[StateRecord], Continuation[None]]:
+        """Return what a commit of these offsets appends with them, and the continuation of that append.
+
+        The records drop the offsets that wait at this moment: the commit is later than they are.
+        """
+        found = [
+            (producer_id, key)
+            for key in keys
+            for producer_id in {*self._producers_of(key), *self._arriving.get(key, ())}
+        ]
+        return self._drop_all(found)
 
     def end(self, producer_id: int, then: Continuation[None], *, is_commit: bool) -> None:
         """Commit or drop the offsets that wait for the end of the producer's transaction; then call back."""
@@ -145,21 +176,7 @@ class TransactionalOffsets:
                 del self._ending[producer_id]
             then(error)
 
-        # Nothing is on its way to disk, so all offsets of the transaction are known.
-        if producer_id not in self._unconfirmed:
-            self._end(producer_id, ended, is_commit)
-            return
-
-        def arrived(error: HutongError | None) -> None:
-            if error is not None:
-                ended(error)
-            else:
-                self._end(producer_id, ended, is_commit)
-
-        try:
-            self._waits.park(producer_id, arrived)
-        except LimitExceeded as error:
-            ended(error)
+        self._end(producer_id, ended, is_commit)
 
     def close(self) -> None:
         """End nothing more; every end is refused, to be tried at another coordinator."""
@@ -186,6 +203,7 @@ class TransactionalOffsets:
         assert by_group == {(producer_id, key) for producer_id, keys in self._by_producer.items() for key in keys}
         assert all(self._by_producer.values())
         assert all(self._unconfirmed.values())
+        assert all(producers and all(producers.values()) for producers in self._arriving.values())
         assert all(self._ending.values())
 
     # ---- inside
@@ -199,49 +217,67 @@ class TransactionalOffsets:
 
     def _end(self, producer_id: int, then: Continuation[None], is_commit: bool) -> None:
         """One append after the other, until nothing waits."""
+        # Something is on its way to disk: an offset of the transaction, or a commit that overtakes one.
+        if producer_id in self._unconfirmed:
+            self._end_later(producer_id, then, is_commit)
+            return
         slice_ = list(islice(self._by_producer.get(producer_id, {}).items(), _KEYS_PER_APPEND))
         if not slice_:
             then(None)
             return
-        entries: list[StateRecord] = []
-        for key, waiting in slice_:
-            if is_commit and _counts(waiting):
-                entries.append((encode_offset_key(key), encode_offset(waiting.committed)))
-                # Written again behind the committed offset: replay goes by the order of records.
-                entries += self._later_entries(key, waiting)
-            entries.append((_encode_key(producer_id, key), None))
+        counting = [(key, waiting) for key, waiting in slice_ if is_commit and not waiting.is_doubtful]
+        committed = [(encode_offset_key(key), encode_offset(waiting.committed)) for key, waiting in counting]
+        own: list[StateRecord] = [(_encode_key(producer_id, key), None) for key, _ in slice_]
+        tombstones, settle = self._drop_all([older for key, waiting in counting for older in self._older(key, waiting)])
 
         def appended(error: HutongError | None) -> None:
+            if error is None:
+                for key, waiting in counting:
+                    self._store.apply(key, waiting.committed)
+                for key, _ in slice_:
+                    self._drop(producer_id, key)
+            settle(error)
+            if error is None:
+                self._end(producer_id, then, is_commit)
+            else:
+                then(error)
+
+        self._state.append_all([*committed, *own, *tombstones], appended)
+
+    def _end_later(self, producer_id: int, then: Continuation[None], is_commit: bool) -> None:
+        def arrived(error: HutongError | None) -> None:
             if error is not None:
                 then(error)
-                return
-            for key, waiting in slice_:
-                if is_commit and _counts(waiting):
-                    self._commit(key, waiting)
-                self._drop(producer_id, key)
-            self._end(producer_id, then, is_commit)
+            else:
+                self._end(producer_id, then, is_commit)
 
-        self._state.append_all(entries, appended)
+        try:
+            self._waits.park(producer_id, arrived)
+        except LimitExceeded as error:
+            then(error)
 
-    def _commit(self, key: OffsetKey, waiting: _Waiting) -> None:
-        later = [other for _, other in self._later(key, waiting)]
-        self._store.apply(key, waiting.committed)
-        for other in later:
-            # `apply` has just marked them, but they were committed after this one.
-            other.is_overtaken = False
-
-    def _later(self, key: OffsetKey, waiting: _Waiting) -> list[tuple[int, _Waiting]]:
-        """Later offsets of other transactions for the partition: after a restart, too, they must come later."""
-        others = [(producer_id, self._by_producer[producer_id][key]) for producer_id in self._producers_of(key)]
+    def _older(self, key: OffsetKey, waiting: _Waiting) -> list[tuple[int, OffsetKey]]:
+        """Offsets of other transactions for the partition that were committed before this one."""
+        # What is on its way to disk came later: this one is there already.
         return [
-            (producer_id, other) for producer_id, other in others if other.number > waiting.number and _counts(other)
+            (producer_id, key)
+            for producer_id in self._producers_of(key)
+            if self._by_producer[producer_id][key].number < waiting.number
         ]
 
-    def _later_entries(self, key: OffsetKey, waiting: _Waiting) -> list[StateRecord]:
-        return [
-            (_encode_key(producer_id, key), _encode_value(other.producer_epoch, other.committed))
-            for producer_id, other in self._later(key, waiting)
-        ]
+    def _drop_all(self, found: Sequence[tuple[int, OffsetKey]]) -> tuple[list[StateRecord], Continuation[None]]:
+        """Return the tombstones of these, and the continuation of their append; until then their ends wait."""
+        for producer_id, _ in found:
+            self._hold(producer_id)
+
+        def settle(error: HutongError | None) -> None:
+            for producer_id, key in found:
+                if error is None:
+                    self._drop(producer_id, key)
+            for producer_id, _ in found:
+                self._release(producer_id)
+
+        return [(_encode_key(producer_id, key), None) for producer_id, key in found], settle
 
     def _forget(self, found: list[tuple[int, OffsetKey]], then: Continuation[None]) -> None:
         if not found:
@@ -259,25 +295,26 @@ class TransactionalOffsets:
 
         self._state.append_all([(_encode_key(producer_id, key), None) for producer_id, key in slice_], appended)
 
-    def _confirmed(self, producer_id: int, group_id: str) -> None:
-        for of_whom in (producer_id, group_id):
-            self._unconfirmed[of_whom] -= 1
-            if not self._unconfirmed[of_whom]:
-                del self._unconfirmed[of_whom]
-        if producer_id not in self._unconfirmed:
+    def _hold(self, producer_id: int) -> None:
+        """Let the producer's ends wait for an append."""
+        self._unconfirmed[producer_id] += 1
+
+    def _release(self, producer_id: int) -> None:
+        self._unconfirmed[producer_id] -= 1
+        if not self._unconfirmed[producer_id]:
+            del self._unconfirmed[producer_id]
             self._waits.resume_all(producer_id, None)
 
-    def _put(
-        self,
-        producer_id: int,
-        key: OffsetKey,
-        committed: StoredOffset,
-        producer_epoch: int,
-        *,
-        is_doubtful: bool = False,
-    ) -> None:
-        self._next_number += 1
-        waiting = _Waiting(committed, producer_epoch, self._next_number, is_doubtful=is_doubtful)
+    def _arrived(self, producer_id: int, key: OffsetKey) -> None:
+        producers = self._arriving[key]
+        producers[producer_id] -= 1
+        if not producers[producer_id]:
+            del producers[producer_id]
+        if not producers:
+            del self._arriving[key]
+
+    def _put(self, producer_id: int, key: OffsetKey, waiting: _Waiting) -> None:
+        self._next_number = max(self._next_number, waiting.number + 1)
         self._by_producer.setdefault(producer_id, {})[key] = waiting
         self._by_group.setdefault(key.group_id, {}).setdefault(key, set()).add(producer_id)
 
@@ -295,19 +332,24 @@ class TransactionalOffsets:
         if not keys:
             del self._by_group[key.group_id]
 
-    def _overtake(self, key: OffsetKey) -> None:
-        """Record a later commit for the partition: waiting offsets are older."""
-        for producer_id in self._producers_of(key):
-            self._by_producer[producer_id][key].is_overtaken = True
-
-
-def _counts(waiting: _Waiting) -> bool:
-    return not waiting.is_overtaken and not waiting.is_doubtful
-
 
 def _encode_key(producer_id: int, key: OffsetKey) -> bytes:
     return _KEY.pack(KEY_VERSION, producer_id) + encode_offset_key(key)
 
 
-def _encode_value(producer_epoch: int, committed: StoredOffset) -> bytes:
-    return _EPOCH.pack(producer_epoch) + encode_offset(committed)
+def _record_of(producer_id: int, key: OffsetKey, waiting: _Waiting) -> StateRecord:
+    value = _NUMBERED_VALUE.pack(_NUMBERED, waiting.number, waiting.producer_epoch) + encode_offset(waiting.committed)
+    return _encode_key(producer_id, key), value
+
+
+def _decode_value(value: bytes) -> tuple[int | None, int, StoredOffset]:
+    """The number, the epoch and the offset. A record of before there were numbers has None."""
+    if len(value) < _EPOCH.size:
+        raise CorruptData("a transactional offset has no epoch")
+    (mark,) = _EPOCH.unpack_from(value)
+    if mark != _NUMBERED:
+        return None, mark, decode_offset(value[_EPOCH.size :])
+    if len(value) < _NUMBERED_VALUE.size:
+        raise CorruptData("a transactional offset has no number")
+    _, number, epoch = _NUMBERED_VALUE.unpack_from(value)
+    return number, epoch, decode_offset(value[_NUMBERED_VALUE.size :])
