@@ -12,8 +12,17 @@ from hutong.cluster.peers.port import PeerMessage
 from hutong.cluster.peers.questions import answer_command, answer_of, question_command, question_of
 from hutong.foundation.errors import ProtocolError, Refused
 from hutong.replication.replica_messages import AskedToJoin, ChunksShipped, CommitTold
+from hutong.server.spans.messages import (
+    ShownSpan,
+    SpansAnswer,
+    decode_answer,
+    decode_question,
+    encode_answer,
+    encode_question,
+)
 from hutong.wire.rocketmq.command import decode, encode
 
+TRACE = "a" * 32
 ONE, TWO = PeerIdentity("cluster", 1, 11), PeerIdentity("cluster", 2, 22)
 
 
@@ -61,4 +70,20 @@ def greetings() -> Iterator[bytes]:
     yield b"\5" + encode_handshake(PeerRefusal(3))
 
 
-TARGETS = [Target("peer-frame", read_link_frame, link_frames), Target("peer-handshake", greet, greetings)]
+def read_spans(data: bytes) -> object:
+    """A question for spans, or an answer: the first byte says which."""
+    return decode_question(data[1:]) if data[:1] == b"q" else encode_answer(decode_answer(data[1:], [TRACE]))
+
+
+def spans() -> Iterator[bytes]:
+    yield b"q" + encode_question([TRACE, "b" * 32])
+    span = ShownSpan(TRACE, "1" * 16, "2" * 16, "send <b>", "client", 1.5, 0.25, "broke", (("name", "value"),))
+    for answer in (SpansAnswer(), SpansAnswer(True, True, (span, span))):
+        yield b"a" + encode_answer(answer)
+
+
+TARGETS = [
+    Target("peer-frame", read_link_frame, link_frames),
+    Target("peer-handshake", greet, greetings),
+    Target("peer-spans", read_spans, spans),
+]

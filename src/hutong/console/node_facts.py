@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from hutong.bus.clustered.figures import OtherNodeFigures
     from hutong.console.records.decoding.shown import ValueSchema
     from hutong.rpc.rpc import Rpc
+
+
+ToldSpans: TypeAlias = "tuple[list[dict[str, Any]], bool]"
 
 
 class NodeFacts(Protocol):
@@ -47,8 +50,23 @@ class NodeFacts(Protocol):
         """Rights that clients wanted and did not get, latest first; each with a count."""
         ...
 
-    def spans(self, trace_id: int, spans_max: int) -> tuple[list[dict[str, Any]], bool] | None:
-        """The spans of a trace, the earliest first, and True where there are more; None where nothing is traced."""
+    def number(self) -> int:
+        """Its number in its cluster."""
+        ...
+
+    def other_nodes(self) -> list[int]:
+        """The numbers of the other nodes of its cluster; none of a node alone."""
+        ...
+
+    def spans(self, traces: Sequence[str]) -> ToldSpans | None:
+        """The spans of these traces, the earliest first, and True where there are more; None where nothing is traced.
+
+        A trace is named by its id in hex.
+        """
+        ...
+
+    async def spans_of(self, node: int, traces: Sequence[str]) -> ToldSpans | None:
+        """The same of another node: up to 20 traces. Raises HutongError where it does not tell."""
         ...
 
     def partition_bytes(self) -> dict[tuple[str, int], int]:

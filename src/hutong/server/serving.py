@@ -80,12 +80,18 @@ def node_of(broker: BrokerPart, pipelines: "PipelineFacts | None" = None) -> Com
 
 
 def console_parts(settings: Settings, monitor: MonitorPart, pipelines: "PipelineFacts | None" = None) -> list[NodePart]:
-    """The console of a node, where its settings ask for one."""
-    if settings.console.listen is None:
-        return []
-    from hutong.server.http.console_part import ConsolePart
+    """The console of a node, where its settings ask for one, and the spans that it and consoles elsewhere show."""
+    parts: list[NodePart] = []
+    console = settings.console
+    if console.tracing or (console.listen is not None and not console.log):
+        from hutong.server.spans.span_part import SpanPart
 
-    return [ConsolePart(settings, monitor, pipelines)]
+        parts.append(SpanPart(monitor))
+    if console.listen is not None:
+        from hutong.server.http.console_part import ConsolePart
+
+        parts.append(ConsolePart(settings, monitor, pipelines))
+    return parts
 
 
 def registry_parts(broker: BrokerPart) -> list[NodePart]:

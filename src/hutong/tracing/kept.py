@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,11 +69,11 @@ class KeptSpans:
             self.size_bytes += span.size_bytes
             self._push_out(span.end_ns - AGE_MS_MAX * _MILLISECOND_NS)
 
-    def of_trace(self, trace_id: int, spans_max: int) -> tuple[list[KeptSpan], bool]:
-        """The spans of a trace, the earliest first, and True where there are more."""
+    def of_traces(self, trace_ids: Collection[int], spans_max: int) -> tuple[list[KeptSpan], bool]:
+        """The spans of these traces, the earliest first, and True where there are more."""
         # A look through all takes a millisecond or two, and only people ask: an index would cost at each span.
         with self._lock:
-            found = [span for span in self._spans if span.trace_id == trace_id]
+            found = [span for span in self._spans if span.trace_id in trace_ids]
         found.sort(key=lambda span: (span.begin_ns, span.end_ns))
         return found[:spans_max], len(found) > spans_max
 

@@ -36,10 +36,11 @@ def test_a_trace_is_told_in_the_order_of_time() -> None:
     kept = KeptSpans()
     for each in (span(1, begin_ns=5), span(2, begin_ns=3), span(3, trace=2)):
         kept.add(each)
-    found, is_cut = kept.of_trace(1, 10)
+    found, is_cut = kept.of_traces({1}, 10)
     assert ([each.span_id for each in found], is_cut) == ([2, 1], False)
-    assert kept.of_trace(1, 1)[1]
-    assert kept.of_trace(9, 1) == ([], False)
+    assert kept.of_traces({1}, 1)[1]
+    assert kept.of_traces({9}, 1) == ([], False)
+    assert [each.span_id for each in kept.of_traces({1, 2}, 10)[0]] == [3, 2, 1]
 
 
 def test_the_oldest_give_way_by_number() -> None:
@@ -47,7 +48,7 @@ def test_the_oldest_give_way_by_number() -> None:
     for number in range(SPANS_MAX + 3):
         kept.add(span(number))
     assert (len(kept), kept.dropped_total) == (SPANS_MAX, 3)
-    assert kept.of_trace(1, 1)[0][0].span_id == 3
+    assert kept.of_traces({1}, 1)[0][0].span_id == 3
 
 
 def test_the_oldest_give_way_by_bytes() -> None:
@@ -64,7 +65,7 @@ def test_the_oldest_give_way_by_age() -> None:
     kept.add(span(2, end_ns=1 + AGE_MS_MAX * 1_000_000))
     assert len(kept) == 2
     kept.add(span(3, end_ns=2 + AGE_MS_MAX * 1_000_000))
-    assert [each.span_id for each in kept.of_trace(1, 10)[0]] == [2, 3]
+    assert [each.span_id for each in kept.of_traces({1}, 10)[0]] == [2, 3]
 
 
 def test_nothing_is_kept_until_somebody_asks(provider: TracerProvider) -> None:

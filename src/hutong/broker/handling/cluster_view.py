@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from hutong.foundation.errors import HutongError, Refused
 from hutong.foundation.waiting.pending import Continuation
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hutong.wire.buffer import Buffer
 
 T = TypeVar("T")
+PART_MS_MAX: Final = 30_000  # Kafka's clients give a request as long (request.timeout.ms)
 CommandHandler: TypeAlias = "Callable[[Buffer, ClientSession, Continuation[bytes]], None]"
 """Handles a RocketMQ command, a frame without its size; the continuation gets the answer's frame, with its size."""
 PartHandler: TypeAlias = "Callable[[Buffer, Continuation[bytes]], None]"
@@ -102,10 +103,12 @@ class ClusterView(Protocol):
         """Have `handle` answer the commands that other nodes hand over; None: nobody does."""
         ...
 
-    def ask_part(self, node: int, part: str, question: bytes, then: Continuation[bytes]) -> None:
+    def ask_part(
+        self, node: int, part: str, question: bytes, then: Continuation[bytes], timeout_ms: int = PART_MS_MAX
+    ) -> None:
         """Have a part of another node answer, such as its schema registry.
 
-        `then` gets Refused(UNSUPPORTED_VERSION) where that node has no such part.
+        `then` gets Refused(UNSUPPORTED_VERSION) where that node has no such part, Expired after `timeout_ms`.
         """
         ...
 
@@ -169,7 +172,9 @@ class AloneView:
     def take_over(self, handle: CommandHandler | None) -> None:
         """Nobody hands anything over."""
 
-    def ask_part(self, node: int, part: str, question: bytes, then: Continuation[bytes]) -> None:
+    def ask_part(
+        self, node: int, part: str, question: bytes, then: Continuation[bytes], timeout_ms: int = PART_MS_MAX
+    ) -> None:
         raise AssertionError("a node alone asks nobody")
 
     def serve_part(self, part: str, handle: PartHandler | None) -> None:

@@ -12,7 +12,13 @@ from typing import Final, TypeVar
 
 from msgspec import structs
 
-from hutong.broker.handling.cluster_view import CommandHandler, CoordinationKind, NodeAddress, PartHandler
+from hutong.broker.handling.cluster_view import (
+    PART_MS_MAX,
+    CommandHandler,
+    CoordinationKind,
+    NodeAddress,
+    PartHandler,
+)
 from hutong.broker.handling.listeners import Listener
 from hutong.broker.handling.session import ClientSession
 from hutong.broker.topics.lifetimes import (
@@ -156,8 +162,10 @@ class ClusterBrokerView:
     def take_over(self, handle: "CommandHandler | None") -> None:
         self._questions().take_over(handle)
 
-    def ask_part(self, node: int, part: str, question: bytes, then: Continuation[bytes]) -> None:
-        self._ask(node, PeerMessage(QuestionCode.PART_ASKED, {"part": part}, question), FORWARD_MS_MAX, then)
+    def ask_part(
+        self, node: int, part: str, question: bytes, then: Continuation[bytes], timeout_ms: int = PART_MS_MAX
+    ) -> None:
+        self._ask(node, PeerMessage(QuestionCode.PART_ASKED, {"part": part}, question), timeout_ms, then)
 
     def serve_part(self, part: str, handle: "PartHandler | None") -> None:
         self._questions().serve_part(part, handle)

@@ -90,8 +90,6 @@ class ConsolePart(NodePart):
             self._monitor.sources.web["console"] = verticle.server
 
     def _facts(self, node: ComposedNode) -> NodeFacts:
-        if node.kept_spans is not None:
-            node.kept_spans.begin()
         from hutong.server.http.own_facts import OwnFacts
 
         assert self._monitor is not None

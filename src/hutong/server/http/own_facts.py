@@ -8,20 +8,25 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import to_builtins
+
 from hutong.foundation.errors import Refused, StorageError
 from hutong.server.composition import ComposedNode
 from hutong.server.configuration.loader import shown_value
 from hutong.server.configuration.settings import Settings, all_settings
 from hutong.server.monitoring.monitor_part import MonitorPart
+from hutong.server.spans.other_nodes import OtherNodes
+from hutong.server.spans.own_spans import own_spans
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from hutong.bus.bus import EventBus
     from hutong.bus.clustered.figures import OtherNodeFigures
+    from hutong.console.node_facts import ToldSpans
     from hutong.console.records.decoding.shown import ValueSchema
     from hutong.rpc.rpc import Rpc
-    from hutong.tracing.kept import KeptSpan
+    from hutong.server.spans.messages import SpansAnswer
 
 _LISTENERS: Final = (
     "metrics",
@@ -45,6 +50,8 @@ class OwnFacts:
         self._node = node
         self._monitor = monitor.monitor
         self._sources = monitor.sources
+        assert self._sources.broker is not None, "the broker is open"
+        self._others = OtherNodes(self._sources.broker, node.addresses.listeners)
         self._brief, self._full = self._monitor.page(is_brief=True), self._monitor.page(is_brief=False)
 
     def listeners(self) -> dict[str, str]:
@@ -100,12 +107,17 @@ class OwnFacts:
             for refused, times in broker.authorizer.refusals.newest_first()
         ]
 
-    def spans(self, trace_id: int, spans_max: int) -> tuple[list[dict[str, Any]], bool] | None:
-        kept = self._node.kept_spans
-        if kept is None:
-            return None
-        found, is_cut = kept.of_trace(trace_id, spans_max)
-        return [_shown_span(span) for span in found], is_cut
+    def number(self) -> int:
+        return self._others.own
+
+    def other_nodes(self) -> list[int]:
+        return self._others.numbers()
+
+    def spans(self, traces: Sequence[str]) -> ToldSpans | None:
+        return _told(own_spans(self._node.kept_spans, traces))
+
+    async def spans_of(self, node: int, traces: Sequence[str]) -> ToldSpans | None:
+        return _told(await self._others.spans(node, traces))
 
     def partition_bytes(self) -> dict[tuple[str, int], int]:
         broker = self._sources.broker
@@ -134,14 +146,5 @@ class OwnFacts:
         return b"".join(pieces).decode()
 
 
-def _shown_span(span: KeptSpan) -> dict[str, Any]:
-    return {
-        "id": f"{span.span_id:016x}",
-        "parent": None if span.parent_id is None else f"{span.parent_id:016x}",
-        "name": span.name,
-        "kind": span.kind,
-        "begin_ms": span.begin_ns / 1e6,
-        "duration_ms": (span.end_ns - span.begin_ns) / 1e6,
-        "error": span.error,
-        "attributes": span.attributes,
-    }
+def _told(answer: SpansAnswer) -> ToldSpans | None:
+    return ([to_builtins(span) for span in answer.spans], answer.is_cut) if answer.is_traced else None

@@ -72,7 +72,7 @@ async def _use(node: hutong.Node) -> None:
 
 def test_requests_handlers_and_calls_of_a_trace(traced: Session) -> None:
     told = traced.spans(TRACE).value
-    assert (told["is_traced"], told["truncated"]) == (True, False)
+    assert (told["node"], told["others"], told["is_traced"], told["truncated"]) == (1, [], True, False)
     spans = {(each["kind"], each["name"]): each for each in told["spans"]}
     request, handler = spans["producer", "request shop.price"], spans["consumer", "process shop.price"]
     calls = [each for each in told["spans"] if each["kind"] in ("client", "server")]
@@ -101,6 +101,8 @@ def test_odd_traces_are_refused(traced: Session, trace: str) -> None:
 def test_a_node_that_traces_nothing_says_so(node: EmbeddedNode) -> None:
     client = ConsoleClient(node).begin()
     assert client.value("GET", f"/api/trail/spans?trace={TRACE}") == {
+        "node": 1,
+        "others": [],
         "is_traced": False,
         "spans": [],
         "truncated": False,

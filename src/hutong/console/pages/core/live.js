@@ -42,7 +42,7 @@ export function events(path, handlers, signal, onState = () => {}) {
     });
     opened.addEventListener("error", () => {
       onState("waiting");
-      if (opened.readyState !== EventSource.CLOSED) return;
+      if (signal.aborted || opened.readyState !== EventSource.CLOSED) return; // the view may want no other one
       // A stream does not say with which status it was refused: the session may have ended, which a question tells.
       api.get("/api/session", { signal }).then(tellIfEnded, () => {});
       timer = setTimeout(open, wait_ms);

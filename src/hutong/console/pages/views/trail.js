@@ -104,7 +104,7 @@ function followed(clue, control, leaving) {
   let ended = null;
   const draw = () => {
     replace(axis, ...onAxis(hops, spans));
-    replace(problem, conclusion(ended, hops, spans));
+    replace(problem, conclusion(ended, hops, spans), ...aboutNodes(spans));
   };
   const spans = new TrailSpans(leaving, draw);
   const onHop = (/** @type {Hop} */ hop) => {
@@ -141,8 +141,23 @@ function conclusion(ended, hops, spans) {
   if (ended === null) return null;
   if (hops.length === 0 && spans.items().length === 0) return emptyState("Nothing belongs to it.", "A key is compared whole, with upper and lower case.");
   if (ended.is_cut || spans.is_cut) return note("warn", "Older records, topics that you may not read, further groups or spans were left out. Name topics to look deeper.");
-  if (!spans.is_traced) return note("plain", "Calls and messages of the bus are not shown: this node traces nothing. Set console.tracing = true for later ones.");
+  if (!spans.is_traced && !spans.has_others) return note("plain", "Calls and messages of the bus are not shown: this node traces nothing. Set console.tracing = true for later ones.");
   return null;
+}
+
+/**
+ * What is to be said of the nodes that spans come from.
+ * @param {TrailSpans} spans
+ */
+function aboutNodes(spans) {
+  const missing = [...spans.missing].map(([node, why]) => `node ${node} ${why}`);
+  const untraced = [...spans.untraced].sort((a, b) => a - b).join(", ");
+  const moved = spans.items().filter((item) => item.is_moved).length;
+  return [
+    missing.length ? note("warn", `Some spans are missing: ${missing.join("; ")}.`) : null,
+    untraced ? note("plain", `These nodes keep no spans: ${untraced}. Set console.tracing = true there for later ones.`) : null,
+    moved ? note("plain", `Clocks differ: ${counted(moved, "span")} would begin before the parent, and ${moved === 1 ? "is" : "are"} shown after it.`) : null,
+  ];
 }
 
 /**
@@ -153,7 +168,7 @@ function conclusion(ended, hops, spans) {
 function onAxis(hops, spans) {
   const items = [
     ...hops.map((hop) => ({ at_ms: hop.timestamp_ms, draw: (/** @type {string} */ later) => hopItem(hop, later) })),
-    ...spans.items().map((item) => ({ at_ms: item.span.begin_ms, draw: (/** @type {string} */ later) => spanItem(item, later) })),
+    ...spans.items().map((item) => ({ at_ms: item.at_ms, draw: (/** @type {string} */ later) => spanItem(item, later) })),
   ].sort((a, b) => a.at_ms - b.at_ms);
   return items.map((item, index) => {
     const before = items[index - 1];

@@ -48,8 +48,8 @@ class ConsoleSettings:
     )
     tracing: bool = setting(
         False,
-        "Whether bus and services are traced for a record's way, though nothing is exported; which traces are sampled "
-        "say OpenTelemetry's variables (extra tracing).",
+        "Whether bus and services are traced for a record's way, here and in consoles of the cluster's other nodes, though "
+        "nothing is exported; which traces are sampled say OpenTelemetry's variables (extra tracing).",
     )
     hosts: tuple[str, ...] = setting(
         (), "Names by which it is reached, in addition to addresses, localhost, and the advertised name; *: all."
