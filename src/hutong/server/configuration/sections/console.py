@@ -48,7 +48,7 @@ class ConsoleSettings:
     )
     tracing: bool = setting(
         False,
-        "Whether bus and services are traced for a record's way, here and in consoles of the cluster's other nodes, though "
+        "Whether bus and services are traced for a record's way, here and in the consoles of other nodes, though "
         "nothing is exported; which traces are sampled say OpenTelemetry's variables (extra tracing).",
     )
     hosts: tuple[str, ...] = setting(
