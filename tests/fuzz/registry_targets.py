@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 
+import msgspec
 from tests.fuzz.target import KIBIBYTE, MEBIBYTE, Target
 
 from hutong.foundation.errors import ProtocolError, Refused
@@ -19,7 +20,9 @@ from hutong.registry.changes import (
     encode_outcome,
 )
 from hutong.registry.checks import Comparison, ResolvedText, SchemaChecks
+from hutong.registry.formats.writing.steps import WriteSteps
 from hutong.registry.machine import RegistryMachine
+from hutong.registry.reading import WrittenBySchema
 from hutong.registry.records import config_record, decode_record, delete_subject_record, schema_record
 from hutong.registry.values import (
     Compatibility,
@@ -108,10 +111,50 @@ def forwarded() -> Iterator[bytes]:
         yield b"o" + encode_outcome(outcome)
 
 
+def _written() -> Iterator[WrittenBySchema]:
+    tree = {"name": "r", "type": ["null", "R", "string"]}
+    marks = {"name": "b", "type": {"type": "array", "items": {"type": "fixed", "name": "F", "size": 2}}}
+    numbers = {"name": "n", "type": {"type": "map", "values": "double"}}
+    record = {"type": "record", "name": "R", "fields": [tree, numbers, marks]}
+    document = {
+        "uniqueItems": True,
+        "items": {"$ref": "#"},
+        "oneOf": [{"minimum": 1}, {"const": [1]}, {"required": ["a"]}],
+        "properties": {"a": {"multipleOf": 0.1}},
+        "not": {"contains": {"enum": [3]}},
+    }
+    file = """syntax = "proto3"; import "google/protobuf/any.proto"; import "google/protobuf/struct.proto";
+        message M { M m = 1; map<int32, M> n = 2; bytes b = 3; google.protobuf.Any a = 4; google.protobuf.Value v = 5;
+        repeated double d = 6; }"""
+    for kind, text in zip(FORMATS, (json.dumps(record), json.dumps(document), file), strict=True):
+        yield WrittenBySchema(ResolvedText(SchemaText(kind, text)), SchemaChecks())
+
+
+WRITTEN = [*_written()]
+
+
+def write_value(data: bytes) -> object:
+    """The first byte names the schema, JSON follows."""
+    try:
+        value = msgspec.json.decode(data[1:])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    schema = WRITTEN[data[0] % 3 if data else 0]
+    return schema.read(schema.write(value, WriteSteps(100_000)))
+
+
+def values() -> Iterator[bytes]:
+    yield b"\x00" + json.dumps({"r": {"R": {"r": None, "n": {"a": "NaN"}, "b": []}}, "n": {}, "b": ["ab"]}).encode()
+    yield b"\x01" + json.dumps([{"a": 0.3}, [1], 5, [[1], {"a": 1}]]).encode()
+    any_value = {"@type": "type.googleapis.com/M", "m": {}}
+    yield b"\x02" + json.dumps({"m": {"n": {"1": {"b": "eA=="}}}, "a": any_value, "v": [1, {}], "d": [1]}).encode()
+
+
 TARGETS = [
     Target(
         "schema", check_schema, schemas, (Refused,), memory_base=16 * MEBIBYTE, memory_factor=16 * KIBIBYTE, slowness=4
     ),
+    Target("schema-values", write_value, values, memory_factor=4 * KIBIBYTE),
     Target("schema-records", apply_records, records, ()),
     Target("schema-forwarded", decode_forwarded, forwarded, (ProtocolError, Refused)),
 ]

@@ -22,6 +22,7 @@ from hutong.registry.values import RegistryCode, SchemaText, SchemaVersion
 from hutong.runtime.threads.offload import Offload, run
 
 CANONICAL_MAX: Final = 1_000
+UNDERSTOOD_MAX: Final = 200
 T = TypeVar("T")
 
 
@@ -51,6 +52,7 @@ class RegistryService:
         self._workers = workers
         self.figures = RegistryFigures()
         self._checks = SchemaChecks()
+        self._understood: OrderedDict[ResolvedText, WrittenBySchema] = OrderedDict()
         self._canonical: OrderedDict[tuple[ResolvedText, bool], SchemaText] = OrderedDict()
 
     @property
@@ -95,14 +97,24 @@ class RegistryService:
             raise Refused(RegistryCode.SCHEMA_NOT_FOUND, "Schema not found")
         return found
 
+    async def written_by(self, text: SchemaText, context: str) -> WrittenBySchema:
+        """The schema, understood with what it imports. Raises Refused."""
+        given = resolved(await self.state(), text, context)
+        known = self._understood.get(given)
+        if known is None:
+            known = self._understood[given] = await self._worked(partial(WrittenBySchema, given, self._checks))
+            if len(self._understood) > UNDERSTOOD_MAX:
+                self._understood.popitem(last=False)
+        return known
+
     async def writers(self, ids: Collection[int]) -> dict[int, WrittenBySchema]:
         """The schemas of these ids that are there and understood, to read what they have written."""
         machine = await self.state()
         found: dict[int, WrittenBySchema] = {}
         for schema_id in ids:
             try:
-                schema = resolved(machine, machine.text(names.DEFAULT_CONTEXT, schema_id), names.DEFAULT_CONTEXT)
-                found[schema_id] = await self._worked(partial(WrittenBySchema, schema, self._checks))
+                text = machine.text(names.DEFAULT_CONTEXT, schema_id)
+                found[schema_id] = await self.written_by(text, names.DEFAULT_CONTEXT)
             # An id that a producer made up, or a schema that another registry has left.
             except Refused:
                 continue

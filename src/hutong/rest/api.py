@@ -14,6 +14,7 @@ from hutong.rest.groups import GroupsV3
 from hutong.rest.openapi import API
 from hutong.rest.reading.live import LiveRecords
 from hutong.rest.reading.positions import RecordsByPosition
+from hutong.rest.records.encoding import RecordEncoder
 from hutong.rest.records.v3 import RecordsV3
 from hutong.rest.topics import TopicsV3
 from hutong.rest.v2.consume import ConsumeV2
@@ -26,20 +27,30 @@ from hutong.web.routes import WebRoute
 if TYPE_CHECKING:
     from hutong.foundation.clock import Clock
     from hutong.rest.accounts import Accounts, Blocking
+    from hutong.rest.records.schemas import SchemasNow
     from hutong.web.requests import WebRequest
 
 
 class RestApi:
     """The gateway as routes for a web server, whose admission is `gateway`."""
 
-    def __init__(self, accounts: Accounts, clock: Clock, blocking: Blocking, *, is_secure: bool = False) -> None:
+    def __init__(
+        self,
+        accounts: Accounts,
+        clock: Clock,
+        blocking: Blocking,
+        schemas: SchemasNow = lambda: None,
+        *,
+        is_secure: bool = False,
+    ) -> None:
         """`is_secure`: it is served through TLS, as links say."""
         self.gateway = Gateway(accounts, clock, blocking)
+        encoder = RecordEncoder(self.gateway, schemas)
         self._instances = Instances(self.gateway)
         rooms = (
             ClustersV3(self.gateway),
             TopicsV3(self.gateway),
-            RecordsV3(self.gateway),
+            RecordsV3(self.gateway, encoder),
             RecordsByPosition(self.gateway),
             LiveRecords(self.gateway),
             GroupsV3(self.gateway),

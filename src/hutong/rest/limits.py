@@ -9,6 +9,7 @@ from hutong.web.limits import MEBIBYTE
 
 BODY_BYTES_MAX: Final = 10 * MEBIBYTE
 RECORDS_OF_REQUEST_MAX: Final = 10_000
+SCHEMAS_OF_REQUEST_MAX: Final = 100
 HEADERS_OF_RECORD_MAX: Final = 1_000
 ACCOUNTS_MAX: Final = 64
 """Users with clients at a time. Each has about 3 MB and 4 threads of librdkafka once it has produced and asked."""

@@ -37,17 +37,22 @@ class JsonSchema:
         return comparison.troubles.messages
 
     def find(self, reference: str) -> Any:
-        """The part that a reference means. Raises Refused."""
+        """The part that a reference in this document means. Raises Refused."""
+        return self.find_from(reference, self.json)[0]
+
+    def find_from(self, reference: str, document: Any) -> tuple[Any, Any]:
+        """The part that a reference in this document, or in one that it imports, means; and its own document."""
         name, _, fragment = reference.partition("#")
-        document = self.json if not name or name == _id(self.json) else self._imports.get(name)
+        if name:
+            document = self.json if name == _id(self.json) else self._imports.get(name)
         if document is None:
             raise invalid_schema(f"it refers to {reference[:200]}, which is not there")
         if not fragment:
-            return document
+            return document, document
         found = _anchored(document, fragment) if not fragment.startswith("/") else _pointed(document, fragment)
         if not isinstance(found, dict | bool):
             raise invalid_schema(f"it refers to {reference[:200]}, which is not there")
-        return found
+        return found, document
 
 
 class JsonFormat:

@@ -76,8 +76,8 @@ def _field(field: Any, value: Any) -> Any:
     entry = field.message_type if field.message_type and field.message_type.GetOptions().map_entry else None
     if entry is not None:
         return {key: _single(entry.fields_by_name["value"], value[key]) for key in value}
-    # Lists of protobuf have no common class.
-    if hasattr(value, "append") or hasattr(value, "add"):
+    # Lists of protobuf have no common class, and the message google.protobuf.ListValue has their methods.
+    if not hasattr(value, "ListFields") and (hasattr(value, "append") or hasattr(value, "add")):
         return [_single(field, each) for each in value]
     return _single(field, value)
 

@@ -12,16 +12,16 @@ import msgspec
 from hutong.bus.durable.outcomes import Stored
 from hutong.rest.limits import RECORDS_OF_REQUEST_MAX
 from hutong.rest.reading.shown import time_shown
+from hutong.rest.records.encoding import EncodedRecord, RecordEncoder
 from hutong.rest.records.publishing import Outcome, publish
-from hutong.rest.records.v3_bodies import BatchBody, Payload, RecordBody, decode_objects, record_of
+from hutong.rest.records.v3_bodies import BINARY, BatchBody, Payload, RecordBody, decode_objects
 from hutong.web.answers import JSON, WebAnswer, WebRefusal, json
 from hutong.web.routes import WebRoute
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from hutong.bus.durable.records import OutgoingRecord
+    from hutong.rest.accounts import Account
     from hutong.rest.gateway import Gateway
+    from hutong.rest.records.schemas import ChosenSchema
     from hutong.web.requests import WebRequest
 
 _TAKES = (JSON,)
@@ -30,8 +30,9 @@ _TAKES = (JSON,)
 class RecordsV3:
     """The routes that produce."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, encoder: RecordEncoder) -> None:
         self._gateway = gateway
+        self._encoder = encoder
 
     def routes(self) -> list[WebRoute]:
         base = "/v3/clusters/{cluster}/topics/{topic}"
@@ -44,8 +45,8 @@ class RecordsV3:
         """Store records, and answer each one; a single one that is refused has that status."""
         account = await self._gateway.checked(request)
         bodies = decode_objects(request.body, RecordBody)
-        records = [*_records(request.text("topic"), bodies)]
-        outcomes = await publish(account.publisher, records)
+        records = await self._encoder.records(request, bodies)
+        outcomes = await _publish(account, records)
         if len(outcomes) == 1 and isinstance(outcomes[0], WebRefusal):
             raise outcomes[0]
         cluster = request.text("cluster")
@@ -60,8 +61,8 @@ class RecordsV3:
             raise WebRefusal(
                 422, f"a batch has 1 to {RECORDS_OF_REQUEST_MAX} entries, each with an id of its own", 42208
             )
-        records = [*_records(request.text("topic"), bodies)]
-        outcomes = await publish(account.publisher, records)
+        records = await self._encoder.records(request, bodies)
+        outcomes = await _publish(account, records)
         stored: list[dict[str, Any]] = []
         failed: list[dict[str, Any]] = []
         for body, record, outcome in zip(bodies, records, outcomes, strict=True):
@@ -70,19 +71,14 @@ class RecordsV3:
         return json({"successes": stored, "failures": failed}, 207)
 
 
-def _records(topic: str, bodies: Iterable[RecordBody]) -> Iterable[OutgoingRecord | WebRefusal]:
-    for body in bodies:
-        try:
-            yield record_of(topic, body)
-        # Others of the same request are stored all the same.
-        except WebRefusal as refusal:
-            yield refusal
+async def _publish(account: Account, records: list[EncodedRecord | WebRefusal]) -> list[Outcome]:
+    return await publish(account.publisher, [each if isinstance(each, WebRefusal) else each.record for each in records])
 
 
-def _answer(cluster: str, body: RecordBody, record: OutgoingRecord | WebRefusal, outcome: Outcome) -> dict[str, Any]:
+def _answer(cluster: str, body: RecordBody, encoded: EncodedRecord | WebRefusal, outcome: Outcome) -> dict[str, Any]:
     if not isinstance(outcome, Stored):
         return {"error_code": outcome.code, "message": outcome.message}
-    assert not isinstance(record, WebRefusal), "it is stored"
+    assert not isinstance(encoded, WebRefusal), "it is stored"
     return {
         "error_code": 200,
         "cluster_id": cluster,
@@ -90,10 +86,15 @@ def _answer(cluster: str, body: RecordBody, record: OutgoingRecord | WebRefusal,
         "partition_id": outcome.partition,
         "offset": outcome.offset,
         "timestamp": time_shown(outcome.timestamp_ms),
-        "key": _shown(body.key, record.key),
-        "value": _shown(body.value, record.value),
+        "key": _shown(body.key, encoded.record.key, encoded.key_schema),
+        "value": _shown(body.value, encoded.record.value, encoded.value_schema),
     }
 
 
-def _shown(payload: Payload | None, data: bytes | None) -> dict[str, Any] | None:
-    return None if payload is None or data is None else {"type": payload.type, "size": len(data)}
+def _shown(payload: Payload | None, data: bytes | None, schema: ChosenSchema | None) -> dict[str, Any] | None:
+    if payload is None or data is None:
+        return None
+    if schema is None:
+        return {"type": payload.type or BINARY, "size": len(data)}
+    named = {"subject": schema.subject, "schema_id": schema.id, "schema_version": schema.version}
+    return {"type": schema.type, **named, "size": len(data)}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from hutong.reactor.accept.acceptor import OpenSocket
     from hutong.rest.api import RestApi
+    from hutong.rest.records.schemas import SchemasNow
     from hutong.server.configuration.settings import Settings
     from hutong.server.monitoring.monitor_part import MonitorPart
     from hutong.web.answers import WebAnswer, WebRefusal
@@ -43,6 +44,9 @@ class RestPart(NodePart):
         named = {} if section.client_config is None else read(section.client_config)
         properties = client_properties("http", section.log, named, node.addresses.listeners, settings)
         verticle = RestVerticle("http", section, settings, properties, node.runtime.clock, self._open_socket)
+        # Another cluster's records have the schemas of its own registry.
+        if not section.log:
+            verticle.schemas = lambda: node.record_schemas
         await node.deploy("http", verticle)
         node.addresses.http = verticle.listens_at
         if self._monitor is not None:
@@ -53,12 +57,13 @@ class RestPart(NodePart):
 class RestVerticle(ClientVerticle):
     """The listener of the gateway."""
 
+    schemas: SchemasNow = staticmethod(lambda: None)
     _rest: RestApi
 
     async def make(self) -> RestApi:
         from hutong.rest.api import RestApi
 
-        self._rest = RestApi(self.accounts(), self.clock, self.blocking, is_secure=self.is_secure)
+        self._rest = RestApi(self.accounts(), self.clock, self.blocking, self.schemas, is_secure=self.is_secure)
         return self._rest
 
     @property

@@ -17,6 +17,7 @@ from hutong.registry import routes
 from hutong.registry.checks import check_installed
 from hutong.registry.demands import RegisteredSchemas
 from hutong.registry.forwarding import ClusterChanges
+from hutong.registry.record_schemas import RegistrySchemas
 from hutong.registry.rights import SubjectRights
 from hutong.registry.routes import RegistryRoutes
 from hutong.registry.service import RegistryService
@@ -64,6 +65,7 @@ class RegistryPart(NodePart):
         self._broker.monitor.stalls.wake_by(verticle.call_at_traffic)
         self._broker.monitor.sources.web["schema-registry"] = verticle.server
         node.addresses.schema_registry = verticle.listens_at
+        node.record_schemas = verticle.record_schemas
 
 
 class RegistryVerticle(Verticle):
@@ -73,6 +75,7 @@ class RegistryVerticle(Verticle):
     """
 
     listens_at: Address
+    record_schemas: RegistrySchemas
 
     def __init__(self, part: BrokerPart, broker: "Broker", clock: Clock) -> None:
         self._part = part
@@ -101,6 +104,7 @@ class RegistryVerticle(Verticle):
         changes.start()
         self._broker.schema_gate.known = self._known = RegisteredSchemas(store)
         rights = SubjectRights(self._broker.authorizer)
+        self.record_schemas = RegistrySchemas(service, changes.carry_out, rights)
         self._server = WebServer(
             RegistryRoutes(
                 service, changes.carry_out, rights, self._broker.identity.cluster_id, version("hutong")

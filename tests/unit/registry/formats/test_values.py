@@ -140,6 +140,14 @@ def test_a_protobuf_message_is_read_as_it_was_written() -> None:
     assert schema("PROTOBUF", FILE).read(b"\x00\x08\x05") == {"x": 5}
 
 
+def test_a_list_value_is_a_message_though_it_has_the_methods_of_a_list() -> None:
+    file = 'syntax = "proto3"; import "google/protobuf/struct.proto"; message M { google.protobuf.Value v = 1; }'
+    message = GetMessageClass(ProtobufFormat().parse(file, ()).descriptor.message_types_by_name["M"])()
+    message.v.list_value.values.add().number_value = 1
+    read = schema("PROTOBUF", file).read(b"\x00" + message.SerializeToString())
+    assert read == {"v": {"list_value": {"values": [{"number_value": 1.0}]}}}
+
+
 @pytest.mark.parametrize("data", [b"", b"\x02", b"\x02\x04", b"\xff" * 6, b"\x02\x01", b"\x80\x01", b"\x00\x08"])
 def test_hostile_protobuf_values_are_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError):

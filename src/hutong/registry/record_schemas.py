@@ -1,0 +1,140 @@
+"""Schemas for records that come by HTTP: the registry as the gateway sees it (`rest/records/schemas.py`).
+
+Strategy: rights are those of the registry's own API. A schema that a subject has already is found by those who may see
+the subject; only a new one needs the right to register. What is not here may have been registered at another node a
+moment ago, so the registry looks there before it says so.
+
+Decides nothing: `machine` and `checks` do.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias, TypeVar
+
+from hutong.foundation.errors import Refused
+from hutong.registry import names
+from hutong.registry.changes import Change, ChangeAnswer, RegisterSchema
+from hutong.registry.formats.writing.steps import WriteSteps
+from hutong.registry.reading import WrittenBySchema
+from hutong.registry.rights import SubjectRights
+from hutong.registry.service import RegistryService
+from hutong.registry.values import RegistryCode, SchemaText, SchemaVersion
+from hutong.rest.records.schemas import (
+    INVALID_SCHEMA,
+    JSONSCHEMA,
+    NOT_SERIALIZED,
+    TOPIC_NAME,
+    ChosenSchema,
+    SchemaChoice,
+)
+from hutong.security.acls import Operation
+from hutong.web.answers import WebRefusal
+from hutong.web.requests import WebRequest
+
+MAGIC: Final = b"\0"
+ID_BYTES: Final = 4
+CarryOut: TypeAlias = Callable[[Change], Awaitable[ChangeAnswer]]
+T = TypeVar("T")
+
+
+class RegistryWriterOfValues:
+    """Writes the values of one request, whose steps have a bound together."""
+
+    def __init__(self) -> None:
+        self._steps = WriteSteps()
+
+    def write(self, schema: ChosenSchema, value: Any) -> bytes:
+        """Raises ProtocolError."""
+        known: WrittenBySchema = schema.schema
+        return MAGIC + schema.id.to_bytes(ID_BYTES, "big") + known.write(value, self._steps)
+
+
+class RegistrySchemas:
+    """Finds schemas, and registers those that are new."""
+
+    def __init__(self, service: RegistryService, carry_out: CarryOut, rights: SubjectRights) -> None:
+        self._service = service
+        self._carry_out = carry_out
+        self._rights = rights
+
+    def writer(self) -> RegistryWriterOfValues:
+        return RegistryWriterOfValues()
+
+    async def choose(self, choice: SchemaChoice, request: WebRequest) -> ChosenSchema:
+        """Raises WebRefusal."""
+        try:
+            return await self._seen(lambda: self._choose(choice, request))
+        except Refused as refused:
+            raise _refusal(refused) from None
+
+    async def _seen(self, find: Callable[[], Awaitable[T]]) -> T:
+        """The outcome here, or with what only the node that writes may have as yet. Raises Refused."""
+        try:
+            return await find()
+        except Refused as refused:
+            is_missing = refused.code // 100 == 404 or refused.code == RegistryCode.INVALID_SCHEMA
+            if not is_missing or not await self._service.refreshed():
+                raise
+        return await find()
+
+    async def _choose(self, choice: SchemaChoice, request: WebRequest) -> ChosenSchema:
+        if choice.schema is not None:
+            return await self._by_text(choice, choice.schema, request)
+        if choice.schema_id is not None:
+            return await self._by_id(choice, choice.schema_id, request)
+        # By version, or the latest: no schema is known that could name the subject.
+        subject = names.qualified(choice.subject_for(""))
+        self._rights.check(request, Operation.DESCRIBE, subject)
+        machine = await self._service.state()
+        found = machine.version(subject, choice.schema_version)
+        return await self._chosen(choice, found)
+
+    async def _by_text(self, choice: SchemaChoice, schema: str, request: WebRequest) -> ChosenSchema:
+        text = SchemaText("JSON" if choice.type == JSONSCHEMA else str(choice.type), schema)
+        # What others have registered has no part in it: references are given to the registry's own API.
+        needs_name = choice.subject is None and choice.strategy != TOPIC_NAME
+        name = (await self._service.written_by(text, names.DEFAULT_CONTEXT)).record_name if needs_name else ""
+        subject = names.qualified(choice.subject_for(name))
+        self._rights.check(request, Operation.DESCRIBE, subject)
+        asked = RegisterSchema(subject, text)
+        found = await self._service.registered(asked)
+        if found is None:
+            self._rights.check(request, Operation.WRITE, subject)
+            made = await self._carry_out(asked)
+            found = SchemaVersion(subject, made.version, made.id, text)
+        return await self._chosen(choice, found)
+
+    async def _by_id(self, choice: SchemaChoice, schema_id: int, request: WebRequest) -> ChosenSchema:
+        context = names.DEFAULT_CONTEXT if choice.subject is None else names.split(choice.subject)[0]
+        machine = await self._service.state()
+        text = machine.text(context, schema_id)
+        if not self._rights.may_see_one(request, machine.subjects_of(context, schema_id)):
+            why = f"{request.principal} needs DESCRIBE on a topic with schema {schema_id}."
+            raise Refused(RegistryCode.FORBIDDEN, why)
+        name = (await self._service.written_by(text, context)).record_name
+        subject = names.qualified(choice.subject_for(name))
+        found = machine.find(subject, text)
+        if found is None:
+            raise Refused(RegistryCode.SCHEMA_NOT_FOUND, f"Schema {schema_id} is no version of subject {subject}.")
+        return await self._chosen(choice, found)
+
+    async def _chosen(self, choice: SchemaChoice, found: SchemaVersion) -> ChosenSchema:
+        kind = JSONSCHEMA if found.text.schema_type == "JSON" else found.text.schema_type
+        if choice.type not in (None, kind):
+            raise WebRefusal(400, f"schema {found.id} of subject {found.subject} has the type {kind}")
+        schema = await self._service.written_by(found.text, names.split(found.subject)[0])
+        return ChosenSchema(kind, found.subject, found.version, found.id, schema)
+
+
+def _refusal(refused: Refused) -> WebRefusal:
+    """The refusal with the code that Confluent's proxy has for it."""
+    match refused.code:
+        case RegistryCode.FORBIDDEN:
+            return WebRefusal(403, refused.message, 40301)
+        case RegistryCode.INVALID_SCHEMA:
+            return WebRefusal(422, refused.message, INVALID_SCHEMA)
+        case RegistryCode.VERSION_NOT_FOUND:
+            return WebRefusal(400, refused.message)
+        case code if code // 10_000 == 5:
+            return WebRefusal(503, refused.message, 50301)
+        case _:
+            return WebRefusal(422, f"Error serializing message. {refused.message}", NOT_SERIALIZED)
