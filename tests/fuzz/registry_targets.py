@@ -140,7 +140,8 @@ def write_value(data: bytes) -> object:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     schema = WRITTEN[data[0] % 3 if data else 0]
-    return schema.read(schema.write(value, WriteSteps(100_000)))
+    written = schema.write(value, WriteSteps(100_000))
+    return schema.read(written), schema.read_json(written)
 
 
 def values() -> Iterator[bytes]:

@@ -35,6 +35,12 @@ class WrittenBySchema:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ProtocolError(f"it is no JSON: {error}") from None
 
+    def read_json(self, payload: bytes) -> Any:
+        """The value in its format's own JSON, as `write` takes it. Raises ProtocolError."""
+        if self.type == "AVRO":
+            return _read_avro(self._parsed, payload, as_json=True)
+        return _read_protobuf_json(self._parsed, payload) if self.type == "PROTOBUF" else self.read(payload)
+
     @property
     def record_name(self) -> str:
         """The name by which strategies make subjects: of the record, of the file's first message, or the title."""
@@ -51,12 +57,12 @@ class WrittenBySchema:
         return _write_json(self._parsed, value, steps)
 
 
-def _read_avro(parsed: ParsedSchema, payload: bytes) -> Any:
+def _read_avro(parsed: ParsedSchema, payload: bytes, *, as_json: bool = False) -> Any:
     from hutong.registry.formats.avro import AvroSchema
-    from hutong.registry.formats.avro_values import read_avro
+    from hutong.registry.formats.avro_values import read_avro, read_avro_json
 
     assert isinstance(parsed, AvroSchema)
-    return read_avro(parsed.type, payload)
+    return read_avro_json(parsed.type, payload) if as_json else read_avro(parsed.type, payload)
 
 
 def _read_protobuf(parsed: ParsedSchema, payload: bytes) -> Any:
@@ -65,6 +71,14 @@ def _read_protobuf(parsed: ParsedSchema, payload: bytes) -> Any:
 
     assert isinstance(parsed, ProtobufSchema)
     return read_protobuf(parsed.descriptor, payload)[1]
+
+
+def _read_protobuf_json(parsed: ParsedSchema, payload: bytes) -> Any:
+    from hutong.registry.formats.proto_values import read_protobuf_json
+    from hutong.registry.formats.protobuf import ProtobufSchema
+
+    assert isinstance(parsed, ProtobufSchema)
+    return read_protobuf_json(parsed.descriptor, payload)
 
 
 def _write_avro(parsed: ParsedSchema, value: Any, steps: WriteSteps) -> bytes:

@@ -7,7 +7,7 @@ moment ago, so the registry looks there before it says so.
 Decides nothing: `machine` and `checks` do.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final, TypeAlias, TypeVar
 
 from hutong.foundation.errors import Refused
@@ -48,6 +48,14 @@ class RegistryWriterOfValues:
         return MAGIC + schema.id.to_bytes(ID_BYTES, "big") + known.write(value, self._steps)
 
 
+class RegistryReader:
+    """Reads the values of one schema."""
+
+    def __init__(self, schema: WrittenBySchema) -> None:
+        self.type = _kind(schema.type)
+        self.read = schema.read_json
+
+
 class RegistrySchemas:
     """Finds schemas, and registers those that are new."""
 
@@ -65,6 +73,22 @@ class RegistrySchemas:
             return await self._seen(lambda: self._choose(choice, request))
         except Refused as refused:
             raise _refusal(refused) from None
+
+    async def readers(self, ids: Collection[int], request: WebRequest) -> dict[int, RegistryReader]:
+        """The schemas of these ids that are there, and that the client may see. Raises WebRefusal(503)."""
+        try:
+            found = await self._service.writers(ids)
+            if len(found) < len(ids) and await self._service.refreshed():
+                found = await self._service.writers(ids)
+            machine = await self._service.state()
+        except Refused as refused:
+            raise _refusal(refused) from None
+        seen = [
+            schema_id
+            for schema_id in found
+            if self._rights.may_see_one(request, machine.subjects_of(names.DEFAULT_CONTEXT, schema_id))
+        ]
+        return {schema_id: RegistryReader(found[schema_id]) for schema_id in seen}
 
     async def _seen(self, find: Callable[[], Awaitable[T]]) -> T:
         """The outcome here, or with what only the node that writes may have as yet. Raises Refused."""
@@ -118,11 +142,16 @@ class RegistrySchemas:
         return await self._chosen(choice, found)
 
     async def _chosen(self, choice: SchemaChoice, found: SchemaVersion) -> ChosenSchema:
-        kind = JSONSCHEMA if found.text.schema_type == "JSON" else found.text.schema_type
+        kind = _kind(found.text.schema_type)
         if choice.type not in (None, kind):
             raise WebRefusal(400, f"schema {found.id} of subject {found.subject} has the type {kind}")
         schema = await self._service.written_by(found.text, names.split(found.subject)[0])
         return ChosenSchema(kind, found.subject, found.version, found.id, schema)
+
+
+def _kind(schema_type: str) -> str:
+    """The word of the proxy's API for a type of the registry."""
+    return JSONSCHEMA if schema_type == "JSON" else schema_type
 
 
 def _refusal(refused: Refused) -> WebRefusal:

@@ -14,6 +14,7 @@ from hutong.rest.groups import GroupsV3
 from hutong.rest.openapi import API
 from hutong.rest.reading.live import LiveRecords
 from hutong.rest.reading.positions import RecordsByPosition
+from hutong.rest.records.decoding import RecordDecoder
 from hutong.rest.records.encoding import RecordEncoder
 from hutong.rest.records.v3 import RecordsV3
 from hutong.rest.topics import TopicsV3
@@ -45,18 +46,18 @@ class RestApi:
     ) -> None:
         """`is_secure`: it is served through TLS, as links say."""
         self.gateway = Gateway(accounts, clock, blocking)
-        encoder = RecordEncoder(self.gateway, schemas)
-        self._instances = Instances(self.gateway)
+        encoder, decoder = RecordEncoder(self.gateway, schemas), RecordDecoder(schemas)
+        self._instances = Instances(self.gateway, decoder)
         rooms = (
             ClustersV3(self.gateway),
             TopicsV3(self.gateway),
             RecordsV3(self.gateway, encoder),
-            RecordsByPosition(self.gateway),
+            RecordsByPosition(self.gateway, decoder),
             LiveRecords(self.gateway),
             GroupsV3(self.gateway),
             AclsV3(self.gateway),
-            ProduceV2(self.gateway),
-            ConsumeV2(self.gateway, self._instances, "https" if is_secure else "http"),
+            ProduceV2(self.gateway, encoder),
+            ConsumeV2(self.gateway, self._instances, decoder, "https" if is_secure else "http"),
         )
         served = [route for room in rooms for route in room.routes()]
         self._description = json(described(served, API))

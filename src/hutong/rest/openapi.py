@@ -55,7 +55,7 @@ QUERIES: Final[dict[str, dict[str, dict[str, Any]]]] = {
         "offset": {"type": "string", "pattern": "^(earliest|latest|[0-9]+)$", "default": "earliest"},
         "max_records": {"type": "integer", "minimum": 1, "default": 100},
         "wait_ms": {"type": "integer", "minimum": 0, "default": 1000},
-        "format": {"enum": ["auto", "binary", "string", "json"], "default": "auto"},
+        "format": {"enum": ["auto", "binary", "string", "json", "schema"], "default": "auto"},
     },
     "GET /consumers/{group}/instances/{instance}/records": {
         "timeout": {"type": "integer", "minimum": 0},

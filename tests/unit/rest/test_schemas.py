@@ -151,6 +151,87 @@ def test_wrong_choices_are_refused(
     assert words in answer.value["message"]
 
 
+RICH = {
+    "AVRO": (
+        json.dumps({"type": "record", "name": "R", "fields": [
+            {"name": "u", "type": ["null", "string", {"type": "fixed", "name": "n.F", "size": 1}]},
+            {"name": "b", "type": "bytes"}, {"name": "d", "type": {"type": "array", "items": "double"}}]}),
+        {"u": {"n.F": "\u00ff"}, "b": "\u0000", "d": [1.5, "NaN", "-Infinity"]},
+    ),
+    "JSONSCHEMA": ('{"type": "object"}', {"a": [1, None]}),
+    "PROTOBUF": ('syntax = "proto3"; message M { int64 big_one = 1; bytes b = 2; }', {"bigOne": "5", "b": "/w=="}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", RICH)
+def test_values_are_read_as_they_were_given(node: EmbeddedNode, client: RestClient, kind: str) -> None:
+    schema, data = RICH[kind]
+    topic = f"read-{kind.lower()}"
+    node.create_topic(topic, partitions=1)
+    made = post(client, topic, type=kind, schema=schema, data=data).value["value"]
+    client.produce(topic, {"key": {"data": "AAAAB9A="}, "value": {"type": "STRING", "data": "plain"}})
+    path = f"/topics/{topic}/partitions/0/records?format=schema"
+    first, other = client.of("GET", path).value["data"]
+    assert first["value"] == {"type": kind, "schema_id": made["schema_id"], "data": data}
+    assert (other["key"], other["value"]) == (
+        {"type": "BINARY", "data": "AAAAB9A="},
+        {"type": "STRING", "data": "plain"},
+    )
+
+
+def test_a_stream_has_no_schemas(client: RestClient) -> None:
+    assert code_of(client.of("GET", "/topics/any/records?format=schema")) == (400, 400)
+
+
+V2 = "application/vnd.kafka.v2+json"
+
+
+@pytest.mark.parametrize("kind", RICH)
+def test_v2_produces_and_consumes_with_schemas(node: EmbeddedNode, client: RestClient, kind: str) -> None:
+    schema, data = RICH[kind]
+    form = kind.lower()
+    topic, content = f"v2-{form}", f"application/vnd.kafka.{form}.v2+json"
+    node.create_topic(topic, partitions=1)
+    made = client.call("POST", f"/topics/{topic}", {"value_schema": schema, "records": [{"value": data}]}, content)
+    assert (made.status, made.value["offsets"][0]["offset"], made.value["key_schema_id"]) == (200, 0, None), made.body
+    number = made.value["value_schema_id"]
+    again = {"value_schema_id": number, "records": [{"value": data}, {"value": None}]}
+    assert client.call("POST", f"/topics/{topic}/partitions/0", again, content).value["value_schema_id"] == number
+    settings = {"name": "i", "format": form, "auto.offset.reset": "earliest"}
+    assert client.call("POST", f"/consumers/{topic}", settings, V2).status == 200
+    one = f"/consumers/{topic}/instances/i"
+    client.call("POST", f"{one}/assignments", {"partitions": [{"topic": topic, "partition": 0}]}, V2)
+    found = client.call("GET", f"{one}/records?timeout=20000")
+    assert [record["value"] for record in found.value] == [data, data, None]
+    assert found.headers["content-type"] == content
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"records": [{"value": 1}]}, 42202),
+        ({"records": [{"key": 1}], "value_schema": '"int"'}, 42201),
+        ({"records": [{"value": "x"}], "value_schema": '"int"'}, 42203),
+        ({"records": [{"value": 1}], "value_schema": "{"}, 42205),
+        ({"records": [{"value": 1}], "value_schema_id": 999_999}, 42207),
+    ],
+)
+def test_v2_refuses_the_whole_request(client: RestClient, body: dict[str, Any], code: int) -> None:
+    answer = client.call("POST", "/topics/v2-refused", body, "application/vnd.kafka.avro.v2+json")
+    assert code_of(answer) == (422, code), answer.body
+
+
+def test_v2_tells_of_records_without_a_schema(node: EmbeddedNode, client: RestClient) -> None:
+    node.create_topic("v2-plain", partitions=1)
+    client.produce("v2-plain", {"value": {"type": "STRING", "data": "plain"}})
+    client.call("POST", "/consumers/plain", {"name": "i", "format": "avro", "auto.offset.reset": "earliest"}, V2)
+    place = {"partitions": [{"topic": "v2-plain", "partition": 0}]}
+    client.call("POST", "/consumers/plain/instances/i/assignments", place, V2)
+    answer = client.call("GET", "/consumers/plain/instances/i/records?timeout=20000")
+    assert code_of(answer) == (500, 50002)
+    assert "read it with the format binary" in answer.value["message"]
+
+
 def test_an_id_of_another_subject_is_refused(node: EmbeddedNode, client: RestClient) -> None:
     node.create_topic("one", partitions=1)
     number = post(client, "one", type="AVRO", schema=USER, data=ANN).value["value"]["schema_id"]
@@ -180,6 +261,10 @@ def test_without_a_registry_schemas_are_refused_clearly() -> None:
             answer = post(client, "t", data=ANN, **value)
             assert code_of(answer) == (422, 42206)
             assert "Schema Registry must be configured when using schemas" in answer.value["message"]
+        assert code_of(client.of("GET", "/topics/t/partitions/0/records?format=schema")) == (422, 42206)
+        assert code_of(client.call("POST", "/consumers/g", {"format": "avro"}, V2)) == (422, 42206)
+        body = {"value_schema": USER, "records": [{"value": ANN}]}
+        assert code_of(client.call("POST", "/topics/t", body, "application/vnd.kafka.avro.v2+json")) == (422, 42206)
 
 
 def test_rights_to_subjects_are_those_of_the_registry() -> None:

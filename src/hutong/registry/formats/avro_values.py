@@ -2,13 +2,15 @@
 
 Strategy: lengths and counts are compared with what is left before anything is made of them. Depth has a bound: a
 library in C ends the process when a few kilobytes are nested in each other (fastavro 1.13 does). Items that take no
-bytes have one as well. Logical types stay the numbers and bytes that they are made of.
+bytes have one as well. Logical types stay the numbers and bytes that they are made of. Values come as Python has them,
+or in Avro's own form of JSON, in which a union names the branch and bytes are characters ("JSON Encoding").
 
 Knows nothing of registries.
 """
 
 import struct
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, Final
 
 from hutong.foundation.errors import ProtocolError
@@ -19,16 +21,26 @@ PARTS_SPARE: Final = 10_000
 PARTS_OF_BYTE_MAX: Final = 16
 """A byte may end a field, and with it some of the records and unions around it."""
 _LONG_BYTES_MAX: Final = 10
+_NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+"""As Java's encoder writes them: JSON has no numbers for these."""
 _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")
 
 
 def read_avro(type_: AvroType, data: bytes) -> Any:
     """The value. Raises ProtocolError for bytes that this schema has not written, or with others after them."""
-    reading = _AvroReading(data)
+    return _read(type_, _AvroReading(data))
+
+
+def read_avro_json(type_: AvroType, data: bytes) -> Any:
+    """The same in Avro's form of JSON."""
+    return _read(type_, _AvroJsonReading(data))
+
+
+def _read(type_: AvroType, reading: "_AvroReading") -> Any:
     value = reading.value(type_, LEVELS_MAX)
-    if reading.at != len(data):
-        raise ProtocolError(f"{len(data) - reading.at} bytes are left over")
+    if reading.left:
+        raise ProtocolError(f"{reading.left} bytes are left over")
     return value
 
 
@@ -44,11 +56,16 @@ class _AvroReading:
             "boolean": lambda: self._take(1) != b"\0",
             "int": self._long,
             "long": self._long,
-            "float": lambda: _FLOAT.unpack(self._take(4))[0],
-            "double": lambda: _DOUBLE.unpack(self._take(8))[0],
-            "bytes": self._bytes,
+            "float": lambda: self._real(_FLOAT.unpack(self._take(4))[0]),
+            "double": lambda: self._real(_DOUBLE.unpack(self._take(8))[0]),
+            "bytes": lambda: self._binary(self._bytes()),
             "string": self._text,
         }
+
+    @property
+    def left(self) -> int:
+        """The bytes that are not read."""
+        return len(self._data) - self.at
 
     def value(self, type_: AvroType, levels: int) -> Any:
         """Raises ProtocolError."""
@@ -62,11 +79,11 @@ class _AvroReading:
             case "record" | "error":
                 return {field.name: self.value(field.type, levels) for field in type_.fields}
             case "union":
-                return self.value(_at(type_.branches, self._long(), "branch"), levels)
+                return self._branch(_at(type_.branches, self._long(), "branch"), levels)
             case "enum":
                 return _at(type_.symbols, self._long(), "symbol")
             case "fixed":
-                return self._take(type_.size)
+                return self._binary(self._take(type_.size))
             case "array":
                 assert type_.items is not None, "arrays have items"
                 items = type_.items
@@ -77,6 +94,15 @@ class _AvroReading:
                 return dict(self._blocks(lambda: (self._text(), self.value(values, levels))))
             case primitive:
                 return self._readers[primitive]()
+
+    def _branch(self, type_: AvroType, levels: int) -> Any:
+        return self.value(type_, levels)
+
+    def _binary(self, data: bytes) -> Any:
+        return data
+
+    def _real(self, value: float) -> Any:
+        return value
 
     def _blocks(self, read: Callable[[], Any]) -> list[Any]:
         found: list[Any] = []
@@ -112,6 +138,20 @@ class _AvroReading:
         taken = self._data[self.at : self.at + size]
         self.at += size
         return taken
+
+
+class _AvroJsonReading(_AvroReading):
+    """The same in Avro's form of JSON."""
+
+    def _branch(self, type_: AvroType, levels: int) -> Any:
+        value = self.value(type_, levels)
+        return None if type_.kind == "null" else {type_.name or type_.kind: value}
+
+    def _binary(self, data: bytes) -> Any:
+        return data.decode("latin-1")
+
+    def _real(self, value: float) -> Any:
+        return value if isfinite(value) else _NOT_FINITE[str(value)]
 
 
 def _at(choices: tuple[Any, ...], place: int, what: str) -> Any:

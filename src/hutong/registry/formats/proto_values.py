@@ -1,33 +1,52 @@
 """Protobuf messages as values, read by the file that has them, with the place of the message before them.
 
-Strategy: protobuf's own parser, which bounds depth at 100 levels, then the fields that are set. Not protobuf's JSON:
-that fails for values that it cannot write, such as an Any of a type that is not here.
+Strategy: protobuf's own parser, which bounds depth at 100 levels, then the fields that are set. For people not
+protobuf's JSON: that fails for values that it cannot write, such as an Any of a type that is not here.
 
 Knows nothing of registries.
 """
 
 from typing import Any, Final
 
+from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from hutong.foundation.errors import ProtocolError
 
 INDEXES_MAX: Final = 32
+_REASON_CHARACTERS_MAX: Final = 300
 _VARINT_BYTES_MAX: Final = 5
 
 
 def read_protobuf(file: Any, data: bytes) -> tuple[str, Any]:
     """The full name of the message and its fields by name. Raises ProtocolError."""
+    message = _parsed(file, data)
+    try:
+        return message.DESCRIPTOR.full_name, _fields(message)
+    # The strings of proto2 are looked at when they are asked for.
+    except UnicodeDecodeError as error:
+        raise ProtocolError(str(error)) from None
+
+
+def read_protobuf_json(file: Any, data: bytes) -> Any:
+    """The message in protobuf's JSON. Raises ProtocolError, also for a value that has none there."""
+    try:
+        return MessageToDict(_parsed(file, data), descriptor_pool=file.pool)
+    # An Any of a type that is not here, times out of range, numbers that a Value may not have.
+    except (SerializeToJsonError, TypeError, ValueError, KeyError, RecursionError) as error:
+        raise ProtocolError(str(error)[:_REASON_CHARACTERS_MAX]) from None
+
+
+def _parsed(file: Any, data: bytes) -> Any:
+    """Raises ProtocolError."""
     indexes, at = _indexes(data)
-    descriptor = _message(file, indexes)
-    message = GetMessageClass(descriptor)()
+    message = GetMessageClass(_message(file, indexes))()
     try:
         message.ParseFromString(data[at:])
-        return descriptor.full_name, _fields(message)
-    # The strings of proto2 are looked at when they are asked for.
-    except (DecodeError, UnicodeDecodeError) as error:
+    except DecodeError as error:
         raise ProtocolError(str(error)) from None
+    return message
 
 
 def _indexes(data: bytes) -> tuple[list[int], int]:

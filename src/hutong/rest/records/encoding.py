@@ -63,7 +63,7 @@ class RecordEncoder:
         """The schemas of one request's choices, or their refusals. Raises WebRefusal for too many choices."""
         schemas = self._schemas()
         if schemas is None:
-            return dict.fromkeys(choices, _no_registry()), None
+            return dict.fromkeys(choices, no_registry()), None
         if len(choices) > SCHEMAS_OF_REQUEST_MAX:
             raise WebRefusal(413, f"a request names at most {SCHEMAS_OF_REQUEST_MAX} schemas", 41301)
         found: dict[SchemaChoice, ChosenSchema | WebRefusal] = {}
@@ -125,7 +125,7 @@ def written(writer: ValueWriter | None, schema: ChosenSchema, data: object, what
         raise WebRefusal(400, f"{what} is not of its schema {schema.subject} {schema.version}: {error}") from None
 
 
-def _no_registry() -> WebRefusal:
+def no_registry() -> WebRefusal:
     return WebRefusal(
         422,
         "Payload error. Schema Registry must be configured when using schemas: give the node schema_registry.listen.",

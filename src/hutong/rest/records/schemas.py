@@ -12,7 +12,7 @@ Knows no registry and no format.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -64,6 +64,16 @@ class ValueWriter(Protocol):
         ...
 
 
+class ValueReader(Protocol):
+    """A schema that reads what was written by it. It may be used on another thread than the loop's."""
+
+    type: str
+
+    def read(self, payload: bytes, /) -> Any:
+        """The value as JSON has it. Raises PeerError for bytes that this schema has not written."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ChosenSchema:
     """A schema that was found: its type, a version of a subject, its id. `schema` is the registry's own form of it."""
@@ -83,6 +93,10 @@ class RecordSchemas(Protocol):
         ...
 
     def writer(self) -> ValueWriter: ...
+
+    async def readers(self, ids: Collection[int], request: WebRequest) -> Mapping[int, ValueReader]:
+        """The schemas of these ids that are there, and that the request's client may see. Raises WebRefusal(503)."""
+        ...
 
 
 SchemasNow = Callable[[], RecordSchemas | None]

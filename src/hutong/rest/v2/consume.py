@@ -19,16 +19,18 @@ from hutong.rest.limits import (
     READ_WAIT_MS_MAX,
     TOPICS_OF_INSTANCE_MAX,
 )
-from hutong.rest.v2.forms import V2_JSON, decode, type_of
+from hutong.rest.v2.forms import OF_SCHEMAS, V2_JSON, decode, type_of
 from hutong.rest.v2.instances import Instance, InstanceBody, Instances
 from hutong.web.answers import JSON, WebAnswer, WebRefusal, json
 from hutong.web.routes import WebRoute
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hutong.bus.durable.records import StoredRecord
     from hutong.rest.gateway import Gateway
+    from hutong.rest.records.decoding import RecordDecoder
+    from hutong.rest.records.schemas import ValueReader
     from hutong.web.requests import WebRequest
 
 _TAKES = (V2_JSON, JSON)
@@ -61,8 +63,9 @@ class OffsetsBody(msgspec.Struct, frozen=True):
 class ConsumeV2:
     """The routes to consumers."""
 
-    def __init__(self, gateway: Gateway, instances: Instances, scheme: str) -> None:
+    def __init__(self, gateway: Gateway, instances: Instances, decoder: RecordDecoder, scheme: str) -> None:
         self._scheme = scheme
+        self._decoder = decoder
         self._gateway = gateway
         self._instances = instances
 
@@ -156,11 +159,17 @@ class ConsumeV2:
             read = partial(instance.reader.read, READ_RECORDS_MAX, wait_ms / 1_000, bytes_max, to_confirm=True)
             # A client that closes its connection ends this here, while the thread reads on: what it finds comes again.
             found = await self._gateway.blocking(read)
-            answer = [_shown(record, instance.form) for record in found]
+            answer = await self._shown(request, found, instance.form)
             instance.take(found)
             return json(answer, content_type=type_of(instance.form))
         finally:
             instance.is_reading = False
+
+    async def _shown(self, request: WebRequest, records: list[StoredRecord], form: str) -> list[dict[str, Any]]:
+        if form not in OF_SCHEMAS:
+            return [_shown(record, form, {}) for record in records]
+        readers = await self._decoder.readers(records, request)
+        return await self._gateway.blocking(lambda: [_shown(record, form, readers) for record in records])
 
     async def commit(self, request: WebRequest) -> WebAnswer:
         """Commit the named offsets, of the records that are done, or all that was read."""
@@ -206,11 +215,11 @@ def _pattern(text: str) -> str:
     return text if text.startswith("^") else f"^{text}"
 
 
-def _shown(record: StoredRecord, form: str) -> dict[str, Any]:
+def _shown(record: StoredRecord, form: str, readers: Mapping[int, ValueReader]) -> dict[str, Any]:
     return {
         "topic": record.topic,
-        "key": decode(record.key, form),
-        "value": decode(record.value, form),
+        "key": decode(record.key, form, readers),
+        "value": decode(record.value, form, readers),
         "partition": record.partition,
         "offset": record.offset,
     }

@@ -15,13 +15,15 @@ from confluent_kafka import TopicPartition
 
 from hutong.rest.limits import INSTANCE_IDLE_MS, INSTANCE_NAME_CHARACTERS_MAX
 from hutong.rest.reading.reader import RecordReader
-from hutong.rest.v2.forms import BINARY, JSON
+from hutong.rest.records.encoding import no_registry
+from hutong.rest.v2.forms import BINARY, FORMS, OF_SCHEMAS
 from hutong.web.answers import WebRefusal
 
 if TYPE_CHECKING:
     from hutong.bus.durable.records import StoredRecord
     from hutong.rest.accounts import Account
     from hutong.rest.gateway import Gateway
+    from hutong.rest.records.decoding import RecordDecoder
 
 _NAME_BYTES: Final = 12
 _RESETS: Final = ("earliest", "latest", "none")
@@ -74,16 +76,20 @@ class Instance:
 class Instances:
     """All instances of the gateway, by user, group and name."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, decoder: RecordDecoder) -> None:
         self._gateway = gateway
+        self._decoder = decoder
         self._instances: dict[tuple[str, str, str], Instance] = {}
 
     def create(self, account: Account, group: str, body: InstanceBody) -> Instance:
         """Make one. Raises WebRefusal: 409 for a name that is taken, 422 for a setting that cannot be, 429."""
         name = body.name or f"rest-consumer-{secrets.token_urlsafe(_NAME_BYTES)}"
         commits = _FLAGS.get(body.commits.lower()) if isinstance(body.commits, str) else body.commits
-        if body.format not in (BINARY, JSON) or body.reset not in _RESETS or commits is None:
-            raise WebRefusal(422, "format is binary or json, auto.offset.reset earliest, latest or none", 42204)
+        if body.format not in FORMS or body.reset not in _RESETS or commits is None:
+            words = f"format is one of {', '.join(FORMS)}, auto.offset.reset one of {', '.join(_RESETS)}"
+            raise WebRefusal(422, words, 42204)
+        if body.format in OF_SCHEMAS and not self._decoder.is_there:
+            raise no_registry()
         if not name.isprintable() or len(name) > INSTANCE_NAME_CHARACTERS_MAX:
             raise WebRefusal(422, f"a name has at most {INSTANCE_NAME_CHARACTERS_MAX} characters", 42204)
         key = (account.user, group, name)

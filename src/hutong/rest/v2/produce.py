@@ -5,6 +5,7 @@ Decides nothing about bytes.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,12 +13,16 @@ import msgspec
 from hutong.bus.durable.outcomes import Stored
 from hutong.bus.durable.records import OutgoingRecord
 from hutong.rest.limits import CALL_S_MAX, RECORDS_OF_REQUEST_MAX
+from hutong.rest.records.encoding import RecordEncoder, written
 from hutong.rest.records.publishing import Outcome, publish
-from hutong.rest.v2.forms import BODY_TYPES, V2_JSON, encode, form_of
+from hutong.rest.records.schemas import ChosenSchema, SchemaChoice, ValueWriter
+from hutong.rest.v2.forms import BODY_TYPES, OF_SCHEMAS, V2_JSON, encode, form_of
 from hutong.web.answers import WebAnswer, WebRefusal, json
 from hutong.web.routes import WebRoute
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hutong.rest.gateway import Gateway
     from hutong.web.requests import WebRequest
 
@@ -31,14 +36,21 @@ class RecordV2(msgspec.Struct, frozen=True):
 
 
 class RecordsV2(msgspec.Struct, frozen=True):
+    """The schemas are those of all records, for the forms that have some: the text, or the id."""
+
     records: list[RecordV2]
+    key_schema: str | None = None
+    key_schema_id: int | None = None
+    value_schema: str | None = None
+    value_schema_id: int | None = None
 
 
 class ProduceV2:
     """The routes to topics."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, encoder: RecordEncoder) -> None:
         self._gateway = gateway
+        self._encoder = encoder
 
     def routes(self) -> list[WebRoute]:
         return [
@@ -71,24 +83,97 @@ class ProduceV2:
 
     async def produce(self, request: WebRequest) -> WebAnswer:
         account = await self._gateway.account(request)
-        bodies, form = request.json(RecordsV2).records, form_of(request.headers.get("content-type", ""))
+        body, form = request.json(RecordsV2), form_of(request.headers.get("content-type", ""))
+        bodies = body.records
         if not 1 <= len(bodies) <= RECORDS_OF_REQUEST_MAX:
             raise WebRefusal(422, f"a request has 1 to {RECORDS_OF_REQUEST_MAX} records", 42206)
-        of_path = request.parameters.get("partition")
-        records = [_record(request.text("topic"), body, form, of_path) for body in bodies]
+        topic, of_path = request.text("topic"), request.parameters.get("partition")
+        of_key, of_value = _choices(topic, body, form) if form in OF_SCHEMAS else (None, None)
+        key, value = await self._encoders(request, form, of_key, of_value)
+        make = partial(_records, topic, bodies, of_path, key, value)
+        records = make() if form not in OF_SCHEMAS else await self._gateway.blocking(make)
         outcomes = await publish(account.publisher, records)
         # Nobody may write here, or nothing is here: that is of the request, not of one record.
         if isinstance(outcomes[0], WebRefusal) and outcomes[0].status in (403, 404):
             raise outcomes[0]
-        answer = {"offsets": [_offset(each) for each in outcomes], "key_schema_id": None, "value_schema_id": None}
+        answer = {
+            "offsets": [*map(_offset, outcomes)],
+            "key_schema_id": key.schema_id,
+            "value_schema_id": value.schema_id,
+        }
         return json(answer, content_type=V2_JSON)
 
+    async def _encoders(
+        self, request: WebRequest, form: str, of_key: SchemaChoice | None, of_value: SchemaChoice | None
+    ) -> tuple[_Encoder, _Encoder]:
+        """The encoders of keys and of values. Raises WebRefusal where a schema cannot be used."""
+        choices = [choice for choice in (of_key, of_value) if choice is not None]
+        if not choices:
+            return _Encoder(form), _Encoder(form)
+        found, writer = await self._encoder.chosen(request, choices)
+        schemas = [None if choice is None else found[choice] for choice in (of_key, of_value)]
+        for schema in schemas:
+            if isinstance(schema, WebRefusal):
+                raise schema
+        of_key_found, of_value_found = (schema for schema in schemas if not isinstance(schema, WebRefusal))
+        return _Encoder(form, of_key_found, writer), _Encoder(form, of_value_found, writer)
 
-def _record(topic: str, body: RecordV2, form: str, of_path: str | int | None) -> OutgoingRecord:
+
+class _Encoder:
+    """Encodes the keys, or the values, of one request."""
+
+    def __init__(self, form: str, schema: ChosenSchema | None = None, writer: ValueWriter | None = None) -> None:
+        self.schema_id = None if schema is None else schema.id
+        self._form = form
+        self._schema = schema
+        self._writer = writer
+
+    def encode(self, value: Any) -> bytes | None:
+        """Raises WebRefusal(422)."""
+        # Null is none at all; by v2 also where its schema has null.
+        if value is None or self._form not in OF_SCHEMAS:
+            return encode(value, self._form)
+        assert self._schema is not None, "a request with values names their schema"
+        try:
+            return written(self._writer, self._schema, value, "a key or a value")
+        except WebRefusal as refusal:
+            raise WebRefusal(422, f"Conversion of JSON failed: {refusal.message}", 42203) from None
+
+
+def _choices(topic: str, body: RecordsV2, form: str) -> tuple[SchemaChoice | None, SchemaChoice | None]:
+    """The schemas that a request asks for. Raises WebRefusal(422) where keys or values have none."""
+    of_key = _choice(topic, form, body.key_schema, body.key_schema_id, is_key=True)
+    of_value = _choice(topic, form, body.value_schema, body.value_schema_id, is_key=False)
+    if of_key is None and any(record.key is not None for record in body.records):
+        raise WebRefusal(422, "Request includes keys but does not include key schema", 42201)
+    if of_value is None and any(record.value is not None for record in body.records):
+        raise WebRefusal(422, "Request includes values but does not include value schema", 42202)
+    return of_key, of_value
+
+
+def _choice(topic: str, form: str, schema: str | None, schema_id: int | None, *, is_key: bool) -> SchemaChoice | None:
+    if schema is None and schema_id is None:
+        return None
+    # By the API's rule the id comes first: clients send both when they have learnt it.
+    text = schema if schema_id is None else None
+    return SchemaChoice(topic, is_key, OF_SCHEMAS[form], schema_id=schema_id, schema=text)
+
+
+def _records(
+    topic: str, bodies: Sequence[RecordV2], of_path: str | int | None, key: _Encoder, value: _Encoder
+) -> list[OutgoingRecord]:
+    return [
+        OutgoingRecord(topic, key.encode(body.key), value.encode(body.value), [], _partition(body, of_path))
+        for body in bodies
+    ]
+
+
+def _partition(body: RecordV2, of_path: str | int | None) -> int | None:
+    """Raises WebRefusal(422)."""
     partition = body.partition if of_path is None else int(of_path)
     if partition is not None and not 0 <= partition < 2**31:
         raise WebRefusal(422, f"{partition} is no number of a partition", 42206)
-    return OutgoingRecord(topic, encode(body.key, form), encode(body.value, form), [], partition)
+    return partition
 
 
 def _offset(outcome: Outcome) -> dict[str, Any]:
