@@ -22,7 +22,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.figures import cpu_seconds, memory
+from bench.figures import cpu_seconds, family, memory
 from bench.load import DEEP_64, PING_PONG, WIDE_100, Load, Shape, run_load
 from bench.processes import ReadyProcess
 from bench.raw_client import BrokerError
@@ -38,11 +38,17 @@ WARM_UP_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster that runs. `pid` is the parent of all its nodes."""
+    """A cluster that runs. `pid` is the parent of all its nodes, whose command lines have `node_word`."""
 
     name: str
     bootstrap: str
     pid: int
+    node_word: str
+
+    def nodes(self) -> list[int]:
+        """The processes of the nodes alone, without ZooKeeper's and those that start others."""
+        commands = {pid: pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in family(self.pid)}
+        return [pid for pid, words in commands.items() if self.node_word.encode() in words]
 
     def create_topic(self, topic: str) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
@@ -93,14 +99,14 @@ def _start_hutong(folder: pathlib.Path, exit_stack: ExitStack) -> Cluster:
     )
     exit_stack.callback(process.terminate)
     process.start()
-    return Cluster("hutong", process.fields["kafka"], process.process.pid)
+    return Cluster("hutong", process.fields["kafka"], process.process.pid, "hutong.cli.cluster.dev_node")
 
 
 def _start_kafka(script: pathlib.Path, folder: pathlib.Path, exit_stack: ExitStack) -> Cluster:
     process = ReadyProcess([str(script), "start", "--nodes", str(NODES)], log_path=str(folder / "kafka.log"))
     exit_stack.callback(process.terminate)
     process.start(deadline_s=120)
-    return Cluster("kafka", process.fields["0"], process.process.pid)
+    return Cluster("kafka", process.fields["0"], process.process.pid, "kafka.Kafka")
 
 
 def _measure(row: Row, clusters: Sequence[Cluster], turns: int) -> dict[str, list[tuple[float, float]]]:
@@ -206,6 +212,8 @@ def _print_table(clusters: Sequence[Cluster], found: dict[Row, dict[str, list[tu
         if not row.in_flight:
             cpu = [statistics.median(cpu for _, cpu in by_name[name]) for name in names]
             _print_row(f"{row.name.rpartition(',')[0]}: s of processor for a million", cpu, "{:.2f}")
+    nodes = [sum(memory(pid).rss_mb for pid in cluster.nodes()) for cluster in clusters]
+    _print_row("memory of the nodes, MB", nodes, "{:,.0f}")
     resident = [memory(cluster.pid).rss_mb for cluster in clusters]
     _print_row("memory of all processes, ZooKeeper's too, MB", resident, "{:,.0f}")
 

@@ -75,9 +75,11 @@ def test_clients_push_what_the_tool_asks_for(
 
     file = tmp_path / "java.properties"
     file.write_text("client.id=in-java\nenable.metrics.push=true\n")
-    metrics("--topic", "orders", "--command-config", str(file), tool="console-producer", given="a\nb\n")
+    # A consumer that finds nothing more for a while: a producer of a few lines may end before it has subscribed.
+    reading = ("--topic", "orders", "--from-beginning", "--timeout-ms", str(6 * INTERVAL_MS))
+    metrics(*reading, "--command-config", str(file), tool="console-consumer")
     assert labels_of(collector, "in-java")["client_software_name"] == "apache-kafka-java"
-    assert any(name.startswith("org.apache.kafka.producer.") for name in collector.metric_names), json.dumps(
+    assert any(name.startswith("org.apache.kafka.consumer.") for name in collector.metric_names), json.dumps(
         sorted(collector.metric_names)
     )
 
