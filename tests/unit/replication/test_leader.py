@@ -156,6 +156,22 @@ def test_a_member_whose_connection_ends_leaves_soon() -> None:
     assert told(machine, Tick(50 + GONE_MS_MAX)) == [ProposeSet(5, frozenset())]
 
 
+def test_members_that_are_needed_have_their_whole_time_to_come_back() -> None:
+    machine = leader(1, 2, 3, min_in_sync=2)
+    told(machine, joined(2), joined(3), FollowerLeft(2, 50), FollowerLeft(3, 60))
+    assert machine.next_tick_ms() == LAG_MS_MAX
+    assert told(machine, Tick(60 + GONE_MS_MAX)) == []
+    # With one of them there are enough, and so the other one leaves.
+    told(machine, joined(3))
+    assert told(machine, Tick(61 + GONE_MS_MAX)) == [ProposeSet(5, frozenset({(3, 73)}))]
+
+
+def test_members_that_do_not_come_back_leave_all_the_same() -> None:
+    machine = leader(1, 2, 3, min_in_sync=2)
+    told(machine, joined(2), joined(3), FollowerLeft(2, 50), FollowerLeft(3, 60))
+    assert told(machine, Tick(LAG_MS_MAX)) == [ProposeSet(5, frozenset())]
+
+
 def test_a_follower_joins_with_all_that_was_promised_on_its_disk() -> None:
     machine = leader(1)
     told(machine, joined(2), StreamGrew(150, 120), Shipped(2, BEGIN, 150))

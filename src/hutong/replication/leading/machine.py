@@ -12,7 +12,7 @@ its way: the union of what is known and what is proposed, for either may turn ou
 before a chunk of the leader's own epoch is. Nothing is committed while fewer than the least number are in sync, so who
 leaves the set then is still complete (KIP-966). A follower that nearly keeps up counts at once, and is proposed when it
 has on disk all that was promised without it. It leaves when it has not kept up for a while, or shortly after its
-connection has ended.
+connection has ended, unless the set would be too small without it.
 
 Knows nothing of bytes, connections, clocks or how a cluster agrees.
 """
@@ -278,5 +278,12 @@ class LeaderReplication:
 
     def _late_ms(self, follower: FollowerStanding) -> int:
         late_ms = follower.caught_up_ms + self._lag_ms_max
-        late_ms = late_ms if follower.left_ms is None else min(late_ms, follower.left_ms + GONE_MS_MAX)
+        # Where too few are connected nothing is committed, with it in the set or without. So it may come back in its
+        # whole time, as followers of a new leader do on a busy machine: else all that waits would fail meanwhile.
+        if follower.left_ms is not None and self._has_enough_connected():
+            late_ms = min(late_ms, follower.left_ms + GONE_MS_MAX)
         return max(late_ms, follower.spared_until_ms)
+
+    def _has_enough_connected(self) -> bool:
+        connected = 1 + sum(member.left_ms is None for member in self._members)
+        return connected >= self._replicas.min_in_sync

@@ -21,6 +21,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
     # A machine that runs all tests at once must take no node for slow, or for dead.
     settings = {"rocketmq.listen": "127.0.0.1:0", "cluster.lag_ms_max": "20000", "cluster.session_timeout_ms": "20000"}
     with EmbeddedCluster(3, topics=[Topic("t", partitions=QUEUES)], settings=settings) as running:
+        running.wait_until_in_sync()  # until then too few replicas may have what is sent
         yield running
 
 

@@ -25,6 +25,7 @@ SETTINGS = {
 @pytest.fixture
 def cluster() -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(3, topics=[Topic("t", partitions=3)], settings=SETTINGS) as running:
+        running.wait_until_in_sync()  # until then too few replicas may have what is sent
         yield running
 
 
@@ -86,6 +87,7 @@ async def test_a_connection_ends_what_it_sent_before_its_first_heartbeat(cluster
 async def test_the_next_leader_asks_the_producers() -> None:
     checks = {"rocketmq.transaction_timeout_ms": "300", "rocketmq.transaction_check_interval_ms": "300"}
     with EmbeddedCluster(3, topics=[Topic("t", partitions=3)], settings={**SETTINGS, **checks}) as cluster:
+        await cluster.aio.wait_until_in_sync()
         async with producers_at(cluster) as clients:
             sent = await prepare(clients[2], b"undecided")
             assert sent.code == ResponseCode.SUCCESS

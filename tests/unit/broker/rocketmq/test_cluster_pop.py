@@ -20,6 +20,7 @@ QUEUES = 6
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(3, topics=[Topic("t", partitions=QUEUES)], settings=SETTINGS) as running:
+        running.wait_until_in_sync()  # until then too few replicas may have what is sent
         yield running
 
 
@@ -85,6 +86,7 @@ async def test_a_group_that_pulls_does_not_pop(clients: dict[int, PatientClient]
 
 async def test_others_go_on_without_a_leader() -> None:
     with EmbeddedCluster(3, topics=[Topic("t", partitions=QUEUES)], settings=SETTINGS) as cluster:
+        await cluster.aio.wait_until_in_sync()
         leader = await cluster.aio.leader_of("t")
         survivor = leader % 3 + 1
         async with client_of_node(cluster, leader) as client:

@@ -26,6 +26,7 @@ HOUR_MS = 3_600_000
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(3, topics=[Topic("t", partitions=3)], settings=SETTINGS) as running:
+        running.wait_until_in_sync()  # until then too few replicas may have what is sent
         yield running
 
 
@@ -77,6 +78,7 @@ async def test_an_inbox_works_at_whichever_node_leads_it(cluster: EmbeddedCluste
 
 async def test_nothing_acknowledged_is_lost_with_the_leader() -> None:
     with EmbeddedCluster(3, topics=[Topic("t", partitions=1)], settings=SETTINGS) as cluster:
+        await cluster.aio.wait_until_in_sync()
         async with client_of_node(cluster, 1) as client:
             await delay(client, "first", now_ms() + 300)
             leader = await cluster.aio.leader_of(DELAYED_TOPIC)
