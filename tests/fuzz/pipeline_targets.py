@@ -10,6 +10,8 @@ from hutong.foundation.errors import ProtocolError
 from hutong.pipelines.client.group_offsets import OffsetAndMetadata
 from hutong.pipelines.client.identities import Identity, Producer
 from hutong.pipelines.declared.declare.toml_text import parse_toml
+from hutong.pipelines.declared.run.batches import ReadingBatches
+from hutong.pipelines.declared.run.run_folder import document_of
 from hutong.pipelines.sink.commit.machine import BatchDecision, TaskTransaction
 from hutong.pipelines.sink.commit.record import decision_of, note_count, notes
 from hutong.pipelines.source.rows.avro import avro_reader
@@ -74,10 +76,26 @@ def records() -> Iterator[bytes]:
             yield note.committed.metadata.encode()
 
 
+def read_progress(data: bytes) -> object:
+    """A line of a progress file, in which the batch of a record is looked for."""
+    found, document = ReadingBatches([("t", 0, 5)]), document_of(data)
+    if document is not None:
+        found.add(document)
+    return json.dumps([batch.query for batch in found.found]).encode()
+
+
+def progress_lines() -> Iterator[bytes]:
+    source = {"startOffset": {"t": {"0": 5}}, "endOffset": {"t": {"0": 9}}, "numInputRows": 4}
+    as_text = {"startOffset": None, "endOffset": '{"t": {"0": 9}}'}
+    told = {"id": "1", "name": "out", "timestamp": "2026-01-01T00:00:00.000Z", "batchId": 7, "numInputRows": 4}
+    yield json.dumps({**told, "durationMs": {"triggerExecution": 5}, "sources": [source, as_text]}).encode()
+
+
 TARGETS = [
     Target("avro-row", read_avro, trees, (ValueError,)),
     Target("avro-schema", read_schema, schemas, (ValueError,), memory_base=16 * MEBIBYTE, memory_factor=2000),
     Target("json-row", read_json, rows, (ValueError,)),
+    Target("pipeline-progress", read_progress, progress_lines, memory_factor=200),
     Target("pipeline-toml", read_toml, documents, (ValueError,), memory_factor=2000),
     Target("sink-record", read_record, records, (ProtocolError,)),
 ]

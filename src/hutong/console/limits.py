@@ -98,6 +98,8 @@ TRAIL_GROUPS_MAX: Final = 200
 TRAIL_TOPIC_MS_MAX: Final = 10_000
 TRAIL_TRACES_MAX: Final = 20
 """Of one question to other nodes, and of one page."""
+TRAIL_BATCHES_MAX: Final = 500
+"""Of pipelines."""
 TRAIL_NODES_MAX: Final = 50
 """Nodes that are asked for their spans."""
 TRAIL_TEXT_CHARACTERS_MAX: Final = 200

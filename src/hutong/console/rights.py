@@ -25,11 +25,16 @@ READ_NODE = AclOperation.DESCRIBE_CONFIGS
 FORBIDDEN = 40301
 
 
-async def check_right(desk: ConsoleDesk, request: WebRequest, operation: Any) -> None:
-    """Raises WebRefusal(403) for a user without this operation on the cluster."""
+async def has_right(desk: ConsoleDesk, request: WebRequest, operation: Any) -> bool:
+    """True for a user with this operation on the cluster."""
     account = await desk.account(request)
     describe = partial(account.admin.describe_cluster, include_authorized_operations=True, request_timeout=CALL_S_MAX)
     found: Any = await desk.blocking(lambda: describe().result(CALL_S_MAX))
     # Brokers name none to a user that may not describe the cluster (KIP-430), and all where nothing is authorized.
-    if operation not in (found.authorized_operations or ()):
+    return operation in (found.authorized_operations or ())
+
+
+async def check_right(desk: ConsoleDesk, request: WebRequest, operation: Any) -> None:
+    """Raises WebRefusal(403) for a user without this operation on the cluster."""
+    if not await has_right(desk, request, operation):
         raise WebRefusal(403, f"This needs {operation.name} on the cluster, which your user does not have.", FORBIDDEN)

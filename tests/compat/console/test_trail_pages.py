@@ -1,6 +1,7 @@
 """A record's way with spans of several nodes, as strangers would tell them: in a browser, by keyboard and by mouse."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -87,3 +88,51 @@ def test_a_stream_that_breaks_leaves_what_is_there(open_page: OpenPage) -> None:
     expect(page.locator(".hop-span")).to_have_count(1)
     expect(page.get_by_text("0 places found")).to_be_visible()
     assert len(asked) <= 1
+
+
+def test_batches_of_pipelines_are_on_the_axis(open_page: OpenPage) -> None:
+    page = open_page("/trail")
+    place = {"topic": "orders.eu", "partition": 0, "is_certain": True}
+    batch = {
+        "pipeline": "hours",
+        "query": HOSTILE,
+        "batch_id": 1_234,
+        "started_ms": NOW_MS + 40,
+        "duration_ms": 310,
+        "row_count": 5,
+        "to_topic": "paid",
+        "to_path": None,
+        "read": [{**place, "offset": offset} for offset in range(8)],
+    }
+    first = {**batch, "batch_id": 0, "to_topic": None, "to_path": HOSTILE, "started_ms": NOW_MS + 20}
+    first["read"] = [{**place, "offset": 0, "is_certain": False}]
+    hop = {**place, "offset": 0, "timestamp_ms": NOW_MS, "reason": "same key", "key": "k", "value": "v", "trace": None}
+    end = {
+        "topic": None,
+        "topics_done": 1,
+        "topics_total": 1,
+        "looked_at": 9,
+        "hops": 1,
+        "is_cut": False,
+        "is_ended": True,
+    }
+    told = [("hop", {**hop, "letter": None, "readers": []}), ("batch", batch), ("batch", first), ("progress", end)]
+    stream = "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in told)
+    page.route("**/api/trail?*", lambda route: route.fulfill(body=stream, content_type="text/event-stream"))
+    page.get_by_label("Value").fill("k")
+    page.get_by_role("button", name="Follow").click()
+    items = page.locator(".hop")
+    expect(items).to_have_count(3)
+    expect(items.nth(1)).to_contain_text("Pipeline hours · batch 0 read took 310 ms, 5 rows")
+    expect(items.nth(1)).to_contain_text("which may have begun after the record")
+    expect(items.nth(1)).to_contain_text("<img src=x onerror=alert(1)>⟨U+202E⟩␀")
+    expect(items.last).to_contain_text("Pipeline hours · batch 1,234 read")
+    expect(items.last).to_contain_text("and 2 more")
+    expect(items.last).not_to_contain_text("may have begun")
+    assert HOSTILE not in page.content()
+    assert violations(page) == []
+    page.set_viewport_size({"width": 320, "height": 800})
+    assert sideways_px(page) <= 0
+    items.last.get_by_role("link", name="paid").focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/topics/paid$"))

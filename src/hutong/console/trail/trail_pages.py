@@ -15,8 +15,10 @@ from hutong.console.dead_letters.conventions.known import UNKNOWN, letter_of
 from hutong.console.limits import TRAIL_TEXT_CHARACTERS_MAX, TRAIL_TOPIC_MS_MAX, TRAIL_TOPICS_MAX
 from hutong.console.records.reading.part_reader import PartReader
 from hutong.console.records.reading.places import begins_of, ends_of, partitions_of
+from hutong.console.rights import READ_NODE, has_right
 from hutong.console.routes import ConsoleRoute
 from hutong.console.streams import Rounds, event, streamed
+from hutong.console.trail.batches import TrailBatches
 from hutong.console.trail.clues import HEADER, KEY, KINDS, PLACE, TRACE, Clue, trace_of
 from hutong.console.trail.machine import Hop, TrailMachine
 from hutong.console.trail.readers import GroupPositions, group_positions, readers_of
@@ -53,8 +55,12 @@ class TrailPages:
         if not topics:
             topics = await self._desk.blocking(lambda: _all_topics(account))
         is_cut = len(topics) > TRAIL_TOPICS_MAX
+        pipelines = self._desk.pipelines
+        if pipelines is not None and not await has_right(self._desk, request, READ_NODE):
+            pipelines = None
         self._desk.gateway.take_reader(account)
-        trail = _Trail(account, TrailMachine(clue, topics[:TRAIL_TOPICS_MAX]), self._desk, self._budget, is_cut)
+        machine, batches = TrailMachine(clue, topics[:TRAIL_TOPICS_MAX]), TrailBatches(pipelines)
+        trail = _Trail(account, machine, batches, self._desk, self._budget, is_cut)
         return streamed(Rounds(trail.step, self._desk.pause, 0, trail.close))
 
 
@@ -62,10 +68,17 @@ class _Trail:
     """A trail, its consumer, and the groups that read what it finds."""
 
     def __init__(
-        self, account: Account, machine: TrailMachine, desk: ConsoleDesk, budget: ReadBudget, is_cut: bool
+        self,
+        account: Account,
+        machine: TrailMachine,
+        batches: TrailBatches,
+        desk: ConsoleDesk,
+        budget: ReadBudget,
+        is_cut: bool,
     ) -> None:
         self._account = account
         self._machine = machine
+        self._batches = batches
         self._desk = desk
         self._budget = budget
         self._is_cut = is_cut
@@ -101,6 +114,7 @@ class _Trail:
             records, ended = self._reader.read_parts(_BATCH, _WAIT_S)
             self._budget.count(sum(each.size_bytes for each in records))
             hops = self._machine.receive(records)
+            self._batches.add(hops)
             for partition in ended:
                 self._machine.reach_end(partition)
             if self._desk.clock.monotonic_ms() > self._until_ms:
@@ -109,8 +123,13 @@ class _Trail:
         if self._machine.is_topic_done:
             self._topic = self._machine.next_topic()
             self._begin()
+        if self._topic is None:
+            events += self._batches.tell()
         progress = asdict(self._machine.progress())
-        progress |= {"is_cut": progress["is_cut"] or self._is_cut, "is_ended": self._topic is None}
+        progress |= {
+            "is_cut": progress["is_cut"] or self._is_cut or self._batches.is_cut,
+            "is_ended": self._topic is None,
+        }
         return [*events, event("progress", progress)]
 
     def _begin(self) -> None:

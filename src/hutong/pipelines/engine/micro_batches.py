@@ -96,6 +96,26 @@ def lag_of_topic(progress: Mapping[str, Any]) -> dict[str, int] | None:
     return lags or None
 
 
+def ranges_of(progress: Mapping[str, Any]) -> dict[tuple[str, int], tuple[int | None, int]]:
+    """Return what the batch has read of each topic and partition: the first offset, and the one after the last.
+
+    The first offset is None where Spark does not say it: in the first batch of a query. Empty ranges are left out.
+    """
+    ranges: dict[tuple[str, int], tuple[int | None, int]] = {}
+    for source in _list(progress.get("sources")):
+        if not isinstance(source, dict):
+            continue
+        begins, ends = _offsets(source.get("startOffset")), _offsets(source.get("endOffset"))
+        for place, end in ends.items():
+            # A partition that is new to the query is read from its beginning.
+            begin = begins.get(place, 0) if begins else None
+            if begin is not None and begin < 0:
+                begin = None  # Kafka's numbers for "earliest" and "latest"
+            if (begin or 0) < end:
+                ranges[place] = (begin, end)
+    return ranges
+
+
 def _phases(durations: Mapping[str, int]) -> dict[str, int]:
     """Return Spark's phases under our names, and the unmeasured rest."""
     phases: dict[str, int] = {}

@@ -1,4 +1,7 @@
-/** A record's way: every place in the log where its key, trace or header is found, and the spans, on one time axis. */
+/**
+ * A record's way: every place in the log where its key, trace or header is found, the batches of pipelines that have
+ * read it, and the spans, on one time axis.
+ */
 
 import { h, replace } from "../core/dom.js";
 import { counted, duration, number } from "../core/format.js";
@@ -7,6 +10,7 @@ import { events } from "../core/live.js";
 import { badge, emptyState, moment, note, pageHead, text } from "../core/parts.js";
 import { link } from "../core/paths.js";
 import { setQuery } from "../core/router.js";
+import { batchItem } from "./trail_batches.js";
 import { TrailSpans, spanItem } from "./trail_spans.js";
 
 /** @typedef {{group: string, has_passed: boolean, records_before: number}} Reader */
@@ -100,10 +104,12 @@ function followed(clue, control, leaving) {
   const problem = h("div");
   /** @type {Hop[]} */
   const hops = [];
+  /** @type {import("./trail_batches.js").Batch[]} */
+  const batches = [];
   /** @type {Progress | null} */
   let ended = null;
   const draw = () => {
-    replace(axis, ...onAxis(hops, spans));
+    replace(axis, ...onAxis(hops, batches, spans));
     replace(problem, conclusion(ended, hops, spans), ...aboutNodes(spans));
   };
   const spans = new TrailSpans(leaving, draw);
@@ -123,7 +129,7 @@ function followed(clue, control, leaving) {
     draw();
   };
   const path = `/api/trail?${new URLSearchParams(clue)}`;
-  events(path, { hop: onHop, progress: onProgress }, control.signal, (now) => {
+  events(path, { hop: onHop, batch: (one) => batches.push(one), progress: onProgress }, control.signal, (now) => {
     if (now !== "waiting") return;
     control.abort();
     replace(state, "The search has ended early: it was refused, or the connection is lost.");
@@ -140,7 +146,7 @@ function followed(clue, control, leaving) {
 function conclusion(ended, hops, spans) {
   if (ended === null) return null;
   if (hops.length === 0 && spans.items().length === 0) return emptyState("Nothing belongs to it.", "A key is compared whole, with upper and lower case.");
-  if (ended.is_cut || spans.is_cut) return note("warn", "Older records, topics that you may not read, further groups or spans were left out. Name topics to look deeper.");
+  if (ended.is_cut || spans.is_cut) return note("warn", "Older records, topics that you may not read, further groups, batches or spans were left out. Name topics to look deeper.");
   if (!spans.is_traced && !spans.has_others) return note("plain", "Calls and messages of the bus are not shown: this node traces nothing. Set console.tracing = true for later ones.");
   return null;
 }
@@ -161,13 +167,15 @@ function aboutNodes(spans) {
 }
 
 /**
- * Places in the log and spans in one order, each with the time since the one before it.
+ * Places in the log, batches and spans in one order, each with the time since the one before it.
  * @param {Hop[]} hops
+ * @param {import("./trail_batches.js").Batch[]} batches
  * @param {TrailSpans} spans
  */
-function onAxis(hops, spans) {
+function onAxis(hops, batches, spans) {
   const items = [
     ...hops.map((hop) => ({ at_ms: hop.timestamp_ms, draw: (/** @type {string} */ later) => hopItem(hop, later) })),
+    ...batches.map((batch) => ({ at_ms: batch.started_ms, draw: (/** @type {string} */ later) => batchItem(batch, later) })),
     ...spans.items().map((item) => ({ at_ms: item.at_ms, draw: (/** @type {string} */ later) => spanItem(item, later) })),
   ].sort((a, b) => a.at_ms - b.at_ms);
   return items.map((item, index) => {

@@ -31,6 +31,8 @@ STARTING, RUNNING, STOPPING = "starting", "running", "stopping"
 STOPPED, FINISHED, FAILED = "stopped", "finished", "failed"
 ENDED = (STOPPED, FINISHED, FAILED)
 """Stopped by the user, at the end of its input, or by an error."""
+PROGRESS_BEFORE = "progress.1.jsonl"
+"""The older progress file, set aside when it had grown large."""
 TAIL_BYTES_MAX = 256 * 2**10
 """The part of a progress file that is read for its last lines."""
 PROGRESS_BYTES_MAX = 64 * 2**20
@@ -102,21 +104,21 @@ class RunFolder:
         """Add one progress: a JSON document without line breaks."""
         # One older file is kept, so a run's progress is bounded by twice this size.
         if self.progress.exists() and self.progress.stat().st_size > PROGRESS_BYTES_MAX:
-            self.progress.replace(self.path / "progress.1.jsonl")
+            self.progress.replace(self.path / PROGRESS_BEFORE)
         with self.progress.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
     def last_progress(self) -> list[Mapping[str, Any]]:
         """The newest progress documents, oldest first; a cut-off line is left out."""
-        try:
-            with self.progress.open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - TAIL_BYTES_MAX))
-                lines = file.read().split(b"\n")
-        except OSError:
-            return []
-        whole = lines[1:-1] if size > TAIL_BYTES_MAX else lines[:-1]
-        return [document for document in map(_document, whole) if document is not None]
+        lines, _ = _last_lines(self.progress, TAIL_BYTES_MAX)
+        return [document for document in map(document_of, lines) if document is not None]
+
+    def newest_lines(self, bytes_max: int) -> tuple[list[bytes], bool]:
+        """The newest progress as lines of its files, the newest file first, and True where older ones were left out."""
+        lines, is_cut = _last_lines(self.progress, bytes_max)
+        left = 0 if is_cut else bytes_max - sum(map(len, lines))
+        older, is_cut_before = _last_lines(self.path / PROGRESS_BEFORE, left)
+        return lines + older, is_cut or is_cut_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +245,21 @@ def _try_lock(descriptor: int, kind: int, attempts: int = 1) -> bool:
     return False
 
 
-def _document(line: bytes) -> Mapping[str, Any] | None:
+def _last_lines(path: Path, bytes_max: int) -> tuple[list[bytes], bool]:
+    """The whole lines in the last bytes of a file, and True where there are more; none of a file that is missing."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - bytes_max))
+            lines = file.read(bytes_max).split(b"\n")
+    except OSError:
+        return [], False
+    is_cut = size > bytes_max
+    return (lines[1:-1] if is_cut else lines[:-1]), is_cut
+
+
+def document_of(line: bytes) -> Mapping[str, Any] | None:
+    """A line as a document, None where it is none."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from hutong.foundation.errors import ExitCode, UsageError
-from hutong.pipelines.declared.run.run_folder import ENDED, PipelineFolder, RunFolder, RunRecord
+from hutong.pipelines.declared.run.run_folder import ENDED, PROGRESS_BEFORE, PipelineFolder, RunFolder, RunRecord
 from hutong.pipelines.engine.micro_batches import micro_batch
 from hutong.pipelines.report.collect.event_log import has_event_log, read_event_log
 from hutong.pipelines.report.collect.lines import Reading, lines_of_file
@@ -23,8 +23,6 @@ ASKED_DRIVER = (
     "The stages are as the driver tells them, which is not which of them waits for which. "
     "With event_log = true under [pipeline], the page shows that, too."
 )
-PROGRESS_BEFORE = "progress.1.jsonl"
-"""The older progress file, set aside when it had grown large."""
 DIED = "died"
 """The state of a run whose process is gone without a word."""
 

@@ -10,11 +10,17 @@ from tests.unit.pipelines.report.collect import test_live
 from tests.unit.pipelines.report.spark_events import as_bytes, progress, whole_log
 
 from hutong.foundation.errors import UsageError
-from hutong.pipelines.declared.run.run_folder import FAILED, RUNNING, PipelineFolder, RunFolder, RunRecord
+from hutong.pipelines.declared.run.run_folder import (
+    FAILED,
+    PROGRESS_BEFORE,
+    RUNNING,
+    PipelineFolder,
+    RunFolder,
+    RunRecord,
+)
 from hutong.pipelines.report.collect.gathering import (
     ASKED_DRIVER,
     NO_EVENT_LOG,
-    PROGRESS_BEFORE,
     run_of_folder,
     run_of_log,
 )
