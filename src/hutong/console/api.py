@@ -14,6 +14,9 @@ from hutong.console.dead_letters.redrive_pages import RedrivePages
 from hutong.console.groups.lag_stream import LagStream
 from hutong.console.groups.pages import GroupPages
 from hutong.console.groups.resets.pages import ResetPages
+from hutong.console.nodes.moving.access import MoveAccess
+from hutong.console.nodes.moving.drains import DrainPages
+from hutong.console.nodes.moving.pages import MovePages
 from hutong.console.nodes.pages import NodesPages
 from hutong.console.nodes.sampler import NodeSampler
 from hutong.console.openapi import API
@@ -48,12 +51,15 @@ class ConsoleApi:
         self._provider = provider
         self._redrives = RedrivePages(desk)
         budget = ReadBudget(desk.clock, desk.pause)
+        moves = MoveAccess(desk, desk.outer.operators)
         sampler = None if desk.node is None else NodeSampler(desk, desk.node)
         rooms = (
             SigningIn(desk, provider),
             TopicsPages(desk),
             OverviewPages(desk, sampler),
             NodesPages(desk, sampler),
+            MovePages(desk, moves),
+            DrainPages(desk, moves),
             RecordsRoom(desk, budget),
             GroupPages(desk),
             LagStream(desk),

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hutong.console.audit import Audit, AuditRecord
 from hutong.console.guard import COOKIE, Guard
 from hutong.console.masks import NO_MASKS, Masks
+from hutong.console.outer_ports import NO_PORTS, OuterPorts
 from hutong.console.sessions import BrowserSessions, Session
 
 if TYPE_CHECKING:
     from hutong.console.node_facts import NodeFacts
     from hutong.console.oidc.tokens import SessionTokens
-    from hutong.console.pipelines.pipeline_facts import PipelineFacts
     from hutong.console.streams import Pause
     from hutong.foundation.clock import Clock
     from hutong.rest.accounts import Account
@@ -44,7 +44,7 @@ class ConsoleDesk:
         is_secure: bool = False,
         node: NodeFacts | None = None,
         masks: Masks = NO_MASKS,
-        pipelines: PipelineFacts | None = None,
+        outer: OuterPorts = NO_PORTS,
     ) -> None:
         """`pause` waits for milliseconds. `is_secure`: it is served through TLS, as its cookie says."""
         self.clock = clock
@@ -53,7 +53,7 @@ class ConsoleDesk:
         self.is_secure = is_secure
         self.node = node
         self.masks = masks
-        self.pipelines = pipelines
+        self.outer = outer
         self.sessions = BrowserSessions()
         self.guard = Guard(self.sessions, clock, is_read_only=is_read_only)
         self.gateway: Gateway

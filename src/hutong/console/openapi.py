@@ -12,6 +12,8 @@ from hutong.console.dead_letters.redrive_pages import RedriveBody
 from hutong.console.groups.pages import LagsBody
 from hutong.console.groups.resets.pages import PreviewBody, ResetBody, UndoBody
 from hutong.console.guard import COOKIE
+from hutong.console.nodes.moving.drains import DrainBody
+from hutong.console.nodes.moving.pages import MoveBody, TakeBackBody
 from hutong.console.nodes.pages import ElectBody
 from hutong.console.records.changing.bodies import CopyBody, ProduceBody, ResendBody
 from hutong.console.security.acls import AclWords
@@ -39,6 +41,11 @@ BODIES: Final[dict[str, type[msgspec.Struct]]] = {
     "POST /api/bus/messages": BusMessageBody,
     "POST /api/services/{address}/methods/{method}": ServiceCallBody,
     "POST /api/nodes/elect": ElectBody,
+    "POST /api/nodes/moves": MoveBody,
+    "POST /api/nodes/moves/preview": MoveBody,
+    "POST /api/nodes/moves/take-back": TakeBackBody,
+    "POST /api/nodes/{broker}/drain": DrainBody,
+    "POST /api/nodes/{broker}/drain/preview": DrainBody,
     "POST /api/security/users": NewPassword,
     "POST /api/security/acls": AclWords,
     "POST /api/security/acls/deletion": AclWords,

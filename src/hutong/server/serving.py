@@ -17,7 +17,7 @@ from hutong.server.configuration.settings import Settings
 from hutong.server.monitoring.monitor_part import MonitorPart
 
 if TYPE_CHECKING:
-    from hutong.console.pipelines.pipeline_facts import PipelineFacts
+    from hutong.console.outer_ports import OuterPorts
 
 
 async def serve_node(
@@ -25,24 +25,24 @@ async def serve_node(
     *,
     ready: Callable[[NodeAddresses], None],
     ports: SystemPorts | None = None,
-    pipelines: "PipelineFacts | None" = None,
+    outer: "OuterPorts | None" = None,
 ) -> None:
     """Run a node until SIGTERM or SIGINT, then stop it cleanly.
 
-    It touches the machine through `ports`, if they are given. Its console shows `pipelines`. `ready` is called once
+    It touches the machine through `ports`, if they are given. Its console has the ports `outer`. `ready` is called once
     clients are accepted. Raises UsageError where the folder or the address cannot be used, and StorageError where the
     disk cannot.
     """
-    await _run_until_signal(node_of(BrokerPart(settings, ports=ports), pipelines), ready)
+    await _run_until_signal(node_of(BrokerPart(settings, ports=ports), outer), ready)
 
 
 async def serve_console(
-    settings: Settings, *, ready: Callable[[NodeAddresses], None], pipelines: "PipelineFacts | None" = None
+    settings: Settings, *, ready: Callable[[NodeAddresses], None], outer: "OuterPorts | None" = None
 ) -> None:
     """Run a console alone, in front of the brokers in `console.log`, until SIGTERM or SIGINT. Raises UsageError."""
     from hutong.server.http.console_part import ConsolePart
 
-    node = ComposedNode(translate.runtime_of(settings, SystemClock()), [ConsolePart(settings, pipelines=pipelines)])
+    node = ComposedNode(translate.runtime_of(settings, SystemClock()), [ConsolePart(settings, outer=outer)])
     await _run_until_signal(node, ready)
 
 
@@ -58,7 +58,7 @@ async def _run_until_signal(node: ComposedNode, ready: Callable[[NodeAddresses],
         await node.stop()
 
 
-def node_of(broker: BrokerPart, pipelines: "PipelineFacts | None" = None) -> ComposedNode:
+def node_of(broker: BrokerPart, outer: "OuterPorts | None" = None) -> ComposedNode:
     """A node with this broker, and with the bridges and the runtime that its settings ask for."""
     settings = broker.settings
     parts: list[NodePart] = [broker]
@@ -75,11 +75,11 @@ def node_of(broker: BrokerPart, pipelines: "PipelineFacts | None" = None) -> Com
         from hutong.server.bus.bus_part import bus_parts
 
         parts += bus_parts(settings, broker.monitor)
-    parts += console_parts(settings, broker.monitor, pipelines)
+    parts += console_parts(settings, broker.monitor, outer)
     return ComposedNode(translate.runtime_of(settings, SystemClock()), parts)
 
 
-def console_parts(settings: Settings, monitor: MonitorPart, pipelines: "PipelineFacts | None" = None) -> list[NodePart]:
+def console_parts(settings: Settings, monitor: MonitorPart, outer: "OuterPorts | None" = None) -> list[NodePart]:
     """The console of a node, where its settings ask for one, and the spans that it and consoles elsewhere show."""
     parts: list[NodePart] = []
     console = settings.console
@@ -90,7 +90,7 @@ def console_parts(settings: Settings, monitor: MonitorPart, pipelines: "Pipeline
     if console.listen is not None:
         from hutong.server.http.console_part import ConsolePart
 
-        parts.append(ConsolePart(settings, monitor, pipelines))
+        parts.append(ConsolePart(settings, monitor, outer))
     return parts
 
 

@@ -70,6 +70,15 @@ def test_the_facts_of_a_node_are_not_there(ask: Any) -> None:
     assert ask("GET", "/api/services")["has_services"] is False
 
 
+def test_moves_go_by_kafkas_own_requests(ask: Any) -> None:
+    told = ask("GET", "/api/nodes/moves")
+    assert (told["can_move"], told["kind"], told["moves"]) == (True, "kafka", [])
+    (broker,) = (each["id"] for each in ask("GET", "/api/nodes")["brokers"])
+    assert ask("POST", "/api/nodes/moves/preview", {"topic": "orders", "replicas": [broker]})["steps"] == []
+    drain = ask("POST", f"/api/nodes/{broker}/drain/preview", {"what": "replicas"})
+    assert (drain["kind"], drain["step_count"], drain["staying_count"] >= 3) == ("kafka", 0, True)
+
+
 def test_a_change_is_audited(ask: Any) -> None:
     page = ask("GET", "/api/topics/__hutong_console_audit/messages")
     assert "topic.create" in str(page["records"])

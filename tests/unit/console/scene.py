@@ -15,8 +15,9 @@ USER_PASSWORD = "secret-of-{}"
 class ConsoleClient(JsonClient):
     """Keeps the cookie and the second token, as the pages do."""
 
-    def __init__(self, node: EmbeddedNode) -> None:
-        super().__init__((node.console_url or "").removeprefix("http://"))
+    def __init__(self, node: EmbeddedNode | str) -> None:
+        """Of this node's console, or of one at a URL."""
+        super().__init__((node if isinstance(node, str) else node.console_url or "").removeprefix("http://"))
         self.cookie = ""
         self.csrf = ""
 

@@ -1,7 +1,7 @@
 """ClusterCommand (key 10000, version 0): an operator's command to the controller, by way of any node.
 
-Hutong's own API, which ApiVersions does not list: only `hutong cluster` asks for it. The node passes the command on to
-the controller and waits for its reply. A refusal has its code and its reason, too.
+Hutong's own API, which ApiVersions does not list: `hutong cluster` and the console ask for it. The node passes the
+command on to the controller and waits for its reply. A refusal has its code and its reason, too.
 To look at the status the client needs DESCRIBE of the cluster, for all else ALTER.
 """
 
@@ -9,7 +9,13 @@ from hutong.broker.handling.context import RequestContext
 from hutong.broker.handling.responses import put_error
 from hutong.broker.rights.authorization import may_in_cluster, refusal
 from hutong.broker.topics.parts import TopicParts
-from hutong.cluster.controller.commands import CommandReply, ShowStatus, decode_command, encode_reply
+from hutong.cluster.controller.commands import (
+    CommandReply,
+    ControllerCommand,
+    ShowStatus,
+    decode_command,
+    encode_reply,
+)
 from hutong.foundation.errors import HutongError, ProtocolError
 from hutong.foundation.waiting.pending import Pending
 from hutong.security.acls import Operation, ResourceType
@@ -40,11 +46,22 @@ def handle(
             put_error(response, outcome)
         else:
             response.error_code, response.error_message = outcome.error, outcome.message or None
-            response.reply = encode_reply(outcome)
+            response.reply = encode_reply(_with_partitions(outcome, command, context.broker))
         pending.complete(response)
 
     context.broker.cluster.command(command, replied)
     return pending
+
+
+def _with_partitions(reply: CommandReply, command: ControllerCommand, broker: TopicParts) -> CommandReply:
+    """The reply with the partitions of each group, which the controller does not know, where they are asked for."""
+    if not isinstance(command, ShowStatus) or not command.with_partitions:
+        return reply
+    groups: dict[str, dict[str, list[int]]] = {}
+    for topic in broker.topics.all():
+        for partition in topic.partitions:
+            groups.setdefault(partition.group, {}).setdefault(topic.name, []).append(partition.index)
+    return CommandReply(reply.error, reply.message, reply.groups, reply.status, groups)
 
 
 def _denied() -> ClusterCommandResponse:

@@ -39,7 +39,7 @@ class ClusterAccess:
     def __init__(self, bootstrap: str) -> None:
         """Raises UsageError where nobody answers, or the properties of `--client-config` cannot be used."""
         client.reach(bootstrap)
-        self._cluster = _open(bootstrap, client_config.current())
+        self._cluster = open_cluster_by(bootstrap, client_config.current())
 
     def request(self, request: Any) -> Any:
         """The response to a request of Hutong's own, in its version 0. Raises UsageError where there is none."""
@@ -116,7 +116,8 @@ def _not_let_in() -> UsageError:
     )
 
 
-def _open(bootstrap: str, properties: Mapping[str, str]) -> Cluster:
+def open_cluster_by(bootstrap: str, properties: Mapping[str, str]) -> Cluster:
+    """Open a cluster by properties of librdkafka. Connects at the first request. Raises UsageError."""
     addresses = []
     for text in bootstrap.split(","):
         host, _, port = text.strip().rpartition(":")

@@ -132,22 +132,11 @@ def group_rows(status: ControllerStatus) -> list[dict[str, Any]]:
             "held_bytes": each.held_bytes,
             "stream_bytes": each.stream_bytes,
             "lag_bytes": each.lags,
-            "copied_bytes": copied_bytes(each),
+            "copied_bytes": each.copied_bytes,
             "throttle": each.copied_bytes_per_second_max or None,
         }
         for each in status.groups
     ]
-
-
-def copied_bytes(group: GroupProgress) -> int | None:
-    """The part of the stream that the slowest new replica of a moving group has; None where nothing is known of it."""
-    new = set(group.target or ()).difference(group.before)
-    if not new or group.stream_bytes is None:
-        return None
-    # A replica that gets whole files has stored nothing of the stream before they are in their places.
-    return min(
-        max(group.stream_bytes - group.lags.get(node, group.stream_bytes), group.copied.get(node, 0)) for node in new
-    )
 
 
 class Said:
@@ -175,7 +164,7 @@ def _watch_moves(operator: Operator, plan: Mapping[str, Replicas]) -> None:
 
 
 def _way(group: GroupProgress) -> str:
-    copied = copied_bytes(group)
+    copied = group.copied_bytes
     return group.name if copied is None else f"{group.name} ({copied:,} of {group.stream_bytes:,} bytes)"
 
 

@@ -39,7 +39,7 @@ def console(
     import asyncio
     from argparse import Namespace
 
-    from hutong.cli.node.serve import flags_of, pipelines_of, ready_line
+    from hutong.cli.node.serve import flags_of, outer_ports, ready_line
     from hutong.runtime.loops.loops import new_event_loop
     from hutong.server.composition import NodeAddresses
     from hutong.server.configuration.loader import load
@@ -57,5 +57,5 @@ def console(
         print(ready_line({"console": addresses.console}, os.getpid(), as_json=as_json), flush=True)
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(serve_console(settings, ready=ready, pipelines=pipelines_of(settings)))
+        runner.run(serve_console(settings, ready=ready, outer=outer_ports(settings)))
     return 0

@@ -19,7 +19,7 @@ from hutong.server.configuration.loader import load
 from hutong.server.configuration.settings import Address, Settings
 
 if TYPE_CHECKING:
-    from hutong.console.pipelines.pipeline_facts import PipelineFacts
+    from hutong.console.outer_ports import OuterPorts
     from hutong.server.broker.system_ports import SystemPorts
     from hutong.server.composition import NodeAddresses
 
@@ -170,13 +170,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def pipelines_of(settings: Settings) -> "PipelineFacts | None":
-    """The pipelines that the console shows, where the settings name their folder."""
-    if settings.console.listen is None or settings.console.pipelines is None:
+def outer_ports(settings: Settings) -> "OuterPorts | None":
+    """The ports of the console, where the settings ask for one."""
+    if settings.console.listen is None:
         return None
-    from hutong.cli.node.pipeline_folders import FolderPipelines  # few nodes show pipelines
+    from hutong.cli.cluster.operator_requests import ClientOperatorRequests
+    from hutong.console.outer_ports import OuterPorts
 
-    return FolderPipelines(settings.console.pipelines)
+    pipelines = None
+    if settings.console.pipelines is not None:
+        from hutong.cli.node.pipeline_folders import FolderPipelines  # few nodes show pipelines
+
+        pipelines = FolderPipelines(settings.console.pipelines)
+    return OuterPorts(pipelines, ClientOperatorRequests())
 
 
 def _run(settings: Settings, *, as_json: bool, ports: "SystemPorts | None") -> None:
@@ -208,4 +214,4 @@ def _run(settings: Settings, *, as_json: bool, ports: "SystemPorts | None") -> N
         print(ready_line(listeners, os.getpid(), as_json=as_json), flush=True)
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(serve_node(settings, ready=ready, ports=ports, pipelines=pipelines_of(settings)))
+        runner.run(serve_node(settings, ready=ready, ports=ports, outer=outer_ports(settings)))

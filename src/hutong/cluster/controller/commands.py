@@ -94,7 +94,9 @@ class HandOverLeaders(msgspec.Struct, frozen=True, tag=True):
 
 
 class ShowStatus(msgspec.Struct, frozen=True, tag=True):
-    """Tell the state of nodes and groups."""
+    """Tell the state of nodes and groups. The node that is asked adds the partitions of each group, if wished."""
+
+    with_partitions: bool = False
 
 
 ControllerCommand = (
@@ -156,6 +158,17 @@ class GroupProgress(msgspec.Struct, frozen=True):
     held_bytes: int | None = None
     copied_bytes_per_second_max: int = 0
 
+    @property
+    def copied_bytes(self) -> int | None:
+        """The part of the stream that the slowest new replica has; None where nothing is known of it."""
+        new = set(self.target or ()).difference(self.before)
+        if not new or self.stream_bytes is None:
+            return None
+        # A replica that gets whole files has stored nothing of the stream before they are in their places.
+        return min(
+            max(self.stream_bytes - self.lags.get(node, self.stream_bytes), self.copied.get(node, 0)) for node in new
+        )
+
 
 class SplitProgress(msgspec.Struct, frozen=True):
     """A group of these logs shall have the replicas `target`, and does not move on yet."""
@@ -176,12 +189,16 @@ class ControllerStatus(msgspec.Struct, frozen=True):
 
 
 class CommandReply(msgspec.Struct, frozen=True):
-    """`groups` are those that the command changed or will change, with the replicas or the leader they shall have."""
+    """`groups` are those that the command changed or will change, with the replicas or the leader they shall have.
+
+    `partitions` are those of each group, by topic.
+    """
 
     error: int = ErrorCode.NONE
     message: str = ""
     groups: dict[str, tuple[int, ...]] = {}
     status: ControllerStatus | None = None
+    partitions: dict[str, dict[str, list[int]]] = {}
 
 
 _commands: Final[msgspec.json.Decoder[ControllerCommand]] = msgspec.json.Decoder(ControllerCommand)

@@ -35,7 +35,7 @@ class PipelinePages:
     async def list_pipelines(self, request: WebRequest) -> WebAnswer:
         """Each query of each pipeline."""
         await check_right(self._desk, request, READ_NODE)
-        facts = self._desk.pipelines
+        facts = self._desk.outer.pipelines
         rows = [] if facts is None else await self._desk.blocking(facts.rows)
         return json({"has_folder": facts is not None, "pipelines": rows})
 
@@ -50,6 +50,6 @@ class PipelinePages:
         return WebAnswer(200, page.encode(), "text/html; charset=utf-8", headers)
 
     def _facts(self) -> PipelineFacts:
-        if self._desk.pipelines is None:
+        if self._desk.outer.pipelines is None:
             raise WebRefusal(404, "This console shows no pipelines: console.pipelines names no folder.")
-        return self._desk.pipelines
+        return self._desk.outer.pipelines

@@ -55,7 +55,7 @@ class TrailPages:
         if not topics:
             topics = await self._desk.blocking(lambda: _all_topics(account))
         is_cut = len(topics) > TRAIL_TOPICS_MAX
-        pipelines = self._desk.pipelines
+        pipelines = self._desk.outer.pipelines
         if pipelines is not None and not await has_right(self._desk, request, READ_NODE):
             pipelines = None
         self._desk.gateway.take_reader(account)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from hutong.console.api import ConsoleApi
     from hutong.console.node_facts import NodeFacts
-    from hutong.console.pipelines.pipeline_facts import PipelineFacts
+    from hutong.console.outer_ports import OuterPorts
     from hutong.reactor.accept.acceptor import OpenSocket
     from hutong.rest.accounts import Account
     from hutong.server.configuration.settings import Settings
@@ -43,13 +43,13 @@ class ConsolePart(NodePart):
         self,
         settings: Settings,
         monitor: MonitorPart | None = None,
-        pipelines: PipelineFacts | None = None,
+        outer: OuterPorts | None = None,
         open_socket: OpenSocket = socket.socket,
     ) -> None:
         """Without a `monitor` there is no node whose facts it could show."""
         self._settings = settings
         self._monitor = monitor
-        self._pipelines = pipelines
+        self._outer = outer
         self._open_socket = open_socket
 
     def check(self) -> None:
@@ -82,7 +82,7 @@ class ConsolePart(NodePart):
             )
         facts = None if self._monitor is None or section.log else self._facts(node)
         verticle = ConsoleVerticle("console", section, settings, properties, node.runtime.clock, self._open_socket)
-        verticle.facts, verticle.pipelines = facts, self._pipelines
+        verticle.facts, verticle.outer = facts, self._outer
         await node.deploy("console", verticle)
         node.addresses.console = verticle.listens_at
         if self._monitor is not None:
@@ -100,13 +100,14 @@ class ConsoleVerticle(ClientVerticle):
     """The listener of the console."""
 
     facts: NodeFacts | None = None
-    pipelines: PipelineFacts | None = None
+    outer: OuterPorts | None = None
     _console: ConsoleApi
 
     async def make(self) -> ConsoleApi:
         from hutong.console.api import ConsoleApi
         from hutong.console.desk import ConsoleDesk
         from hutong.console.masks import Masks
+        from hutong.console.outer_ports import NO_PORTS
         from hutong.rest.gateway import Gateway
 
         section = self._settings.console
@@ -119,7 +120,7 @@ class ConsoleVerticle(ClientVerticle):
             is_secure=self.is_secure,
             node=self.facts,
             masks=Masks(section.masks),
-            pipelines=self.pipelines,
+            outer=self.outer or NO_PORTS,
         )
         gateway = Gateway(self.accounts(), self.clock, self.blocking, desk.credentials, desk.tokens)
         desk.connect(gateway, None if section.audit_config is None else self._auditor(read(section.audit_config)))

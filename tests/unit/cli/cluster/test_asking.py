@@ -173,16 +173,14 @@ def test_a_node_whose_replicas_nobody_can_take_is_not_removed(monkeypatch: pytes
 def test_a_new_replica_has_what_it_stored_or_copied_as_whole_files() -> None:
     def moving(lags: dict[int, int], copied: dict[int, int], stream_bytes: int | None = 1_000) -> int | None:
         group = GroupProgress("g", 1, 1, 1, (1, 2, 3), (1, 2), (), 2, (1, 3, 4), (1, 2))
-        return operations.copied_bytes(
-            msgspec.structs.replace(group, stream_bytes=stream_bytes, lags=lags, copied=copied)
-        )
+        return msgspec.structs.replace(group, stream_bytes=stream_bytes, lags=lags, copied=copied).copied_bytes
 
     assert moving({2: 0, 3: 400, 4: 300}, {}) == 600, "the slowest one counts"
     assert moving({3: 400, 4: 1_000}, {4: 700}) == 600
     assert moving({3: 400, 4: 1_000}, {4: 200}) == 200
     assert moving({3: 400}, {}) == 0, "node 4 has not asked its leader for anything yet"
     assert moving({}, {}, None) is None
-    assert operations.copied_bytes(GroupProgress("g", 1, 1, 1, (1, 2), (1,), (), 2)) is None
+    assert GroupProgress("g", 1, 1, 1, (1, 2), (1,), (), 2).copied_bytes is None
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from tests.unit.pipelines.declared.run.test_batches import document
 from hutong.bus.durable.records import StoredRecord
 from hutong.cli.node.pipeline_folders import PIPELINES_MAX, PROGRESS_BYTES_MAX, FolderPipelines
 from hutong.console.limits import TRAIL_BATCHES_MAX
+from hutong.console.outer_ports import OuterPorts
 from hutong.console.trail.batches import TrailBatches
 from hutong.console.trail.machine import Hop
 from hutong.pipelines.declared.run.run_folder import RUNNING, PipelineFolder, RunFolder, RunRecord
@@ -168,7 +169,7 @@ def test_users_that_may_not_see_pipelines_see_no_batches(monkeypatch: pytest.Mon
 
     def with_pipelines(part: ConsolePart, *given: Any, **named: Any) -> None:
         made(part, *given, **named)
-        part._pipelines = cast(Any, told)
+        part._outer = OuterPorts(cast(Any, told))
 
     monkeypatch.setattr(ConsolePart, "__init__", with_pipelines)
     with node_with_console(SECURED, ann="secret-of-ann", bob="secret-of-bob") as node:

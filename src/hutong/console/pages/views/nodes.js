@@ -5,12 +5,14 @@ import { confirm } from "../core/dialog.js";
 import { h, replace } from "../core/dom.js";
 import { counted, number } from "../core/format.js";
 import { repeat } from "../core/live.js";
-import { badge, button, card, cards, copyButton, errorState, loading, note, pageHead, tabs, text } from "../core/parts.js";
+import { badge, button, card, cards, errorState, loading, note, pageHead, tabs, text } from "../core/parts.js";
 import { link } from "../core/paths.js";
 import { canChange, session } from "../core/session.js";
 import { table } from "../core/table.js";
 import { toast } from "../core/toast.js";
 import { replicaMap } from "./nodes_map.js";
+import { askDrain } from "./nodes_move.js";
+import { movesPanel } from "./nodes_moves.js";
 
 /**
  * @typedef {{id: number, address: string | null, rack: string | null, is_controller: boolean, leaders: number,
@@ -44,31 +46,45 @@ export const view = {
     const figures = h("div");
     const problem = h("div");
     const lacking = h("div");
-    const brokers = brokerTable(signal);
+    const state = { can_drain: false, drained: /** @type {number[]} */ ([]), changed: async () => {} };
+    const brokers = brokerTable(signal, state);
     const map = replicaMap(told.topic_names, query.get("topic") ?? "", signal);
+    const leaders = h("div");
     const moves = h("div");
-    replace(body, figures, problem, brokers.element, lacking, moves, map.element);
+    replace(body, figures, problem, brokers.element, lacking, leaders, moves, map.element);
     const show = () => {
       replace(figures, summary(told));
       brokers.update(told.brokers);
       map.update(told.topic_names);
     };
     const drawLacking = changed((/** @type {Nodes} */ now) => [now.problems, now.truncated], (now) => replace(lacking, problems(now, signal)));
-    const drawMoves = changed((/** @type {Nodes} */ now) => [now.not_preferred, now.brokers.length > 1], (now) => replace(moves, movesPanel(now, ask)));
+    const drawLeaders = changed((/** @type {Nodes} */ now) => [now.not_preferred, now.brokers.length > 1], (now) => replace(leaders, leadersPanel(now, ask)));
+    const drawBrokers = changed((/** @type {import("./nodes_moves.js").Moves} */ now) => [now.can_move, now.drained], (now) => {
+      state.can_drain = now.can_move && canChange();
+      state.drained = now.drained;
+      brokers.update([...told.brokers]);
+    });
     const ask = async () => {
       try {
         told = await api.get("/api/nodes", { signal });
         replace(problem);
         show();
         drawLacking(told);
-        drawMoves(told);
+        drawLeaders(told);
       } catch (error) {
         if (!signal.aborted) replace(problem, errorState(error));
       }
     };
     show();
     drawLacking(told);
-    drawMoves(told);
+    drawLeaders(told);
+    // A broker alone has nowhere to move anything.
+    if (told.brokers.length > 1) {
+      const here = () => told.brokers.filter((one) => one.address !== null).map((one) => one.id);
+      const panel = movesPanel({ brokers: here, topics: () => told.topic_names, told: drawBrokers, changed: ask, signal });
+      state.changed = panel.changed;
+      replace(moves, panel.element);
+    }
     repeat(ask, AGAIN_MS, signal);
   },
 };
@@ -100,25 +116,57 @@ function summary(told) {
   );
 }
 
-/** @param {AbortSignal} signal */
-function brokerTable(signal) {
+/**
+ * @param {AbortSignal} signal
+ * @param {{can_drain: boolean, drained: number[], changed: () => Promise<void>}} state
+ */
+function brokerTable(signal, state) {
   /** @type {import("../core/table.js").Column<Broker>[]} */
   const columns = [
     { title: "Broker", sort: (one) => one.id, cell: (one) => String(one.id) },
-    { title: "Address", is_mono: true, sort: (one) => one.address, cell: addressOf },
+    { title: "Address", is_mono: true, sort: (one) => one.address, cell: (one) => addressOf(one, state.drained.includes(one.id)) },
     { title: "Rack", is_mono: true, sort: (one) => one.rack, cell: (one) => (one.rack === null ? "–" : text(one.rack)) },
     { title: "Leads", is_number: true, sort: (one) => one.leaders, cell: (one) => number(one.leaders), hint: "Partitions that it leads" },
     { title: "Should lead", is_number: true, sort: (one) => one.preferred_leaders, cell: preferredOf, hint: "Partitions whose first replica it is" },
     { title: "Replicas", is_number: true, sort: (one) => one.replicas, cell: (one) => number(one.replicas) },
     { title: "Behind", is_number: true, sort: (one) => one.behind, cell: behindOf, hint: "Replicas that are not in sync" },
   ];
+  if (canChange()) columns.push({ title: "Actions", is_action: true, cell: (one) => drainButton(one, state) });
   return table({ caption: "Brokers", columns, key: (one) => String(one.id), signal, noun: "broker", sort_by: 0 });
 }
 
-/** @param {Broker} one */
-function addressOf(one) {
-  if (one.address === null) return badge("not there", "bad");
-  return one.is_controller ? [...text(one.address), " ", badge("controller", "accent")] : text(one.address);
+/**
+ * @param {Broker} one
+ * @param {boolean} is_drained
+ */
+function addressOf(one, is_drained) {
+  const marks = [one.is_controller ? badge("controller", "accent") : null, is_drained ? badge("drained", "warn") : null].filter((mark) => mark !== null);
+  if (one.address === null) return [badge("not there", "bad"), ...marks];
+  return [...text(one.address), ...marks.flatMap((mark) => [" ", mark])];
+}
+
+/**
+ * @param {Broker} one
+ * @param {{can_drain: boolean, drained: number[], changed: () => Promise<void>}} state
+ */
+function drainButton(one, state) {
+  if (!state.can_drain) return null;
+  if (state.drained.includes(one.id)) return button("Undrain", () => void undrain(one.id, state.changed), { title: `Undrain node ${one.id}` });
+  return button("Drain", () => void askDrain(one.id, state.changed), { title: `Drain node ${one.id}` });
+}
+
+/**
+ * @param {number} node
+ * @param {() => Promise<void>} changed
+ */
+async function undrain(node, changed) {
+  const is_done = await confirm({
+    title: `Undrain node ${node}`,
+    body: h("p", null, "The node may lead and have replicas again. It gets its share by moves, or by `hutong cluster balance`."),
+    action: "Undrain",
+    run: () => api.delete(`/api/nodes/${node}/drain`),
+  });
+  if (is_done) await changed();
 }
 
 /** @param {Broker} one */
@@ -157,7 +205,7 @@ function problems(told, signal) {
  * @param {Nodes} told
  * @param {() => Promise<void>} ask
  */
-function movesPanel(told, ask) {
+function leadersPanel(told, ask) {
   if (told.brokers.length < 2) return null;
   const elect = told.not_preferred && canChange() ? button("Elect preferred leaders", () => void electLeaders(told.not_preferred, ask), { kind: "main" }) : null;
   const away = told.not_preferred
@@ -166,17 +214,10 @@ function movesPanel(told, ask) {
   return h(
     "section",
     { class: "panel" },
-    h("h2", null, "Leaders and moves"),
+    h("h2", null, "Leaders"),
     h("p", null, away),
     elect ? h("div", { class: "actions" }, elect) : null,
-    h("p", { class: "quiet" }, "Replicas are moved from the command line of a Hutong cluster:"),
-    ...["hutong cluster drain NODE", "hutong cluster move TOPIC/PARTITION --to 1,2,3"].map(command),
   );
-}
-
-/** @param {string} line */
-function command(line) {
-  return h("p", { class: "command" }, h("code", null, line), copyButton("Copy", () => line));
 }
 
 /**

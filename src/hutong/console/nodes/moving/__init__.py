@@ -1,0 +1,1 @@
+"""Moves of replicas, and drains of nodes."""
