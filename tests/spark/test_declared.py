@@ -15,6 +15,7 @@ import pytest
 from tests.support.confluent import read_partition
 from tests.support.waiting import until
 
+from hutong.cli.node.pipeline_folders import FolderPipelines
 from hutong.foundation.clock import SystemClock
 from hutong.pipelines.client.cluster import ClusterSettings, TopicPartition, parse_bootstrap
 from hutong.pipelines.client.clusters import open_cluster
@@ -90,6 +91,10 @@ def test_what_goes_in_comes_out_once_over_several_runs(
     assert (told.query, told.batch, told.lag) == ("out", 0, {topic: 0})
     assert second.last_progress()[0]["batchId"] == 1
     assert committed(bootstrap, f"group-of-{topic}") == {TopicPartition(topic, index): 11 for index in range(3)}
+    rows, is_cut = FolderPipelines(tmp_path).batches([(topic, 0, 9), (topic, 1, 10), (topic, 2, 11)])
+    read = {row["batch_id"]: [(each["partition"], each["offset"]) for each in row["read"]] for row in rows}
+    assert (read, is_cut) == ({0: [(0, 9)], 1: [(1, 10)]}, False)
+    assert all(each["is_certain"] for row in rows for each in row["read"])
 
 
 def test_an_endless_pipeline_ends_between_two_batches(

@@ -99,16 +99,18 @@ def lag_of_topic(progress: Mapping[str, Any]) -> dict[str, int] | None:
 def ranges_of(progress: Mapping[str, Any]) -> dict[tuple[str, int], tuple[int | None, int]]:
     """Return what the batch has read of each topic and partition: the first offset, and the one after the last.
 
-    The first offset is None where Spark does not say it: in the first batch of a query. Empty ranges are left out.
+    The first offset is None where it is not known. Empty ranges are left out.
     """
     ranges: dict[tuple[str, int], tuple[int | None, int]] = {}
     for source in _list(progress.get("sources")):
         if not isinstance(source, dict):
             continue
         begins, ends = _offsets(source.get("startOffset")), _offsets(source.get("endOffset"))
+        # Of a query's first batch Spark tells no start. As many rows as offsets: it has read all of them.
+        is_known = bool(begins) or source.get("numInputRows") == sum(ends.values())
         for place, end in ends.items():
             # A partition that is new to the query is read from its beginning.
-            begin = begins.get(place, 0) if begins else None
+            begin = begins.get(place, 0) if is_known else None
             if begin is not None and begin < 0:
                 begin = None  # Kafka's numbers for "earliest" and "latest"
             if (begin or 0) < end:

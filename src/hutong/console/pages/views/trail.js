@@ -101,7 +101,7 @@ function clueForm(query, follow) {
 function followed(clue, control, leaving) {
   const state = h("p", { class: "count", role: "status" }, "Looking …");
   const axis = h("ol", { class: "trail-axis" });
-  const problem = h("div");
+  const problem = h("div", { class: "view" });
   /** @type {Hop[]} */
   const hops = [];
   /** @type {import("./trail_batches.js").Batch[]} */

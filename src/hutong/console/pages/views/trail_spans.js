@@ -115,11 +115,11 @@ export class TrailSpans {
   /** All of them in an order that can have been, with the bounds of their trace. */
   items() {
     return [...this.traces.values()].flatMap((trace) => {
-      const spans = [...trace.values()];
-      const begin_ms = Math.min(...spans.map((span) => span.begin_ms));
-      const end_ms = Math.max(...spans.map((span) => span.begin_ms + span.duration_ms));
+      const placed = inOrder([...trace.values()]);
+      const begin_ms = Math.min(...placed.map((one) => one.at_ms));
+      const end_ms = Math.max(...placed.map((one) => one.at_ms + one.span.duration_ms));
       const around = { begin_ms, length_ms: end_ms - begin_ms, shows_node: this.has_others };
-      return inOrder(spans).map((placed) => ({ ...placed, ...around, within: trace.get(placed.span.parent ?? "")?.name ?? null }));
+      return placed.map((one) => ({ ...one, ...around, within: trace.get(one.span.parent ?? "")?.name ?? null }));
     });
   }
 }
@@ -130,11 +130,11 @@ export class TrailSpans {
  * @param {SpanItem} item
  * @param {string} later
  */
-export function spanItem({ span, begin_ms, length_ms, within, is_moved, shows_node }, later) {
+export function spanItem({ span, at_ms, begin_ms, length_ms, within, is_moved, shows_node }, later) {
   const took = `took ${duration(span.duration_ms)}`;
   const bar = h("span", { class: span.error === null ? "span-part" : "span-part span-part-bad" });
   const whole_ms = length_ms || 1;
-  bar.style.insetInlineStart = `${(100 * (span.begin_ms - begin_ms)) / whole_ms}%`;
+  bar.style.insetInlineStart = `${(100 * (at_ms - begin_ms)) / whole_ms}%`;
   bar.style.inlineSize = `${(100 * span.duration_ms) / whole_ms}%`;
   const node = shows_node && span.node !== null ? [" ", badge(`node ${span.node}`)] : [];
   const facts = span.attributes.map(([name, value]) => h("div", null, h("dt", null, ...text(name)), h("dd", null, ...text(value))));

@@ -49,6 +49,14 @@ def test_the_first_batch_of_a_query_may_have_begun_later() -> None:
     ]
 
 
+def test_a_first_batch_with_as_many_rows_as_offsets_has_read_them_all() -> None:
+    told = document(0, None, {"t": {"0": 10, "1": 2}})
+    told["sources"][0]["numInputRows"] = 12
+    assert readers(told, places=[("t", 0, 3)]) == [(0, [(("t", 0, 3), True)])]
+    told["sources"][0]["numInputRows"] = 11
+    assert readers(told, places=[("t", 0, 3)]) == [(0, [(("t", 0, 3), False)])]
+
+
 def test_a_partition_that_is_new_is_read_from_its_beginning() -> None:
     grown = document(3, {"t": {"0": 4}}, {"t": {"0": 4, "1": 2}})
     assert readers(grown, places=[("t", 1, 0), ("t", 0, 3)]) == [(3, [(("t", 1, 0), True)])]
