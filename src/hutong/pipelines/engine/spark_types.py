@@ -51,5 +51,5 @@ def kind_of_type(data_type: types.DataType, depth: int = 0) -> Kind:
             )
     name = SCALARS.get(type(data_type))
     if name is None:
-        raise UsageError(f"a column of type {data_type.simpleString()} cannot be written as Avro: cast it")
+        raise UsageError(f"a column of type {data_type.simpleString()} cannot be written with a schema: cast it")
     return Scalar(name)

@@ -16,7 +16,10 @@ from hutong.pipelines.schemas.http import exchange
 from hutong.pipelines.schemas.imports import inlined
 from hutong.pipelines.schemas.settings import RegistrySettings
 
-AVRO = "AVRO"
+AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
+NAMES = {AVRO: "Avro", JSON: "JSON Schema", PROTOBUF: "Protobuf"}
+_FORMS = {PROTOBUF: "?format=serialized"}
+"""So that a descriptor comes in the place of text."""
 IMPORTS_MAX = 256
 KEPT_MAX = 1_000
 REGISTRIES_MAX = 8
@@ -28,10 +31,11 @@ Exchange: TypeAlias = Callable[[RegistrySettings, str, str, bytes | None], tuple
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """An Avro schema that needs no other, and its id."""
+    """A schema, its id, and the texts that it imports by name, those first that others need. Avro needs none."""
 
     id: int
     text: str
+    imports: tuple[tuple[str, str], ...] = ()
 
 
 class RemoteRegistry:
@@ -42,10 +46,13 @@ class RemoteRegistry:
         self._ask = ask
         self._kept: dict[int, str] = {}
 
-    def latest(self, subject: str) -> RegisteredSchema:
+    def latest(self, subject: str, kind: str = AVRO) -> RegisteredSchema:
         """Raises Refused, AccessDenied, Unavailable or ProtocolError."""
-        found = self._json("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
-        return RegisteredSchema(_number(found, "id"), self._text(found, f"subject {subject}"))
+        found = self._json("GET", f"/subjects/{quote(subject, safe='')}/versions/latest{_FORMS.get(kind, '')}")
+        what = f"subject {subject}"
+        if kind == AVRO:
+            return RegisteredSchema(_number(found, "id"), self._text(found, what))
+        return self._with_imports(_number(found, "id"), found, kind, what)
 
     def avro_text(self, schema_id: int) -> str:
         """The schema with this id. Raises Refused, AccessDenied, Unavailable or ProtocolError."""
@@ -55,29 +62,32 @@ class RemoteRegistry:
             self._kept[schema_id] = self._text(self._json("GET", f"/schemas/ids/{schema_id}"), f"schema {schema_id}")
         return self._kept[schema_id]
 
-    def register(self, subject: str, text: str) -> int:
+    def register(self, subject: str, text: str, kind: str = AVRO) -> int:
         """The id of the schema, which becomes a version of the subject unless it is one. Raises as `latest`."""
-        return self._id_of(f"/subjects/{quote(subject, safe='')}/versions", text)
+        return self._id_of(f"/subjects/{quote(subject, safe='')}/versions", text, kind)
 
-    def find(self, subject: str, text: str) -> int:
+    def find(self, subject: str, text: str, kind: str = AVRO) -> int:
         """The id of a schema that is a version of the subject. Raises as `latest`."""
-        return self._id_of(f"/subjects/{quote(subject, safe='')}", text)
+        return self._id_of(f"/subjects/{quote(subject, safe='')}", text, kind)
 
-    def _id_of(self, path: str, text: str) -> int:
-        return _number(self._json("POST", path, json.dumps({"schema": text}).encode()), "id")
+    def _id_of(self, path: str, text: str, kind: str) -> int:
+        body = {"schema": text} if kind == AVRO else {"schema": text, "schemaType": kind}
+        return _number(self._json("POST", path, json.dumps(body).encode()), "id")
 
     def _text(self, found: Mapping[str, Any], what: str) -> str:
-        kind, text = found.get("schemaType", AVRO), found.get("schema")
-        if kind != AVRO:
-            raise Refused(NOT_FOUND, f"{what} is of type {kind} in the registry, and not Avro")
-        if not isinstance(text, str):
-            raise ProtocolError(f"the schema registry's answer for {what} has no schema")
+        text = _own_text(found, AVRO, what)
         imported: dict[str, str] = {}
         self._gather(found, imported)
         return inlined(text, imported) if imported else text
 
-    def _gather(self, found: Mapping[str, Any], imported: dict[str, str]) -> None:
-        """The texts of what a schema refers to, by name, and of what those refer to."""
+    def _with_imports(self, schema_id: int, found: Mapping[str, Any], kind: str, what: str) -> RegisteredSchema:
+        text = _own_text(found, kind, what)
+        imported: dict[str, str] = {}
+        self._gather(found, imported, _FORMS.get(kind, ""))
+        return RegisteredSchema(schema_id, text, tuple(imported.items()))
+
+    def _gather(self, found: Mapping[str, Any], imported: dict[str, str], form: str = "") -> None:
+        """The texts of what a schema refers to, by name, and of what those refer to, which come first."""
         references = found.get("references") or []
         for reference in references if isinstance(references, list) else []:
             name, subject, version = (reference.get(each) for each in ("name", "subject", "version"))
@@ -85,9 +95,12 @@ class RemoteRegistry:
                 continue
             if len(imported) >= IMPORTS_MAX:
                 raise Refused(NOT_FOUND, f"a schema in the registry imports more than {IMPORTS_MAX} others")
-            other = self._json("GET", f"/subjects/{quote(str(subject), safe='')}/versions/{quote(str(version))}")
+            place = f"/subjects/{quote(str(subject), safe='')}/versions/{quote(str(version))}{form}"
+            other = self._json("GET", place)
+            imported[str(name)] = ""  # so that a reference back to it ends here
+            self._gather(other, imported, form)
+            del imported[str(name)]
             imported[str(name)] = str(other.get("schema", ""))
-            self._gather(other, imported)
 
     def _json(self, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
         status, content = self._ask(self._settings, method, path, body)
@@ -126,6 +139,15 @@ def shared_registry(settings: RegistrySettings) -> RemoteRegistry:
 def is_missing(error: Refused) -> bool:
     """Return True if what was asked for is not there: codes are the status, or begin with it."""
     return error.code == NOT_FOUND or error.code // 100 == NOT_FOUND
+
+
+def _own_text(found: Mapping[str, Any], kind: str, what: str) -> str:
+    named, text = found.get("schemaType", AVRO), found.get("schema")
+    if named != kind:
+        raise Refused(NOT_FOUND, f"{what} is of type {named} in the registry, and not {NAMES[kind]}")
+    if not isinstance(text, str):
+        raise ProtocolError(f"the schema registry's answer for {what} has no schema")
+    return text
 
 
 def _number(found: Mapping[str, Any], name: str) -> int:

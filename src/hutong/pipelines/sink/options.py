@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hutong.foundation.errors import UsageError
 from hutong.pipelines.client.cluster import ClusterSettings
 from hutong.pipelines.option_values import cluster_of, count, refuse_unsupported
-from hutong.pipelines.sink.registered import FramedColumn, formats_of, framed_columns
+from hutong.pipelines.sink.registered import FORMATS, FramedColumn, formats_of, framed_columns, is_framed
 from hutong.wire.kafka.batch.compression import Compression
 
 if TYPE_CHECKING:
@@ -79,11 +79,15 @@ def sink_options(options: Mapping[str, str], *, streaming: bool = False) -> Sink
 def sink_options_of(options: Mapping[str, str], schema: "StructType", *, streaming: bool = False) -> SinkOptions:
     """With what a registry says about columns of these types. Raises UsageError, or what the registry refuses."""
     formats = formats_of(options)
-    if "avro" not in formats.values():
+    if not any(is_framed(name) for name in formats.values()):
         return sink_options(options, streaming=streaming)
     from hutong.pipelines.engine.spark_types import kind_of_type
 
-    kinds = {field.name: kind_of_type(field.dataType) for field in schema.fields if formats.get(field.name) == "avro"}
+    kinds = {
+        field.name: kind_of_type(field.dataType)
+        for field in schema.fields
+        if is_framed(formats.get(field.name, FORMATS[0]))
+    }
     return replace(sink_options(options, streaming=streaming), framed=framed_columns(options, kinds))
 
 

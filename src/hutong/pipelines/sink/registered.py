@@ -1,4 +1,4 @@
-"""Columns that are written as Avro with the id of a registered schema before it, as Confluent's serializers do.
+"""Columns that are written with the id of a registered schema before them, as Confluent's serializers do.
 
 The driver registers, or looks up, the schema of each such column when the writer is made: what the registry refuses
 ends the query before a task runs. Workers get the id and the plan.
@@ -6,15 +6,18 @@ ends the query before a task runs. Workers get the id and the plan.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from hutong.foundation.errors import Refused, UsageError
 from hutong.pipelines.errors import BadRecord
 from hutong.pipelines.option_values import parsed
 from hutong.pipelines.schemas.column_schemas import avro_of
-from hutong.pipelines.schemas.registry import RemoteRegistry, is_missing, shared_registry
+from hutong.pipelines.schemas.json_schemas import json_schema_of
+from hutong.pipelines.schemas.json_types import JsonType, parse_json_schema
+from hutong.pipelines.schemas.registry import AVRO, JSON, NAMES, RemoteRegistry, is_missing, shared_registry
 from hutong.pipelines.schemas.settings import AUTO_REGISTER, URL, registers, registry_of
-from hutong.pipelines.sink.encode.avro_fields import avro_fields
+from hutong.pipelines.sink.encode.avro_fields import Write, avro_fields
+from hutong.pipelines.sink.encode.json_fields import json_fields
 from hutong.pipelines.source.rows.avro_schema import Plan, parse_avro
 from hutong.pipelines.source.rows.kinds import Kind
 
@@ -22,18 +25,22 @@ if TYPE_CHECKING:
     import pyarrow
 
 PARTS = ("key", "value")
-FORMATS = ("binary", "avro")
+REGISTERED = {"avro": AVRO, "json": JSON}
+"""Formats with schemas, and the registry's words for them."""
+FORMATS = ("binary", *REGISTERED)
 MAGIC = b"\0"
+Written: TypeAlias = Plan | JsonType
 
 
 @dataclass(frozen=True, slots=True)
 class FramedColumn:
-    """A column of type `kind`, written by `plan`, which is the schema `schema_id`."""
+    """A column of type `kind`, written by `plan`, which is the schema `schema_id` of type `type`."""
 
     name: str
     schema_id: int
-    plan: Plan
+    plan: Written
     kind: Kind
+    type: str = AVRO
 
 
 def formats_of(options: Mapping[str, str]) -> dict[str, str]:
@@ -42,9 +49,14 @@ def formats_of(options: Mapping[str, str]) -> dict[str, str]:
     for part, name in formats.items():
         if name not in FORMATS:
             raise UsageError(f"option {part}Format is '{name}': a sink takes one of {', '.join(FORMATS)}")
-        if name == "avro" and URL not in options:
-            raise UsageError(f"option {URL} must be given with {part}Format avro: values begin with a schema's id")
+        if is_framed(name) and URL not in options:
+            raise UsageError(f"option {URL} must be given with {part}Format {name}: values begin with a schema's id")
     return formats
+
+
+def is_framed(format_name: str) -> bool:
+    """Return True for a format whose values begin with a schema's id."""
+    return format_name in REGISTERED
 
 
 def framed_columns(
@@ -52,11 +64,11 @@ def framed_columns(
 ) -> tuple[FramedColumn, ...]:
     """The columns to be framed; `kinds` are the types of all. Raises UsageError, or what the registry refuses."""
     settings = registry_of(options)
-    wanted = [part for part, name in formats_of(options).items() if name == "avro" and part in kinds]
+    wanted = {part: name for part, name in formats_of(options).items() if is_framed(name) and part in kinds}
     if settings is None or not wanted:
         return ()
     registry = registry or shared_registry(settings)
-    return tuple(_framed(options, part, kinds[part], registry) for part in wanted)
+    return tuple(_framed(options, part, REGISTERED[name], kinds[part], registry) for part, name in wanted.items())
 
 
 def framed(batch: "pyarrow.RecordBatch", columns: tuple[FramedColumn, ...]) -> "pyarrow.RecordBatch":
@@ -67,26 +79,36 @@ def framed(batch: "pyarrow.RecordBatch", columns: tuple[FramedColumn, ...]) -> "
     return batch
 
 
-def _framed(options: Mapping[str, str], part: str, kind: Kind, registry: RemoteRegistry) -> FramedColumn:
+def _framed(options: Mapping[str, str], part: str, type_: str, kind: Kind, registry: RemoteRegistry) -> FramedColumn:
     schema = f"{part}Schema"
     try:
-        text = options.get(schema) or avro_of(kind)
+        text = options.get(schema) or _MADE[type_](kind)
     except ValueError as error:
-        raise UsageError(f"column {part} has no Avro schema: {error}; rename it, or set {schema}") from error
-    plan = parsed(schema, text, parse_avro)
+        raise UsageError(f"column {part} has no {NAMES[type_]} schema: {error}; rename it, or set {schema}") from error
+    plan: Written = parsed(schema, text, parse_avro if type_ == AVRO else parse_json_schema)
     try:
-        avro_fields(plan, kind)
+        _writing(plan, kind)
     except ValueError as error:
         raise UsageError(f"column {part} cannot be written by {schema}: {error}") from error
-    return FramedColumn(part, _id_of(options, part, text, registry), plan, kind)
+    return FramedColumn(part, _id_of(options, part, text, type_, registry), plan, kind, type_)
 
 
-def _id_of(options: Mapping[str, str], part: str, text: str, registry: RemoteRegistry) -> int:
+_MADE = {AVRO: avro_of, JSON: json_schema_of}
+
+
+def _writing(plan: Written, kind: Kind) -> Write:
+    """A function that appends a value of the column. Raises ValueError where the column does not fit."""
+    if isinstance(plan, JsonType):
+        return json_fields(plan, kind)
+    return avro_fields(plan, kind)
+
+
+def _id_of(options: Mapping[str, str], part: str, text: str, type_: str, registry: RemoteRegistry) -> int:
     subject = options.get(f"{part}Subject") or _subject(options, part)
     if registers(options):
-        return registry.register(subject, text)
+        return registry.register(subject, text, type_)
     try:
-        return registry.find(subject, text)
+        return registry.find(subject, text, type_)
     except Refused as error:
         if not is_missing(error):
             raise
@@ -106,7 +128,7 @@ def _subject(options: Mapping[str, str], part: str) -> str:
 def _encoded(array: "pyarrow.Array", column: FramedColumn) -> "pyarrow.Array":
     import pyarrow as pa
 
-    write, head = avro_fields(column.plan, column.kind), MAGIC + column.schema_id.to_bytes(4, "big")
+    write, head = _writing(column.plan, column.kind), MAGIC + column.schema_id.to_bytes(4, "big")
     rows: list[bytes | None] = []
     for value in array.to_pylist():
         # A null is a tombstone, which has no schema.
@@ -118,7 +140,7 @@ def _encoded(array: "pyarrow.Array", column: FramedColumn) -> "pyarrow.Array":
             write(value, out)
         except ValueError as error:
             raise BadRecord(
-                f"a {column.name} cannot be written as Avro of schema {column.schema_id}: {error}"
+                f"a {column.name} cannot be written as {NAMES[column.type]} of schema {column.schema_id}: {error}"
             ) from None
         rows.append(bytes(out))
     return pa.array(rows, pa.binary())

@@ -4,17 +4,20 @@ It is looked up once, when Spark asks for the columns of a source, and travels w
 registered later changes no column of a query that runs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from hutong.foundation.errors import Refused, UsageError
 from hutong.pipelines.option_values import names_in
-from hutong.pipelines.schemas.registry import is_missing, shared_registry
+from hutong.pipelines.schemas.json_types import kind_of_json, parse_json_schema
+from hutong.pipelines.schemas.registry import AVRO, JSON, NAMES, RegisteredSchema, is_missing, shared_registry
 from hutong.pipelines.schemas.settings import URL, registry_of
+from hutong.pipelines.source.rows import kinds
 from hutong.pipelines.source.rows.formats import PARTS
+from hutong.pipelines.source.rows.kinds import ddl
 
 
 def in_registry(options: Mapping[str, str]) -> dict[str, str]:
-    """Options that name a schema for each part that is Avro and has none.
+    """Options that name a schema for each part whose format needs one, and that has none.
 
     Raises UsageError, or what the registry refuses.
     """
@@ -24,16 +27,31 @@ def in_registry(options: Mapping[str, str]) -> dict[str, str]:
         assert settings is not None
         schema = f"{part}Schema"
         subject = options.get(f"{part}Subject") or _subject(options, part)
+        kind, text_of = _FORMATS[_format(options, part)]
         try:
-            filled[schema] = shared_registry(settings).latest(subject).text
+            filled[schema] = text_of(shared_registry(settings).latest(subject, kind))
         except Refused as error:
             if not is_missing(error):
                 raise
             raise UsageError(
-                f"the schema registry has no Avro schema of subject {subject}: register one, or set {schema} or "
-                f"{part}Subject"
+                f"the schema registry has no {NAMES[kind]} schema of subject {subject}: register one, or set {schema} "
+                f"or {part}Subject"
             ) from error
+        except ValueError as error:
+            raise UsageError(f"the schema of subject {subject} {_UNFIT}: {error}; set {schema}") from error
     return filled
+
+
+def _ddl_of(found: RegisteredSchema) -> str:
+    """The columns of a JSON schema in Spark SQL's words. Raises ValueError."""
+    return ddl(kind_of_json(parse_json_schema(found.text, dict(found.imports))))
+
+
+_UNFIT = "gives no column"
+_FORMATS: dict[str, tuple[str, Callable[[RegisteredSchema], str]]] = {
+    "avro": (AVRO, lambda found: found.text),
+    "json": (JSON, _ddl_of),
+}
 
 
 def not_looked_up(options: Mapping[str, str]) -> dict[str, str]:
@@ -45,7 +63,11 @@ def not_looked_up(options: Mapping[str, str]) -> dict[str, str]:
     for part in _missing(options):
         if f"{part}Subject" not in options:
             _subject(options, part)
-    return {f"{part}Schema": '"bytes"' for part in _missing(options)}
+    return {f"{part}Schema": _PLACEHOLDERS[_format(options, part)] for part in _missing(options)}
+
+
+# Any schema would do: only the other options are checked.
+_PLACEHOLDERS = {"avro": '"bytes"', "json": kinds.STRING}
 
 
 def _missing(options: Mapping[str, str]) -> list[str]:
@@ -53,10 +75,12 @@ def _missing(options: Mapping[str, str]) -> list[str]:
     return [
         part
         for part in PARTS
-        if URL in options
-        and options.get(f"{part}Format", "").strip().lower() == "avro"
-        and f"{part}Schema" not in options
+        if URL in options and _format(options, part) in _FORMATS and f"{part}Schema" not in options
     ]
+
+
+def _format(options: Mapping[str, str], part: str) -> str:
+    return options.get(f"{part}Format", "").strip().lower()
 
 
 def _subject(options: Mapping[str, str], part: str) -> str:

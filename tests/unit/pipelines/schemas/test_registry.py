@@ -7,11 +7,13 @@ from hutong.foundation.errors import ProtocolError, Refused, UsageError
 from hutong.pipelines.errors import AccessDenied, Unavailable
 from hutong.pipelines.schemas.http import exchange
 from hutong.pipelines.schemas.imports import inlined
+from hutong.pipelines.schemas.json_types import kind_of_json, parse_json_schema
 from hutong.pipelines.schemas.registry import IMPORTS_MAX, RemoteRegistry, is_missing
 from hutong.pipelines.schemas.settings import RegistrySettings, registry_of
 from hutong.pipelines.source.registered_schemas import in_registry
 from hutong.pipelines.source.rows.avro_schema import parse_avro
 from hutong.pipelines.source.rows.formats import row_format
+from hutong.pipelines.source.rows.kinds import ddl
 
 SETTINGS = RegistrySettings(("http://127.0.0.1:1",))
 USER = {"type": "record", "name": "User", "namespace": "example", "fields": [{"name": "name", "type": "string"}]}
@@ -58,6 +60,27 @@ def test_an_import_without_a_namespace_keeps_none() -> None:
         "namespace": "",
         **plain,
     }
+
+
+def test_a_json_schema_of_the_registry_gives_columns() -> None:
+    place = {"$id": "http://h/place.json", "type": "object", "properties": {"city": {"type": "string"}}}
+    order = {"type": "object", "properties": {"id": {"type": "integer"}, "at": {"$ref": "place.json"}}}
+    reference = {"name": "place.json", "subject": "places", "version": 1}
+    fake = FakeRegistry(
+        **{
+            "subjects_orders-value_versions_latest": (
+                200,
+                {"id": 3, "schema": json.dumps(order), "schemaType": "JSON", "references": [reference]},
+            ),
+            "subjects_places_versions_1": (200, {"schema": json.dumps(place), "schemaType": "JSON"}),
+        }
+    )
+    found = RemoteRegistry(SETTINGS, fake).latest("orders-value", "JSON")
+    assert ddl(kind_of_json(parse_json_schema(found.text, dict(found.imports)))) == (
+        "STRUCT<`id`: BIGINT, `at`: STRUCT<`city`: STRING>>"
+    )
+    with pytest.raises(Refused, match="of type JSON in the registry, and not Avro"):
+        RemoteRegistry(SETTINGS, fake).latest("orders-value")
 
 
 def test_imports_that_go_round_or_never_end() -> None:
@@ -146,4 +169,4 @@ def test_a_subject_needs_one_topic() -> None:
     with pytest.raises(UsageError, match="valueSchema or valueSubject must be given"):
         in_registry(options)
     assert in_registry({**options, "valueSchema": "{}"}) == {}
-    assert in_registry({**options, "valueFormat": "json"}) == {}
+    assert in_registry({**options, "valueFormat": "string"}) == {}

@@ -231,14 +231,14 @@ def _record(plan: RecordPlan, kind: StructOf) -> Write:
             else:
                 raise ValueError("the column lacks it, and its default is not null")
         except ValueError as error:
-            raise _in_field(name, error) from None
+            raise in_field(name, error) from None
 
     def write(values: Any, out: bytearray) -> None:
         for name, write_field in fields:
             try:
                 write_field(values.get(name), out)
             except ValueError as error:
-                raise _in_field(name, error) from None
+                raise in_field(name, error) from None
 
     return write
 
@@ -282,6 +282,7 @@ def _null_of(union: Union) -> Write:
     return write
 
 
-def _in_field(name: str, error: ValueError) -> ValueError:
+def in_field(name: str, error: ValueError) -> ValueError:
+    """The same error with the name of the field around its place."""
     text = str(error)
     return ValueError(f"field {name}.{text[6:]}" if text.startswith("field ") else f"field {name}: {text}")

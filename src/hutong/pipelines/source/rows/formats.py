@@ -4,6 +4,7 @@ Formats are binary (unchanged), string (UTF-8, checked), json (with a schema in 
 Avro schema). Framing `confluent` removes the five bytes by which Confluent's serializers name a schema in their
 registry; the given schema applies to all records. With `schema.registry.url` all are framed, and Avro is read by the
 schema that each record names; the schema of the column is the given one, or the latest of the topic (`in_registry`).
+JSON is read by the column's types alone, whatever version a record names.
 Knows nothing of Spark or Arrow.
 """
 
