@@ -30,7 +30,12 @@ Run = Callable[..., list[dict[str, Any]]]
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[EmbeddedNode]:
-    with EmbeddedNode(settings={"rocketmq.listen": "127.0.0.1:0"}) as running:
+    settings = {
+        "rocketmq.listen": "127.0.0.1:0",
+        "rocketmq.transaction_timeout_ms": "2000",
+        "rocketmq.transaction_check_interval_ms": "2000",
+    }
+    with EmbeddedNode(settings=settings) as running:
         yield running
 
 
@@ -62,8 +67,8 @@ def run(node: EmbeddedNode, proxy: str) -> Run:
     """Run one step of the client with a new topic."""
     words = java_program("rocketmq-client-java-5.0.7", FOLDER / "ProxyPeer.java", CLIENT)
 
-    def run_step(step: str, topic: str) -> list[dict[str, Any]]:
-        node.create_topic(topic, partitions=4)
+    def run_step(step: str, topic: str, message_type: str = "MIXED") -> list[dict[str, Any]]:
+        node.create_topic(topic, partitions=4, config={"hutong.message.type": message_type})
         return told(subprocess.Popen([*words, proxy, step, topic], stdout=-1, stderr=-1, text=True))
 
     return run_step
@@ -112,6 +117,10 @@ def test_messages_of_a_message_group_come_in_order(run: Run, node: EmbeddedNode)
 
 def test_transactions_are_committed_and_rolled_back(run: Run) -> None:
     assert run("transactions", "ProxyTransactions") == [{"got": "commit"}, {"finished": True}]
+
+
+def test_open_transactions_are_asked_about(run: Run) -> None:
+    assert run("checked", "ProxyChecked", "TRANSACTION") == [{"got": "yes"}, {"finished": True}]
 
 
 def _free_port() -> int:

@@ -41,6 +41,7 @@ public class ProxyPeer {
             case "delay" -> delay(words[2]);
             case "ordered" -> ordered(words[2]);
             case "transactions" -> transactions(words[2]);
+            case "checked" -> checked(words[2]);
             default -> throw new IllegalArgumentException(words[1]);
         }
         System.exit(0);
@@ -143,6 +144,30 @@ public class ProxyPeer {
             producer.send(message(topic, "commit").build(), committed);
             committed.commit();
             print("finished", left.await(30, TimeUnit.SECONDS));
+        }
+    }
+
+    /** Leaves two transactions open; the checker ends them. */
+    private static void checked(String topic) throws Exception {
+        CountDownLatch refused = new CountDownLatch(1);
+        CountDownLatch came = new CountDownLatch(1);
+        try (Producer producer = PROVIDER.newProducerBuilder().setClientConfiguration(configuration).setTopics(topic)
+                .setTransactionChecker(view -> {
+                    if (text(view).equals("yes")) {
+                        return TransactionResolution.COMMIT;
+                    }
+                    refused.countDown();
+                    return TransactionResolution.ROLLBACK;
+                }).build();
+                PushConsumer consumer = consumer(topic, view -> {
+                    print("got", text(view));
+                    came.countDown();
+                    return ConsumeResult.SUCCESS;
+                })) {
+            for (String body : List.of("no", "yes")) {
+                producer.send(message(topic, body).build(), producer.beginTransaction());
+            }
+            print("finished", refused.await(90, TimeUnit.SECONDS) && came.await(90, TimeUnit.SECONDS));
         }
     }
 

@@ -116,6 +116,9 @@ def _replicas(text: str) -> bool:
 _key = ConfigKey
 _BOOLEAN = _one_of("true", "false")
 _STORED_AS_SENT = "Accepted without effect: batches are stored as the producer compressed them."
+MESSAGE_TYPE = "hutong.message.type"
+"""RocketMQ's `message.type`."""
+
 _NO_FOLLOWERS = "Accepted without effect: no records go to followers."
 _NO_TIERS = "Always off: records stay on this node."
 _SEGMENT = "The journal's active segment, which topics share, is closed at the next check once "
@@ -186,6 +189,13 @@ KEYS: dict[str, ConfigKey] = {
             "false",
             _BOOLEAN,
             "true: records of the topic NAME.delayed come to this one at the time that their headers name.",
+        ),
+        _key(
+            MESSAGE_TYPE,
+            ConfigType.STRING,
+            "MIXED",
+            _one_of("NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"),
+            "The messages that RocketMQ's proxies let their clients send (message.type there). The node takes all.",
         ),
         _key(
             "hutong.qos",

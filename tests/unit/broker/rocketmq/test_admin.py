@@ -69,7 +69,7 @@ async def test_a_topic_is_created_grows_and_is_deleted(client: RocketClient) -> 
     assert (await client.ask_with(RequestCode.UPDATE_AND_CREATE_TOPIC, grown)).code == ResponseCode.SUCCESS
     config = of(await client.ask(RequestCode.GET_TOPIC_CONFIG, topic="t"))
     assert (config["topicName"], config["readQueueNums"], config["perm"]) == ("t", 3, 6)
-    assert config["attributes"] == {"message.type": "MIXED"}
+    assert config["attributes"] == {"message.type": "NORMAL"}
     assert of(await client.ask(RequestCode.GET_ALL_TOPIC_CONFIG))["topicConfigTable"].keys() == {"t"}
     assert of(await client.ask(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER))["topicList"] == ["t"]
     for code in (RequestCode.DELETE_TOPIC_IN_BROKER, RequestCode.DELETE_TOPIC_IN_NAMESRV):
@@ -77,6 +77,30 @@ async def test_a_topic_is_created_grows_and_is_deleted(client: RocketClient) -> 
     assert (await client.ask(RequestCode.DELETE_TOPIC_IN_BROKER, topic="t")).code == ResponseCode.SUCCESS
     assert of(await client.ask(RequestCode.GET_TOPICS_BY_CLUSTER, cluster="any"))["topicList"] == []
     assert (await client.ask(RequestCode.GET_TOPIC_CONFIG, topic="t")).code == ResponseCode.TOPIC_NOT_EXIST
+
+
+async def test_a_topic_has_a_type_of_messages_for_proxies(client: RocketClient) -> None:
+    async def put(attributes: str) -> str:
+        put = {**TOPIC, "attributes": attributes}
+        assert (await client.ask_with(RequestCode.UPDATE_AND_CREATE_TOPIC, put)).code == ResponseCode.SUCCESS
+        found: str = of(await client.ask(RequestCode.GET_TOPIC_CONFIG, topic="t"))["attributes"]["message.type"]
+        return found
+
+    assert await put("+message.type=TRANSACTION") == "TRANSACTION"  # created with it
+    assert await put("") == "TRANSACTION"
+    assert await put("+message.type=FIFO") == "FIFO"
+    assert await put("-message.type") == "MIXED"
+    assert await put("-message.type") == "MIXED"
+
+
+async def test_a_type_that_there_is_not_changes_nothing(client: RocketClient) -> None:
+    await client.ask_with(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC)
+    asked = {**TOPIC, "readQueueNums": 9, "writeQueueNums": 9, "attributes": "+message.type=LOUD"}
+    answer = await client.ask_with(RequestCode.UPDATE_AND_CREATE_TOPIC, asked)
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert "must be one of NORMAL, FIFO" in (answer.remark or "")
+    config = of(await client.ask(RequestCode.GET_TOPIC_CONFIG, topic="t"))
+    assert (config["readQueueNums"], config["attributes"]) == (TOPIC["readQueueNums"], {"message.type": "MIXED"})
 
 
 @pytest.mark.parametrize(
@@ -88,6 +112,7 @@ async def test_a_topic_is_created_grows_and_is_deleted(client: RocketClient) -> 
         ({"perm": 4}, "ACLs say"),
         ({"order": "true"}, "in order anyway"),
         ({"attributes": "+queue.type=BatchCQ"}, "no attributes but"),
+        ({"attributes": "message.type=FIFO"}, "no attributes but"),
         ({"topic": "a/../b"}, "can be named"),
     ],
 )

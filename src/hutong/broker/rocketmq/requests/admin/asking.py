@@ -42,6 +42,29 @@ def answered(outcome: ResponseT | Pending[ResponseT], answer: Callable[[Response
     return pending
 
 
+def followed(answer: Answer, next_step: Callable[[], Answer]) -> Answer:
+    """The answer of a second step, or that of the first where it was not carried out."""
+    if isinstance(answer, Pending):
+        pending: Pending[ReadyAnswer] = Pending()
+        answer.then(lambda first: _go_on(first, next_step, pending))
+        return pending
+    return next_step() if isinstance(answer, Command) and answer.code == ResponseCode.SUCCESS else answer
+
+
+def _go_on(first: ReadyAnswer, next_step: Callable[[], Answer], pending: Pending[ReadyAnswer]) -> None:
+    if not isinstance(first, Command) or first.code != ResponseCode.SUCCESS:
+        pending.complete(first)
+        return
+    try:
+        second = next_step()
+    except HutongError as error:
+        second = answer_of(error)
+    if isinstance(second, Pending):
+        second.then(pending.complete)
+    else:
+        pending.complete(second)
+
+
 def answer_to(result: ApiResult) -> Command:
     """The answer to a request that came to one result of a Kafka API."""
     if not result.error_code:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from hutong.broker.rights.authorization import check, permitted
 from hutong.broker.rocketmq.records.names import log_name, rocketmq_name
+from hutong.broker.topics.topic_config import KEYS, MESSAGE_TYPE
 from hutong.remoting.channels.answers import Answer
 from hutong.security.acls import Operation, ResourceType
 from hutong.wire.rocketmq.admin_bodies import DataVersion, TopicConfigs, TopicList, TopicQueues
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
     from hutong.broker.rocketmq.context import RocketContext
     from hutong.broker.topics.partition import Topic
 
-
-_ATTRIBUTES: Final = {"message.type": "MIXED"}
-"""RocketMQ's proxy lets its clients send to a topic what this says: here each topic takes messages of all kinds."""
+_DEFAULT_TYPE: Final = KEYS[MESSAGE_TYPE].default
 
 
 def handle_all(context: RocketContext) -> Answer:
@@ -53,4 +52,5 @@ def visible_topics(context: RocketContext) -> list[Topic]:
 
 def _config(topic: Topic) -> TopicQueues:
     queues = len(topic.partitions)
-    return TopicQueues(rocketmq_name(topic.name), queues, queues, PERMISSION_READ_WRITE, attributes=_ATTRIBUTES)
+    attributes = {"message.type": topic.overrides.get(MESSAGE_TYPE, _DEFAULT_TYPE)}
+    return TopicQueues(rocketmq_name(topic.name), queues, queues, PERMISSION_READ_WRITE, attributes=attributes)
