@@ -58,6 +58,13 @@ class NodeFacts(Protocol):
         """The numbers of the other nodes of its cluster; none of a node alone."""
         ...
 
+    async def other_groups(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """Share groups and streams groups of its cluster, with `name`, `state`, `type` and `is_simple`.
+
+        Then a sentence for each node that has not told. They are those that a user sees who may describe the cluster.
+        """
+        ...
+
     def spans(self, traces: Sequence[str]) -> ToldSpans | None:
         """The spans of these traces, the earliest first, and True where there are more; None where nothing is traced.
 

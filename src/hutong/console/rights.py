@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 USE_BUS = AclOperation.ALTER
 READ_NODE = AclOperation.DESCRIBE_CONFIGS
+SEE_GROUPS = AclOperation.DESCRIBE
+"""To see all groups, as Kafka's ListGroups has it."""
 FORBIDDEN = 40301
 
 

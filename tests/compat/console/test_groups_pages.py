@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 from playwright.sync_api import Locator, Page, expect
 from tests.compat.console.checks import sideways_px, violations, wait_until_shown
 from tests.compat.console.conftest import OpenPage
 from tests.support.confluent import leave
+from tests.support.waiting import until
 
 from hutong.testing import EmbeddedNode
 
@@ -139,6 +140,24 @@ def test_a_group_is_deleted_with_its_name_typed(open_page: OpenPage, node: Embed
     dialog.get_by_role("button", name="Delete group").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Groups")
     expect(page.get_by_role("link", name="to.delete")).to_have_count(0)
+
+
+def test_a_share_group_is_listed_with_its_state(open_page: OpenPage, node: EmbeddedNode) -> None:
+    with closing(ShareConsumer({"bootstrap.servers": node.bootstrap, "group.id": "workers"})) as consumer:
+        consumer.subscribe(["orders.eu"])
+
+        def is_stable() -> bool:
+            consumer.poll(0.1)
+            shown = open_group.inner_text() if open_group.count() else ""
+            return "stable" in shown
+
+        page = open_page("/groups?filter=workers")
+        open_group = page.get_by_role("row").filter(has_text="workers")
+        until(is_stable, what="a member of the share group", between_s=0.5)
+        expect(open_group).to_contain_text("share")
+        expect(open_group.get_by_role("link")).to_have_count(0)
+        expect(page.get_by_text("Of share and streams groups the state is shown.")).to_be_visible()
+        assert violations(page) == []
 
 
 def test_ten_thousand_groups_ask_for_the_lag_of_those_in_sight(open_page: OpenPage) -> None:

@@ -27,7 +27,7 @@ def handle(request: ListGroupsRequest, context: RequestContext[GroupParts]) -> L
     return ListGroupsResponse(
         groups=[
             group
-            for group in _all(context)
+            for group in all_groups(context.broker)
             if (sees_all or may(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id, quietly=True))
             and (not states or group.group_state.casefold() in states)
             and (not types or group.group_type in types)
@@ -35,8 +35,8 @@ def handle(request: ListGroupsRequest, context: RequestContext[GroupParts]) -> L
     )
 
 
-def _all(context: RequestContext[GroupParts]) -> Iterator[ListedGroup]:
-    broker = context.broker
+def all_groups(broker: GroupParts) -> Iterator[ListedGroup]:
+    """The groups that this node coordinates."""
     for classic in broker.groups:
         yield ListedGroup(classic.group_id, classic.protocol_type, classic.state.value, GroupKind.CLASSIC.value)
     for group in broker.consumer_groups:

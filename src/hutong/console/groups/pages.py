@@ -21,6 +21,7 @@ from hutong.console.groups.reading import (
     log_spans,
 )
 from hutong.console.groups.shown import group_shown, listed_group, offsets_shown, places_assigned
+from hutong.console.rights import SEE_GROUPS, has_right
 from hutong.console.routes import ConsoleRoute
 from hutong.rest.errors import refusal_of
 from hutong.rest.limits import CALL_S_MAX
@@ -64,12 +65,21 @@ class GroupPages:
         account = await self._desk.account(request)
         ask = partial(account.admin.list_consumer_groups, request_timeout=CALL_S_MAX)
         found: Any = await self._desk.blocking(lambda: ask().result(CALL_S_MAX))
-        groups = sorted([listed_group(each) for each in found.valid], key=lambda group: group["name"])
+        told = await self._others(request)
+        others, untold = told or ([], [])
+        groups = sorted([*map(listed_group, found.valid), *others], key=lambda group: group["name"])
         # Of a node that does not answer the groups are missing; the others are of use.
-        problems = [error.str() for error in (each.args[0] for each in found.errors)]
+        problems = [error.str() for error in (each.args[0] for each in found.errors)] + untold
         is_truncated = len(groups) > GROUPS_LISTED_MAX
         answer = {"groups": groups[:GROUPS_LISTED_MAX], "truncated": is_truncated, "problems": problems}
-        return json(answer)
+        return json({**answer, "has_all_types": told is not None})
+
+    async def _others(self, request: WebRequest) -> tuple[list[dict[str, Any]], list[str]] | None:
+        """Share groups and streams groups, and problems; None where they are not known, or not for this user."""
+        node = self._desk.node
+        if node is None or not await has_right(self._desk, request, SEE_GROUPS):
+            return None
+        return await node.other_groups()
 
     async def list_lags(self, request: WebRequest) -> WebAnswer:
         """Lag and members of a few groups: those whose rows are in sight."""

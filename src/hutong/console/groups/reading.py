@@ -1,6 +1,6 @@
 """Facts about groups from the admin client. Every function blocks, and raises KafkaException.
 
-confluent-kafka lists groups of the types classic and consumer; of share and streams groups it has no request.
+confluent-kafka lists groups of the types classic and consumer; for share and streams groups it has no request.
 
 Decides nothing.
 """

@@ -14,6 +14,7 @@ from hutong.foundation.errors import Refused, StorageError
 from hutong.server.composition import ComposedNode
 from hutong.server.configuration.loader import shown_value
 from hutong.server.configuration.settings import Settings, all_settings
+from hutong.server.http.own_groups import other_groups
 from hutong.server.monitoring.monitor_part import MonitorPart
 from hutong.server.spans.other_nodes import OtherNodes
 from hutong.server.spans.own_spans import own_spans
@@ -112,6 +113,10 @@ class OwnFacts:
 
     def other_nodes(self) -> list[int]:
         return self._others.numbers()
+
+    async def other_groups(self) -> tuple[list[dict[str, Any]], list[str]]:
+        assert self._sources.broker is not None, "the broker is open"
+        return await other_groups(self._sources.broker, sorted({self._others.own, *self._others.numbers()}))
 
     def spans(self, traces: Sequence[str]) -> ToldSpans | None:
         return _told(own_spans(self._node.kept_spans, traces))

@@ -44,7 +44,7 @@ def test_groups_are_listed_and_their_lag_is_asked_for_apart(node: EmbeddedNode, 
     told = client.value("GET", "/api/groups")
     (found,) = [group for group in told["groups"] if group["name"] == "listed"]
     assert found == {"name": "listed", "state": "empty", "type": "classic", "is_simple": True}
-    assert (told["truncated"], told["problems"]) == (False, [])
+    assert (told["truncated"], told["problems"], told["has_all_types"]) == (False, [], True)
     lags = client.value("POST", "/api/groups/lags", {"groups": ["listed", "nobody"]})["lags"]
     assert lags["listed"] == {"lag": 6, "members": 0, "topics": 1, "problem": None}
     assert lags["nobody"]["lag"] == 0
@@ -161,7 +161,8 @@ def test_what_the_brokers_forbid_is_refused() -> None:
     settings = {"kafka.protocol": "SASL_PLAINTEXT", "sasl.allow_without_tls": "true", "security.authorize": "true"}
     with node_with_console(settings, ann="secret-of-ann") as node:
         client = ConsoleClient(node).begin("ann")
-        assert client.value("GET", "/api/groups")["groups"] == []
+        told = client.value("GET", "/api/groups")
+        assert (told["groups"], told["has_all_types"]) == ([], False)
         for method, path, body in (
             ("GET", "/api/groups/g", None),
             ("DELETE", "/api/groups/g", None),

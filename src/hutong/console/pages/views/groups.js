@@ -11,9 +11,12 @@ import { table } from "../core/table.js";
 import { VisibleLags } from "./groups_lag.js";
 
 /** @typedef {{name: string, state: string, type: string, is_simple: boolean}} Group */
+/** @typedef {{groups: Group[], truncated: boolean, problems: string[], has_all_types: boolean}} Listed */
 
 const AGAIN_MS = 10_000;
-const MISSING = "Share and streams groups are not listed: the client library cannot ask for them.";
+const MISSING = "Share and streams groups are not listed: the client library cannot ask for them. A console of a node of Hutong lists them for users that may describe the cluster.";
+const PARTLY = "Of share and streams groups the state is shown. Members and offsets: kafka-share-groups.sh, kafka-streams-groups.sh, or an admin client.";
+const NAMED_ONLY = new Set(["share", "streams"]);
 
 /** @type {import("../core/router.js").View} */
 export const view = {
@@ -24,15 +27,17 @@ export const view = {
     replace(container, pageHead({ title: "Groups", about }), body);
     const figures = h("div");
     const problem = h("div");
+    const about_types = h("p", { class: "about" });
     const list = groupTable(query, signal);
     const ask = async () => {
       const told = await api.get("/api/groups", { signal });
       replace(figures, summary(told.groups));
       replace(problem, ...problems(told));
       list.update(told.groups);
+      replace(about_types, aboutTypes(told));
     };
     await ask();
-    replace(body, figures, problem, list.element, h("p", { class: "about" }, MISSING));
+    replace(body, figures, problem, list.element, about_types);
     repeat(() => ask().catch((error) => signal.aborted || replace(problem, errorState(error))), AGAIN_MS, signal);
   },
 };
@@ -46,19 +51,26 @@ export function stateBadge(state) {
   return badge(state, tone);
 }
 
+/** @param {Listed} told */
+function aboutTypes({ groups, has_all_types }) {
+  if (!has_all_types) return MISSING;
+  return groups.some((group) => NAMED_ONLY.has(group.type)) ? PARTLY : null;
+}
+
 /**
  * @param {URLSearchParams} query
  * @param {AbortSignal} signal
  */
 function groupTable(query, signal) {
   const lags = new VisibleLags(signal);
+  const figure = (/** @type {Group} */ group, /** @type {"lag" | "members"} */ name) => (NAMED_ONLY.has(group.type) ? number(null) : lags.cell(group.name, name));
   /** @type {import("../core/table.js").Column<Group>[]} */
   const columns = [
-    { title: "Group", is_mono: true, sort: (group) => group.name, cell: (group) => h("a", { href: link`/groups/${group.name}` }, ...text(group.name)) },
+    { title: "Group", is_mono: true, sort: (group) => group.name, cell: (group) => (NAMED_ONLY.has(group.type) ? h("span", null, ...text(group.name)) : h("a", { href: link`/groups/${group.name}` }, ...text(group.name))) },
     { title: "State", sort: (group) => group.state, cell: (group) => stateBadge(group.state) },
     { title: "Type", sort: (group) => group.type, cell: (group) => (group.is_simple ? `${group.type}, commits by hand` : group.type) },
-    { title: "Members", is_number: true, cell: (group) => lags.cell(group.name, "members") },
-    { title: "Lag", is_number: true, sort: (group) => lags.lag(group.name), cell: (group) => lags.cell(group.name, "lag"), hint: "Records that are not read yet; sorted among the groups that were in sight" },
+    { title: "Members", is_number: true, cell: (group) => figure(group, "members") },
+    { title: "Lag", is_number: true, sort: (group) => lags.lag(group.name), cell: (group) => figure(group, "lag"), hint: "Records that are not read yet; sorted among the groups that were in sight" },
   ];
   return table({
     caption: "Groups",
@@ -86,7 +98,7 @@ function summary(groups) {
   );
 }
 
-/** @param {{truncated: boolean, problems: string[], groups: Group[]}} told */
+/** @param {Listed} told */
 function problems(told) {
   return [
     told.truncated ? note("warn", `Only the first ${number(told.groups.length)} groups are listed.`) : null,
