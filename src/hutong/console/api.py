@@ -24,6 +24,8 @@ from hutong.console.overview.pages import OverviewPages
 from hutong.console.pipelines.pipeline_pages import PipelinePages
 from hutong.console.records.budget import ReadBudget
 from hutong.console.records.records_room import RecordsRoom
+from hutong.console.schemas.changes import SchemaChanges
+from hutong.console.schemas.pages import SchemaPages
 from hutong.console.security.acls import AclPages
 from hutong.console.security.users import UserPages
 from hutong.console.services.service_pages import ServicePages
@@ -68,6 +70,8 @@ class ConsoleApi:
             self._redrives,
             TrailPages(desk, budget),
             TrailSpans(desk),
+            SchemaPages(desk),
+            SchemaChanges(desk),
             BusPages(desk),
             ServicePages(desk),
             UserPages(desk),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hutong.bus.bus import EventBus
     from hutong.bus.clustered.figures import OtherNodeFigures
     from hutong.console.records.decoding.shown import ValueSchema
+    from hutong.console.schemas.registry_api import RegistryApi
     from hutong.rpc.rpc import Rpc
 
 
@@ -82,6 +83,10 @@ class NodeFacts(Protocol):
 
     async def schemas(self, ids: Collection[int]) -> Mapping[int, ValueSchema] | None:
         """The schemas of its registry that have these ids; None where it has no registry."""
+        ...
+
+    def registry(self) -> RegistryApi | None:
+        """Its schema registry; None where it has none."""
         ...
 
     async def metrics(self, *, is_full: bool = False) -> str:

@@ -16,6 +16,7 @@ from hutong.console.nodes.moving.drains import DrainBody
 from hutong.console.nodes.moving.pages import MoveBody, TakeBackBody
 from hutong.console.nodes.pages import ElectBody
 from hutong.console.records.changing.bodies import CopyBody, ProduceBody, ResendBody
+from hutong.console.schemas.changes import LevelBody, SchemaBody
 from hutong.console.security.acls import AclWords
 from hutong.console.security.users import NewPassword
 from hutong.console.services.service_pages import ServiceCallBody
@@ -38,6 +39,9 @@ BODIES: Final[dict[str, type[msgspec.Struct]]] = {
     "POST /api/groups/{group}/resets/{number}/undo": UndoBody,
     "POST /api/dead-letters/{topic}/redrives": RedriveBody,
     "POST /api/dead-letters/{topic}/redrives/dry-run": RedriveBody,
+    "POST /api/schemas/{subject}/versions": SchemaBody,
+    "POST /api/schemas/{subject}/versions/preview": SchemaBody,
+    "PUT /api/schemas/{subject}/level": LevelBody,
     "POST /api/bus/messages": BusMessageBody,
     "POST /api/services/{address}/methods/{method}": ServiceCallBody,
     "POST /api/nodes/elect": ElectBody,

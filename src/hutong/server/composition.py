@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # a node without bridges starts without these
 
     from hutong.bus.bus import EventBus
     from hutong.bus.clustered.figures import AvailabilityFigures, OtherNodeFigures
+    from hutong.console.schemas.registry_api import RegistryApi
     from hutong.rest.records.schemas import RecordSchemas  # only a node with a registry needs it
     from hutong.rpc.rpc import Rpc
     from hutong.server.configuration.sections.facts import Address
@@ -99,6 +100,7 @@ class ComposedNode:
         self.bus_nodes: Callable[[], Sequence[OtherNodeFigures]] = tuple  # set by the part that joins a cluster
         self.availability: Callable[[], AvailabilityFigures | None] = lambda: None  # set by the part that has it
         self.record_schemas: RecordSchemas | None = None  # set by the part that opens the registry
+        self.registry_api: RegistryApi | None = None  # the same
         self.traces_calls = False  # set by the part that opens the bus
         self._parts = parts
         self._opened: list[NodePart] = []

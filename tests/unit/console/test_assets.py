@@ -74,7 +74,7 @@ def test_style_sheets_are_one_in_their_order(client: ConsoleClient) -> None:
 
 def test_a_first_page_is_small(client: ConsoleClient) -> None:
     """150 KB, compressed: counted for each page of the navigation."""
-    for path in ("/", "/topics", "/topics/a/messages", "/groups/g", "/nodes/this", "/trail"):
+    for path in ("/", "/topics", "/topics/a/messages", "/groups/g", "/nodes", "/nodes/this", "/schemas/s", "/trail"):
         index = client.call("GET", path, Accept_Encoding="gzip")
         names = names_in(gzip.decompress(index.body))
         sizes = [len(client.call("GET", f"/assets/{name}", Accept_Encoding="gzip").body) for name in names]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hutong.bus.clustered.figures import OtherNodeFigures
     from hutong.console.node_facts import ToldSpans
     from hutong.console.records.decoding.shown import ValueSchema
+    from hutong.console.schemas.registry_api import RegistryApi
     from hutong.rpc.rpc import Rpc
     from hutong.server.spans.messages import SpansAnswer
 
@@ -141,6 +142,9 @@ class OwnFacts:
         # The topic of schemas cannot be read just now.
         except Refused:
             return {}
+
+    def registry(self) -> RegistryApi | None:
+        return self._node.registry_api
 
     async def metrics(self, *, is_full: bool = False) -> str:
         made: asyncio.Future[list[bytes] | None] = asyncio.get_running_loop().create_future()

@@ -32,6 +32,7 @@ from hutong.server.listeners.binding import bound
 from hutong.server.listeners.certificates import Certificates, certificates_of
 from hutong.server.listeners.exposure import check_schema_registry
 from hutong.server.listeners.own_names import visitors_of
+from hutong.server.registry.own_api import OwnRegistryApi
 from hutong.web.admission import Everybody
 from hutong.web.driver import WebAdmission
 from hutong.web.limits import HttpLimits, WebLimits
@@ -66,6 +67,7 @@ class RegistryPart(NodePart):
         self._broker.monitor.sources.web["schema-registry"] = verticle.server
         node.addresses.schema_registry = verticle.listens_at
         node.record_schemas = verticle.record_schemas
+        node.registry_api = verticle.own_api
 
 
 class RegistryVerticle(Verticle):
@@ -76,6 +78,7 @@ class RegistryVerticle(Verticle):
 
     listens_at: Address
     record_schemas: RegistrySchemas
+    own_api: OwnRegistryApi
 
     def __init__(self, part: BrokerPart, broker: "Broker", clock: Clock) -> None:
         self._part = part
@@ -105,10 +108,12 @@ class RegistryVerticle(Verticle):
         self._broker.schema_gate.known = self._known = RegisteredSchemas(store)
         rights = SubjectRights(self._broker.authorizer)
         self.record_schemas = RegistrySchemas(service, changes.carry_out, rights)
+        served = RegistryRoutes(
+            service, changes.carry_out, rights, self._broker.identity.cluster_id, version("hutong")
+        ).routes
+        self.own_api = OwnRegistryApi(served)
         self._server = WebServer(
-            RegistryRoutes(
-                service, changes.carry_out, rights, self._broker.identity.cluster_id, version("hutong")
-            ).routes,
+            served,
             loop,
             clock=self._clock,
             wheel=wheel,

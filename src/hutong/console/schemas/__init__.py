@@ -1,0 +1,1 @@
+"""Schemas: subjects of the node's registry, their versions and levels."""

@@ -1,0 +1,47 @@
+"""The registry's API for the console of the same node, without a connection.
+
+Decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hutong.web.answers import WebAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from hutong.web.requests import WebRequest
+    from hutong.web.routes import WebRoute
+
+
+class OwnRegistryApi:
+    """Implements `hutong.console.schemas.registry_api.RegistryApi`."""
+
+    def __init__(self, routes: Iterable[WebRoute]) -> None:
+        self._handlers = {(route.method, route.pattern): route.handler for route in routes}
+
+    async def ask(
+        self,
+        request: WebRequest,
+        method: str,
+        pattern: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+    ) -> Any:
+        """The answer of the route with this pattern, as for the user of `request`. Raises WebRefusal."""
+        encoded = b"" if body is None else msgspec.json.encode(body)
+        asked = replace(
+            request, method=method, path=pattern, parameters=parameters or {}, query=query or {}, body=encoded
+        )
+        answer = self._handlers[method, pattern](asked)
+        made = await answer if isawaitable(answer) else answer
+        assert isinstance(made, WebAnswer), "the registry streams nothing"
+        return msgspec.json.decode(made.body)
