@@ -15,7 +15,7 @@ from hutong.cluster.controller.commands import CommandReply, ControllerCommand, 
 from hutong.foundation.errors import ExitCode, ProtocolError, Refused, UsageError
 from hutong.pipelines.client.cluster import BrokerAddress, Cluster, ClusterSettings
 from hutong.pipelines.client.clusters import open_cluster
-from hutong.pipelines.client.security import PLAIN, SaslLogin, Security, Tls
+from hutong.pipelines.client.security import OAUTHBEARER, PLAIN, SaslLogin, Security, Tls
 from hutong.pipelines.errors import AccessDenied, Unavailable
 from hutong.wire.kafka.apis.k10000_cluster_command import ClusterCommandRequest, ClusterCommandResponse
 from hutong.wire.kafka.error_codes import ErrorCode
@@ -116,24 +116,29 @@ def _not_let_in() -> UsageError:
     )
 
 
-def open_cluster_by(bootstrap: str, properties: Mapping[str, str]) -> Cluster:
-    """Open a cluster by properties of librdkafka. Connects at the first request. Raises UsageError."""
+def open_cluster_by(bootstrap: str, properties: Mapping[str, str], token: str | None = None) -> Cluster:
+    """Open a cluster by properties of librdkafka. Connects at the first request. Raises UsageError.
+
+    With a `token` OAUTHBEARER is the mechanism, whatever the properties say.
+    """
     addresses = []
     for text in bootstrap.split(","):
         host, _, port = text.strip().rpartition(":")
         addresses.append(BrokerAddress(host.strip("[]"), int(port)))
     # The controller may be asked by way of any node, so no other addresses are looked up.
-    security = security_of(properties)
+    security = security_of(properties, token)
     return open_cluster(ClusterSettings(tuple(addresses), request_timeout_ms=REQUEST_MS_MAX, security=security))
 
 
-def security_of(properties: Mapping[str, str]) -> Security:
+def security_of(properties: Mapping[str, str], token: str | None = None) -> Security:
     """The security that properties of librdkafka ask for. Raises UsageError."""
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise UsageError(f"security.protocol is one of {', '.join(_PROTOCOLS)}.", ExitCode.CONFIG)
     tls = _tls(properties) if protocol.endswith("SSL") else None
-    return Security(tls, _login(properties) if protocol.startswith("SASL") else None)
+    if not protocol.startswith("SASL"):
+        return Security(tls)
+    return Security(tls, _login(properties) if token is None else SaslLogin(OAUTHBEARER, "", token))
 
 
 def _login(properties: Mapping[str, str]) -> SaslLogin:

@@ -29,8 +29,10 @@ class ClientOperatorRequests:
         from hutong.pipelines.errors import AccessDenied
 
         named = {name: str(value) for name, value in properties.items() if not callable(value)}
+        # The tokens of a login at an OpenID Connect provider (`console/oidc/tokens.py`).
+        token = properties["oauth_cb"]("")[0] if "oauth_cb" in properties else None
         try:
-            cluster = open_cluster_by(named["bootstrap.servers"], named)
+            cluster = open_cluster_by(named["bootstrap.servers"], named, token)
         except UsageError as error:
             raise Refused(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"{error} Use `hutong cluster` instead.") from None
         try:

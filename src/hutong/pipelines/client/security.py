@@ -6,6 +6,7 @@ Their repr shows no secret, since settings end up in logs and errors. `tls` appl
 from dataclasses import dataclass, field
 
 PLAIN = "PLAIN"
+OAUTHBEARER = "OAUTHBEARER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class SaslLogin:
-    """A user's name and password, for PLAIN or a SCRAM mechanism."""
+    """A user's name and password, for PLAIN or a SCRAM mechanism. For OAUTHBEARER the password is an access token."""
 
     mechanism: str
     user: str

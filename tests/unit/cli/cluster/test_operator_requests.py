@@ -6,6 +6,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from tests.support.identity_provider import AUDIENCE, ISSUER, IdentityProvider
 
 from hutong.cli.cluster.operator_requests import ClientOperatorRequests
 from hutong.cluster.controller.commands import ShowStatus, encode_command
@@ -57,8 +58,26 @@ def test_a_login_that_is_refused(secured: EmbeddedNode) -> None:
     wrong = refused(properties(secured, "ann", "wrong"))
     assert wrong.code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert "wrong" not in str(wrong)
-    tokens = refused(properties(secured, "ann", mechanism="OAUTHBEARER"))
-    assert (tokens.code, "hutong cluster" in str(tokens)) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, True)
+    unknown = refused(properties(secured, "ann", mechanism="GSSAPI"))
+    assert (unknown.code, "hutong cluster" in str(unknown)) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, True)
+
+
+def test_a_session_with_tokens_logs_in_by_them() -> None:
+    with IdentityProvider() as provider:
+        settings = {
+            **SECURED,
+            "sasl.enabled_mechanisms": ["OAUTHBEARER"],
+            "oauth.jwks": provider.jwks_url,
+            "oauth.issuer": ISSUER,
+            "oauth.audience": AUDIENCE,
+        }
+        with EmbeddedNode(settings=settings) as node:  # type: ignore[arg-type]
+            asked = {"bootstrap.servers": node.bootstrap, "security.protocol": "SASL_PLAINTEXT"}
+            for user, code in (("ann", ErrorCode.INVALID_REQUEST), ("carl", ErrorCode.CLUSTER_AUTHORIZATION_FAILED)):
+                token = provider.token(user)
+                assert refused({**asked, "oauth_cb": lambda _, token=token: (token, 0.0)}).code == code
+            old = provider.token("ann", exp=1)
+            assert refused({**asked, "oauth_cb": lambda _: (old, 0.0)}).code == ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
 def test_a_node_of_hutong_is_known_by_its_answer(secured: EmbeddedNode) -> None:

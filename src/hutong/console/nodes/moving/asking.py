@@ -57,6 +57,14 @@ def hutong_units(connection: OperatorConnection) -> tuple[ControllerStatus, list
     return status, units_of_groups(status, reply.partitions)
 
 
+def hutong_moving(connection: OperatorConnection) -> tuple[ControllerStatus, list[MoveUnit]]:
+    """The same, without groups while none is on its way: their partitions may be many. Raises PeerError."""
+    status = commanded(connection, ShowStatus()).status or ControllerStatus((), ())
+    if all(group.target is None for group in status.groups):
+        return status, []
+    return hutong_units(connection)
+
+
 def kafka_units(connection: OperatorConnection, cluster: SeenCluster, sizes: HeldBytes) -> list[MoveUnit]:
     """The partitions of a cluster of Apache Kafka, with those that are on their way. Raises PeerError."""
     moving = {place: target for place, _, target in reassignments(connection)}

@@ -82,7 +82,7 @@ class MovePages:
 
         def look(connection: OperatorConnection, is_hutong: bool) -> tuple[list[dict[str, Any]], list[int]]:
             if is_hutong:
-                status, units = asking.hutong_units(connection)
+                status, units = asking.hutong_moving(connection)
                 return hutong_moves(status, units), [each.node for each in status.nodes if each.is_drained]
             moving = asking.reassignments(connection)
             topics: dict[str, list[int]] = {}
