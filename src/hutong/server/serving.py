@@ -83,7 +83,8 @@ def console_parts(settings: Settings, monitor: MonitorPart, outer: "OuterPorts |
     """The console of a node, where its settings ask for one, and the spans that it and consoles elsewhere show."""
     parts: list[NodePart] = []
     console = settings.console
-    if console.tracing or (console.listen is not None and not console.log):
+    is_shown_elsewhere = console.tracing and settings.cluster.coordinator is not None
+    if is_shown_elsewhere or (console.listen is not None and not console.log):
         from hutong.server.spans.span_part import SpanPart
 
         parts.append(SpanPart(monitor))

@@ -90,9 +90,11 @@ def test_one_console_shows_the_spans_of_all_nodes(open_page: OpenPage, cluster: 
     expect(spans.filter(has_text="shop.of-3").first).to_contain_text("within")
     expect(page.get_by_text("Some spans are missing")).to_have_count(0)
     assert violations(page) == []
-    cluster.kill([3])
+    # The client library asks the controller for the user's rights: while that hangs, nobody knows them.
+    hanging = next(number for number in (2, 3) if number != cluster.controller())
+    cluster.nodes[hanging].pause()
     page.reload()
-    expect(page.get_by_text("Some spans are missing: node 3 is not reached.")).to_be_visible()
-    expect(spans.filter(has_text="shop.of-2").first).to_contain_text("node 2")
-    expect(spans.filter(has_text="shop.of-3")).to_have_count(0)
+    expect(page.get_by_text(f"Some spans are missing: node {hanging}")).to_be_visible()
+    expect(spans.filter(has_text=f"shop.of-{5 - hanging}").first).to_contain_text(f"node {5 - hanging}")
+    expect(spans.filter(has_text=f"shop.of-{hanging}")).to_have_count(0)
     page.close()  # before the console that it asks
