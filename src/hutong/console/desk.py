@@ -18,6 +18,7 @@ from hutong.console.sessions import BrowserSessions, Session
 if TYPE_CHECKING:
     from hutong.console.node_facts import NodeFacts
     from hutong.console.oidc.tokens import SessionTokens
+    from hutong.console.schemas.registry_api import RegistryApi
     from hutong.console.streams import Pause
     from hutong.foundation.clock import Clock
     from hutong.rest.accounts import Account
@@ -54,6 +55,7 @@ class ConsoleDesk:
         self.node = node
         self.masks = masks
         self.outer = outer
+        self.named_registry: RegistryApi | None = None  # of the settings
         self.sessions = BrowserSessions()
         self.guard = Guard(self.sessions, clock, is_read_only=is_read_only)
         self.gateway: Gateway

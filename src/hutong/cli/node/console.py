@@ -28,6 +28,9 @@ def console(
             "--client-config", metavar="FILE", help="Properties of librdkafka for TLS and SASL, one name=value a line."
         ),
     ] = None,
+    schema_registry: Annotated[
+        str | None, typer.Option("--schema-registry", metavar="URL", help="Schema registry to show.")
+    ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse everything that changes something.")] = False,
     config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML.")] = None,
     assignments: Annotated[
@@ -49,6 +52,8 @@ def console(
     flags |= {"console.log": f"kafka://{bootstrap}", "console.listen": listen}
     if client_config is not None:
         flags["console.client_config"] = str(client_config)
+    if schema_registry is not None:
+        flags["console.schema_registry"] = schema_registry
     if read_only:
         flags["console.read_only"] = "true"
     settings = load(config, flags=flags).settings

@@ -13,6 +13,7 @@ import msgspec
 
 from hutong.console.routes import ConsoleRoute
 from hutong.console.schemas.pages import SUBJECT, own_level, registry_of
+from hutong.console.schemas.registry_api import CheckAnswer, RegisteredAnswer, VersionAnswer
 from hutong.web.answers import WebAnswer, WebRefusal, json
 
 if TYPE_CHECKING:
@@ -69,15 +70,21 @@ class SchemaChanges:
         """The troubles that the subject's level would have with a schema. Raises WebRefusal: 403, 422."""
         named, body = {"subject": request.text("subject")}, request.json(SchemaBody).asked()
         pattern, query = "/compatibility/subjects/{subject}/versions", {"verbose": "true"}
-        answer = await registry_of(self._desk).ask(request, "POST", pattern, named, query=query, body=body)
-        return json({"is_compatible": answer["is_compatible"], "messages": answer.get("messages", [])})
+        registry = registry_of(self._desk)
+        return json(await registry.ask(CheckAnswer, request, "POST", pattern, named, query=query, body=body))
 
     async def register(self, request: WebRequest) -> WebAnswer:
         """Give the subject a version more. Raises WebRefusal: 403, 409 with the troubles, 422."""
         subject, body = request.text("subject"), request.json(SchemaBody)
         pattern, named = "/subjects/{subject}/versions", {"subject": subject}
-        made = await registry_of(self._desk).ask(request, "POST", pattern, named, body=body.asked())
-        shown = {"version": made["version"], "id": made["id"], "type": body.type}
+        registry, asked = registry_of(self._desk), body.asked()
+        made = await registry.ask(RegisteredAnswer, request, "POST", pattern, named, body=asked)
+        version = made.version
+        if version is None:
+            version = (
+                await registry.ask(VersionAnswer, request, "POST", "/subjects/{subject}", named, body=asked)
+            ).version
+        shown = {"version": version, "id": made.id, "type": body.type}
         await self._desk.record(request, "schema.register", subject, after={**shown, "schema": body.schema})
         return json(shown, 201)
 
@@ -86,16 +93,17 @@ class SchemaChanges:
         registry, subject, level = registry_of(self._desk), request.text("subject"), request.json(LevelBody).level
         before, named = await own_level(registry, request, subject), {"subject": subject}
         if level is not None:
-            await registry.ask(request, "PUT", "/config/{subject}", named, body={"compatibility": level})
+            await registry.ask(dict, request, "PUT", "/config/{subject}", named, body={"compatibility": level})
         elif before is not None:
-            await registry.ask(request, "DELETE", "/config/{subject}", named)
+            await registry.ask(dict, request, "DELETE", "/config/{subject}", named)
         await self._desk.record(request, "schema.level", subject, before, level)
         return _DONE
 
     async def delete_subject(self, request: WebRequest) -> WebAnswer:
         """Delete all versions softly: they are still found by their ids. Raises WebRefusal: 403, 404, 422."""
         subject = request.text("subject")
-        gone = await registry_of(self._desk).ask(request, "DELETE", "/subjects/{subject}", {"subject": subject})
+        registry, named = registry_of(self._desk), {"subject": subject}
+        gone = await registry.ask(list[int], request, "DELETE", "/subjects/{subject}", named)
         await self._desk.record(request, "schema.delete", subject, before={"versions": gone})
         return json({"versions": gone})
 
@@ -105,6 +113,6 @@ class SchemaChanges:
         if not named["version"].isdecimal():
             raise WebRefusal(400, "Name a version by its number.", 40002)
         pattern = "/subjects/{subject}/versions/{version}"
-        gone = await registry_of(self._desk).ask(request, "DELETE", pattern, named)
+        gone = await registry_of(self._desk).ask(int, request, "DELETE", pattern, named)
         await self._desk.record(request, "schema.delete", named["subject"], before={"versions": [gone]})
         return json({"versions": [gone]})

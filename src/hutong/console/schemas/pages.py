@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hutong.console.routes import ConsoleRoute
 from hutong.console.schemas.difference import difference, formatted
+from hutong.console.schemas.registry_api import LevelAnswer, VersionAnswer
 from hutong.web.answers import WebAnswer, WebRefusal, json
 
 if TYPE_CHECKING:
@@ -24,20 +25,26 @@ AVRO: Final = "AVRO"
 SUBJECT: Final = "/api/schemas/{subject}"
 
 
+def found_registry(desk: ConsoleDesk) -> RegistryApi | None:
+    """The registry that the settings name, else that of the node."""
+    if desk.named_registry is not None:
+        return desk.named_registry
+    return None if desk.node is None else desk.node.registry()
+
+
 def registry_of(desk: ConsoleDesk) -> RegistryApi:
-    """The registry of the node. Raises WebRefusal(404) where there is none."""
-    registry = None if desk.node is None else desk.node.registry()
+    """The same. Raises WebRefusal(404) where there is none."""
+    registry = found_registry(desk)
     if registry is None:
-        raise WebRefusal(404, "This console has no schema registry: start its node with --schema-registry HOST:PORT.")
+        raise WebRefusal(404, "This console has no schema registry: see --schema-registry of serve and console.")
     return registry
 
 
 async def own_level(registry: RegistryApi, request: WebRequest, subject: str) -> str | None:
     """The level that the subject has of its own; None where that of all holds. Raises WebRefusal."""
     try:
-        return str(
-            (await registry.ask(request, "GET", "/config/{subject}", {"subject": subject}))["compatibilityLevel"]
-        )
+        named = {"subject": subject}
+        return (await registry.ask(LevelAnswer, request, "GET", "/config/{subject}", named)).compatibilityLevel
     except WebRefusal as refusal:
         if refusal.code != NO_SUBJECT_LEVEL:
             raise
@@ -47,7 +54,7 @@ async def own_level(registry: RegistryApi, request: WebRequest, subject: str) ->
 async def common_level(registry: RegistryApi, request: WebRequest) -> str | None:
     """The level of all subjects that have none of their own; None for a user that may not see it."""
     try:
-        return str((await registry.ask(request, "GET", "/config"))["compatibilityLevel"])
+        return (await registry.ask(LevelAnswer, request, "GET", "/config", {})).compatibilityLevel
     except WebRefusal as refusal:
         if refusal.status != 403:
             raise
@@ -70,14 +77,13 @@ class SchemaPages:
 
     async def list_subjects(self, request: WebRequest) -> WebAnswer:
         """The subjects that the user may see, each with its latest version."""
-        node = self._desk.node
-        registry = None if node is None else node.registry()
+        registry = found_registry(self._desk)
         if registry is None:
             return json({"has_registry": False, "subjects": [], "truncated": False})
         query = {"latestOnly": "true", "subjectPrefix": ":*:", "limit": str(SUBJECTS_SHOWN_MAX + 1)}
-        found: list[Any] = await registry.ask(request, "GET", "/schemas", query=query)
+        found = await registry.ask(list[VersionAnswer], request, "GET", "/schemas", {}, query=query)
         rows = [
-            {**_brief(latest), "level": await _level(registry, request, latest["subject"])}
+            {**_brief(latest), "level": await _level(registry, request, latest.subject)}
             for latest in found[:SUBJECTS_SHOWN_MAX]
         ]
         return json({"has_registry": True, "subjects": rows, "truncated": len(found) > len(rows)})
@@ -86,7 +92,7 @@ class SchemaPages:
         """A subject: its versions, its level, and its latest schema. Raises WebRefusal: 403, 404."""
         registry, subject = registry_of(self._desk), request.text("subject")
         named = {"subject": subject}
-        versions: list[int] = await registry.ask(request, "GET", "/subjects/{subject}/versions", named)
+        versions = await registry.ask(list[int], request, "GET", "/subjects/{subject}/versions", named)
         latest = await self._version(request, "latest")
         shown = {
             "subject": subject,
@@ -106,40 +112,41 @@ class SchemaPages:
         """The lines of two versions, `?from=1&to=2`. Raises WebRefusal: 403, 404, 422."""
         before = await self._version(request, request.query.get("from", ""))
         after = await self._version(request, request.query.get("to", "latest"))
-        texts = [formatted(each["schema"], _kind(each)) for each in (before, after)]
+        texts = [formatted(each.schema, _kind(each)) for each in (before, after)]
         # On another thread: two thousand lines that are all different take a while.
         told = await self._desk.blocking(partial(difference, texts[0][0], texts[1][0]))
         is_cut = told["is_cut"] or not all(is_whole for _, is_whole in texts)
-        return json({**told, "is_cut": is_cut, "from": before["version"], "to": after["version"]})
+        return json({**told, "is_cut": is_cut, "from": before.version, "to": after.version})
 
-    async def _version(self, request: WebRequest, version: str) -> Any:
+    async def _version(self, request: WebRequest, version: str) -> VersionAnswer:
         named = {"subject": request.text("subject"), "version": version}
-        return await registry_of(self._desk).ask(request, "GET", "/subjects/{subject}/versions/{version}", named)
+        pattern = "/subjects/{subject}/versions/{version}"
+        return await registry_of(self._desk).ask(VersionAnswer, request, "GET", pattern, named)
 
 
-async def _level(registry: RegistryApi, request: WebRequest, subject: str) -> str:
-    """The level that holds, also one of all: a question for the own one is refused where there is none, and counted."""
+async def _level(registry: RegistryApi, request: WebRequest, subject: str) -> str | None:
+    """The level that holds, also one of all: a question for the own one is refused where there is none, and counted.
+
+    None where the registry is far away: the subject's own page asks it.
+    """
+    if not registry.is_near:
+        return None
     named, query = {"subject": subject}, {"defaultToGlobal": "true"}
-    answer = await registry.ask(request, "GET", "/config/{subject}", named, query=query)
-    return str(answer["compatibilityLevel"])
+    answer = await registry.ask(LevelAnswer, request, "GET", "/config/{subject}", named, query=query)
+    return answer.compatibilityLevel
 
 
-def _kind(version: Any) -> str:
-    # The registry does not name Avro: readers of old versions know nothing else.
-    return str(version.get("schemaType", AVRO))
+def _kind(version: VersionAnswer) -> str:
+    return version.schemaType or AVRO
 
 
-def _brief(version: Any) -> dict[str, Any]:
-    return {"subject": version["subject"], "version": version["version"], "id": version["id"], "type": _kind(version)}
+def _brief(version: VersionAnswer) -> dict[str, Any]:
+    return {"subject": version.subject, "version": version.version, "id": version.id, "type": _kind(version)}
 
 
-def _whole(version: Any) -> dict[str, Any]:
-    text, is_whole = formatted(version["schema"], _kind(version))
-    extra = {name: version[name] for name in ("metadata", "ruleSet") if name in version}
-    return {
-        **_brief(version),
-        "schema": text,
-        "is_cut": not is_whole,
-        "references": version.get("references", []),
-        "extra": extra or None,
-    }
+def _whole(version: VersionAnswer) -> dict[str, Any]:
+    text, is_whole = formatted(version.schema, _kind(version))
+    extra = {"metadata": version.metadata, "ruleSet": version.ruleSet}
+    given = {name: value for name, value in extra.items() if value is not None}
+    references = version.references or []
+    return {**_brief(version), "schema": text, "is_cut": not is_whole, "references": references, "extra": given or None}

@@ -18,6 +18,7 @@ from hutong.server.composition import ComposedNode, NodePart
 from hutong.server.http.brokers import asks_for_login, client_properties
 from hutong.server.http.client_verticle import ClientVerticle
 from hutong.server.http.provider_login import check_provider, provider_login
+from hutong.server.http.remote_registry import RemoteRegistryApi, check_registry
 from hutong.server.listeners.exposure import check_console
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class ConsolePart(NodePart):
     def check(self) -> None:
         check_console(self._settings)
         check_provider(self._settings.console)
+        check_registry(self._settings.console)
 
     async def open(self, node: ComposedNode) -> None:
         settings, section = self._settings, self._settings.console
@@ -124,6 +126,8 @@ class ConsoleVerticle(ClientVerticle):
         )
         gateway = Gateway(self.accounts(), self.clock, self.blocking, desk.credentials, desk.tokens)
         desk.connect(gateway, None if section.audit_config is None else self._auditor(read(section.audit_config)))
+        if section.schema_registry:
+            desk.named_registry = RemoteRegistryApi(section.schema_registry, section.schema_registry_ca, desk)
         self._console = ConsoleApi(desk, provider_login(section, desk, self.blocking))
         return self._console
 

@@ -62,15 +62,16 @@ class Asker:
     def exchange(self, content_type: str, body: bytes, headers: Sequence[tuple[str, str]] = ()) -> tuple[int, bytes]:
         """Post, and return the status, an error's as well, with the answer's body. Raises ProtocolError."""
         own = [("Content-Type", content_type), ("Content-Length", str(len(body))), ("Accept", "application/json")]
-        return self._exchanged("POST", [*own, *headers], body)
+        return self.request("POST", [*own, *headers], body)
 
     def _ask(self, method: str, headers: list[tuple[str, str]], body: bytes) -> bytes:
-        status, answer = self._exchanged(method, headers, body)
+        status, answer = self.request(method, headers, body)
         if status not in _GOOD:
             raise ProtocolError(f"{self.address.authority} did not answer as it should: the status is {status}")
         return answer
 
-    def _exchanged(self, method: str, headers: list[tuple[str, str]], body: bytes) -> tuple[int, bytes]:
+    def request(self, method: str, headers: Sequence[tuple[str, str]], body: bytes = b"") -> tuple[int, bytes]:
+        """Send it with these headers, and return the status, an error's as well, and the body. Raises ProtocolError."""
         address, deadline_ms = self.address, self.monotonic_ms() + ASKING_MS_MAX
 
         def left_s() -> float:

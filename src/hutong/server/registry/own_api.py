@@ -5,43 +5,49 @@ Decides nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from hutong.web.answers import WebAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from hutong.web.requests import WebRequest
     from hutong.web.routes import WebRoute
 
 
+T = TypeVar("T")
+_NOTHING: Mapping[str, str] = {}
+
+
 class OwnRegistryApi:
     """Implements `hutong.console.schemas.registry_api.RegistryApi`."""
+
+    is_near = True
 
     def __init__(self, routes: Iterable[WebRoute]) -> None:
         self._handlers = {(route.method, route.pattern): route.handler for route in routes}
 
     async def ask(
         self,
+        kind: type[T],
         request: WebRequest,
         method: str,
         pattern: str,
-        parameters: Mapping[str, str] | None = None,
+        parameters: Mapping[str, str],
         *,
-        query: Mapping[str, str] | None = None,
+        query: Mapping[str, str] = _NOTHING,
         body: Any = None,
-    ) -> Any:
+    ) -> T:
         """The answer of the route with this pattern, as for the user of `request`. Raises WebRefusal."""
         encoded = b"" if body is None else msgspec.json.encode(body)
-        asked = replace(
-            request, method=method, path=pattern, parameters=parameters or {}, query=query or {}, body=encoded
-        )
+        asked = replace(request, method=method, path=pattern, parameters=parameters, query=query, body=encoded)
         answer = self._handlers[method, pattern](asked)
         made = await answer if isawaitable(answer) else answer
         assert isinstance(made, WebAnswer), "the registry streams nothing"
-        return msgspec.json.decode(made.body)
+        return msgspec.json.decode(made.body, type=kind)

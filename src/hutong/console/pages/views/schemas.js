@@ -2,7 +2,7 @@
 
 import { api } from "../core/api.js";
 import { h, replace } from "../core/dom.js";
-import { number } from "../core/format.js";
+import { NOTHING, number } from "../core/format.js";
 import { bind } from "../core/keys.js";
 import { button, emptyState, loading, note, pageHead, text } from "../core/parts.js";
 import { link } from "../core/paths.js";
@@ -12,7 +12,7 @@ import { table } from "../core/table.js";
 import { toast } from "../core/toast.js";
 import { registerSchema } from "./schema_write.js";
 
-/** @typedef {{subject: string, version: number, id: number, type: string, level: string}} Subject */
+/** @typedef {{subject: string, version: number, id: number, type: string, level: string | null}} Subject */
 /** @typedef {{has_registry: boolean, subjects: Subject[], truncated: boolean}} Subjects */
 
 /** @type {import("../core/router.js").View} */
@@ -23,7 +23,7 @@ export const view = {
     replace(container, pageHead({ title: "Schemas" }), body);
     const told = /** @type {Subjects} */ (await api.get("/api/schemas", { signal }));
     if (!told.has_registry) {
-      replace(body, emptyState("This console has no schema registry.", "A Hutong node keeps schemas with hutong serve --schema-registry HOST:PORT, and shows them in its own console."));
+      replace(body, emptyState("This console has no schema registry.", "A node keeps schemas with hutong serve --schema-registry HOST:PORT; hutong console --schema-registry URL shows those of any registry."));
       return;
     }
     const register = () => void registerNew();
@@ -47,7 +47,7 @@ function subjectTable(told, filter, signal) {
     { title: "Type", sort: (one) => one.type, cell: (one) => text(one.type) },
     { title: "Latest version", is_number: true, sort: (one) => one.version, cell: (one) => number(one.version) },
     { title: "Id", is_number: true, sort: (one) => one.id, cell: (one) => String(one.id) },
-    { title: "Compatibility", sort: (one) => one.level, cell: (one) => one.level },
+    { title: "Compatibility", sort: (one) => one.level, cell: (one) => one.level ?? NOTHING },
   ];
   const empty = () => emptyState("No schema is registered that you may see.", "Serializers of producers register theirs; or paste one here.");
   return table({ caption: "Subjects", columns, rows: told.subjects, key: (one) => one.subject, search: (one) => one.subject, noun: "subject", sort_by: 0, filter, signal, empty }).element;

@@ -27,6 +27,14 @@ class ConsoleSettings:
     pipelines: Path | None = setting(
         None, "Folder of pipelines that it shows, as `.hutong/pipelines`; only of a node or console that is a command."
     )
+    schema_registry: str = setting(
+        "",
+        "URL of the schema registry that it shows, which gets the name and password, or the token, of each session; "
+        "empty: that of this node.",
+    )
+    schema_registry_ca: Path | None = setting(
+        None, "PEM file with the authorities of its certificate; without it the system's own."
+    )
     oidc_issuer: str = setting(
         "", "URL of the OpenID Connect provider where users may sign in, as in its tokens; empty: none."
     )
