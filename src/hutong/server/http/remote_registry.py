@@ -34,6 +34,7 @@ CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _ERRORS: Final = range(400, 600)
 _BUSY: Final = 50301
 _FORBIDDEN: Final = 40301
+_UNAUTHENTICATED: Final = 40101
 _NOTHING: Final[Mapping[str, str]] = {}
 T = TypeVar("T")
 
@@ -109,7 +110,11 @@ class RemoteRegistryApi:
             return []
         tokens = self._desk.tokens(request)
         if tokens is not None:
-            return [("Authorization", f"Bearer {tokens.of_client('')[0]}")]
+            try:
+                return [("Authorization", f"Bearer {tokens.of_client('')[0]}")]
+            # Between the guard and here the session has ended.
+            except ValueError:
+                raise WebRefusal(401, "Sign in first.", _UNAUTHENTICATED) from None
         user, password = self._desk.credentials(request)
         pair = base64.b64encode(user.encode() + b":" + password).decode()
         return [("Authorization", f"Basic {pair}")]

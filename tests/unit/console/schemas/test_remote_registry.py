@@ -4,13 +4,16 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, cast
+from urllib.parse import quote
 
 import pytest
 from tests.unit.console.scene import ConsoleClient, node_with_console
 
 from hutong.foundation.errors import UsageError
+from hutong.server.http.remote_registry import RemoteRegistryApi
 from hutong.testing import EmbeddedNode
+from hutong.web.answers import WebRefusal
 
 SCHEMA = '{"type": "record", "name": "User", "fields": [{"name": "name", "type": "string"}]}'
 WIDER = (
@@ -39,8 +42,6 @@ def node(registry: EmbeddedNode) -> Iterator[EmbeddedNode]:
 
 @pytest.mark.parametrize("subject", ["users-value", "a/b", "..", "%2e%2e", ":.eu:x", "a b?c#d"])
 def test_all_is_done_over_there(client: ConsoleClient, subject: str) -> None:
-    from urllib.parse import quote
-
     path = f"/api/schemas/{quote(subject, safe='').replace('.', '%2E')}"
     assert client.value("POST", f"{path}/versions", {"schema": SCHEMA})["version"] == 1
     (row,) = [each for each in client.value("GET", "/api/schemas")["subjects"] if each["subject"] == subject]
@@ -156,6 +157,39 @@ def test_authorities_that_are_not_there() -> None:
     settings = {"console.schema_registry": "https://x", "console.schema_registry_ca": "/nothing"}
     with pytest.raises(UsageError, match="schema_registry_ca names /nothing"), node_with_console(settings):
         pass
+
+
+class TokenDesk:
+    """The desk of a session with this token, None for one that has ended."""
+
+    asks_for_login = True
+
+    def __init__(self, token: str | None) -> None:
+        self._token = token
+
+    def tokens(self, _request: Any) -> "TokenDesk":
+        return self
+
+    def of_client(self, _config: str) -> tuple[str, float]:
+        if self._token is None:
+            raise ValueError("the session has ended")
+        return self._token, 0.0
+
+    async def blocking(self, call: Any) -> tuple[int, bytes]:
+        assert ("Authorization", f"Bearer {self._token}") in call.args[2]
+        return 200, b"[1, 2]"
+
+
+async def asked_by(token: str | None) -> list[int]:
+    api = RemoteRegistryApi("https://x", None, cast(Any, TokenDesk(token)))
+    return await api.ask(list[int], cast(Any, None), "GET", "/subjects/{subject}/versions", {"subject": "s"})
+
+
+async def test_a_session_with_tokens_shows_them() -> None:
+    assert await asked_by("abc") == [1, 2]
+    with pytest.raises(WebRefusal) as raised:
+        await asked_by(None)
+    assert raised.value.status == 401
 
 
 def test_a_registry_that_is_down() -> None:
