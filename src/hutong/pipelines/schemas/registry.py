@@ -15,6 +15,7 @@ from hutong.pipelines.errors import AccessDenied
 from hutong.pipelines.schemas.http import exchange
 from hutong.pipelines.schemas.imports import inlined
 from hutong.pipelines.schemas.settings import RegistrySettings
+from hutong.pipelines.source.rows.protobuf.descriptors import parse_file_text
 
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
 NAMES = {AVRO: "Avro", JSON: "JSON Schema", PROTOBUF: "Protobuf"}
@@ -45,6 +46,7 @@ class RemoteRegistry:
         self._settings = settings
         self._ask = ask
         self._kept: dict[int, str] = {}
+        self._files: dict[int, tuple[bytes, ...]] = {}
 
     def latest(self, subject: str, kind: str = AVRO) -> RegisteredSchema:
         """Raises Refused, AccessDenied, Unavailable or ProtocolError."""
@@ -61,6 +63,17 @@ class RemoteRegistry:
                 self._kept.clear()
             self._kept[schema_id] = self._text(self._json("GET", f"/schemas/ids/{schema_id}"), f"schema {schema_id}")
         return self._kept[schema_id]
+
+    def protobuf_files(self, schema_id: int) -> tuple[bytes, ...]:
+        """The descriptors of a schema with this id, what it imports first. Raises as `latest`, and ValueError."""
+        if schema_id not in self._files:
+            if len(self._files) >= KEPT_MAX:
+                self._files.clear()
+            found = self._json("GET", f"/schemas/ids/{schema_id}{_FORMS[PROTOBUF]}")
+            schema = self._with_imports(schema_id, found, PROTOBUF, f"schema {schema_id}")
+            texts = (*dict(schema.imports).values(), schema.text)
+            self._files[schema_id] = tuple(parse_file_text(text) for text in texts)
+        return self._files[schema_id]
 
     def register(self, subject: str, text: str, kind: str = AVRO) -> int:
         """The id of the schema, which becomes a version of the subject unless it is one. Raises as `latest`."""

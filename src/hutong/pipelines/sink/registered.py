@@ -14,22 +14,35 @@ from hutong.pipelines.option_values import parsed
 from hutong.pipelines.schemas.column_schemas import avro_of
 from hutong.pipelines.schemas.json_schemas import json_schema_of
 from hutong.pipelines.schemas.json_types import JsonType, parse_json_schema
-from hutong.pipelines.schemas.registry import AVRO, JSON, NAMES, RemoteRegistry, is_missing, shared_registry
+from hutong.pipelines.schemas.proto_texts import proto_of
+from hutong.pipelines.schemas.registry import (
+    AVRO,
+    JSON,
+    NAMES,
+    PROTOBUF,
+    RemoteRegistry,
+    is_missing,
+    shared_registry,
+)
 from hutong.pipelines.schemas.settings import AUTO_REGISTER, URL, registers, registry_of
 from hutong.pipelines.sink.encode.avro_fields import Write, avro_fields
 from hutong.pipelines.sink.encode.json_fields import json_fields
+from hutong.pipelines.sink.encode.proto_fields import proto_fields
 from hutong.pipelines.source.rows.avro_schema import Plan, parse_avro
 from hutong.pipelines.source.rows.kinds import Kind
+from hutong.pipelines.source.rows.protobuf.descriptors import parse_files
+from hutong.pipelines.source.rows.protobuf.plan import ProtoMessage, plan_of
+from hutong.pipelines.source.rows.protobuf.registered import place_bytes
 
 if TYPE_CHECKING:
     import pyarrow
 
 PARTS = ("key", "value")
-REGISTERED = {"avro": AVRO, "json": JSON}
+REGISTERED = {"avro": AVRO, "json": JSON, "protobuf": PROTOBUF}
 """Formats with schemas, and the registry's words for them."""
 FORMATS = ("binary", *REGISTERED)
 MAGIC = b"\0"
-Written: TypeAlias = Plan | JsonType
+Written: TypeAlias = Plan | JsonType | ProtoMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +98,35 @@ def _framed(options: Mapping[str, str], part: str, type_: str, kind: Kind, regis
         text = options.get(schema) or _MADE[type_](kind)
     except ValueError as error:
         raise UsageError(f"column {part} has no {NAMES[type_]} schema: {error}; rename it, or set {schema}") from error
+    if type_ == PROTOBUF:
+        # Its text is understood by the registry, which hands out descriptors.
+        schema_id = _id_of(options, part, text, type_, registry)
+        name = options.get(f"{part}Message", "").strip()
+        message = parsed(schema, text, lambda _: plan_of(parse_files(registry.protobuf_files(schema_id)), name, DEPTH))
+        _check(message, kind, part)
+        return FramedColumn(part, schema_id, message, kind, type_)
     plan: Written = parsed(schema, text, parse_avro if type_ == AVRO else parse_json_schema)
-    try:
-        _writing(plan, kind)
-    except ValueError as error:
-        raise UsageError(f"column {part} cannot be written by {schema}: {error}") from error
+    _check(plan, kind, part)
     return FramedColumn(part, _id_of(options, part, text, type_, registry), plan, kind, type_)
 
 
-_MADE = {AVRO: avro_of, JSON: json_schema_of}
+def _check(plan: Written, kind: Kind, part: str) -> None:
+    """Raises UsageError for a column that the plan does not take."""
+    try:
+        _writing(plan, kind)
+    except ValueError as error:
+        raise UsageError(f"column {part} cannot be written by {part}Schema: {error}") from error
+
+
+DEPTH = 3
+"""Levels to which a message that contains itself is unfolded; a column cannot be written deeper."""
+_MADE = {AVRO: avro_of, JSON: json_schema_of, PROTOBUF: proto_of}
 
 
 def _writing(plan: Written, kind: Kind) -> Write:
     """A function that appends a value of the column. Raises ValueError where the column does not fit."""
+    if isinstance(plan, ProtoMessage):
+        return proto_fields(plan, kind)
     if isinstance(plan, JsonType):
         return json_fields(plan, kind)
     return avro_fields(plan, kind)
@@ -129,6 +158,8 @@ def _encoded(array: "pyarrow.Array", column: FramedColumn) -> "pyarrow.Array":
     import pyarrow as pa
 
     write, head = _writing(column.plan, column.kind), MAGIC + column.schema_id.to_bytes(4, "big")
+    if isinstance(column.plan, ProtoMessage):
+        head += place_bytes(column.plan.place)
     rows: list[bytes | None] = []
     for value in array.to_pylist():
         # A null is a tombstone, which has no schema.

@@ -42,6 +42,7 @@ READING_OPTIONS = (
     "columns",
     "keyFormat",
     "keyFraming",
+    "keyMessage",
     "keySchema",
     "keySubject",
     "onUndecodable",
@@ -50,6 +51,7 @@ READING_OPTIONS = (
     "refresh",
     "valueFormat",
     "valueFraming",
+    "valueMessage",
     "valueSchema",
     "valueSubject",
 )

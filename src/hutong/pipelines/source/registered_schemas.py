@@ -9,11 +9,20 @@ from collections.abc import Callable, Mapping
 from hutong.foundation.errors import Refused, UsageError
 from hutong.pipelines.option_values import names_in
 from hutong.pipelines.schemas.json_types import kind_of_json, parse_json_schema
-from hutong.pipelines.schemas.registry import AVRO, JSON, NAMES, RegisteredSchema, is_missing, shared_registry
+from hutong.pipelines.schemas.registry import (
+    AVRO,
+    JSON,
+    NAMES,
+    PROTOBUF,
+    RegisteredSchema,
+    is_missing,
+    shared_registry,
+)
 from hutong.pipelines.schemas.settings import URL, registry_of
 from hutong.pipelines.source.rows import kinds
 from hutong.pipelines.source.rows.formats import PARTS
 from hutong.pipelines.source.rows.kinds import ddl
+from hutong.pipelines.source.rows.protobuf.descriptors import file_of_one, parse_file_text, set_text
 
 
 def in_registry(options: Mapping[str, str]) -> dict[str, str]:
@@ -47,10 +56,16 @@ def _ddl_of(found: RegisteredSchema) -> str:
     return ddl(kind_of_json(parse_json_schema(found.text, dict(found.imports))))
 
 
+def _descriptors_of(found: RegisteredSchema) -> str:
+    """A file and those that it imports as a set of descriptors. Raises ValueError."""
+    return set_text(map(parse_file_text, (*dict(found.imports).values(), found.text)))
+
+
 _UNFIT = "gives no column"
 _FORMATS: dict[str, tuple[str, Callable[[RegisteredSchema], str]]] = {
     "avro": (AVRO, lambda found: found.text),
     "json": (JSON, _ddl_of),
+    "protobuf": (PROTOBUF, _descriptors_of),
 }
 
 
@@ -63,11 +78,18 @@ def not_looked_up(options: Mapping[str, str]) -> dict[str, str]:
     for part in _missing(options):
         if f"{part}Subject" not in options:
             _subject(options, part)
-    return {f"{part}Schema": _PLACEHOLDERS[_format(options, part)] for part in _missing(options)}
+    return {f"{part}Schema": _placeholder(options, part) for part in _missing(options)}
 
 
-# Any schema would do: only the other options are checked.
-_PLACEHOLDERS = {"avro": '"bytes"', "json": kinds.STRING}
+def _placeholder(options: Mapping[str, str], part: str) -> str:
+    """Any schema would do: only the other options are checked, one of which may name a message."""
+    match _format(options, part):
+        case "avro":
+            return '"bytes"'
+        case "json":
+            return kinds.STRING
+        case _:
+            return set_text([file_of_one(options.get(f"{part}Message", "").strip() or "M")])
 
 
 def _missing(options: Mapping[str, str]) -> list[str]:

@@ -59,6 +59,8 @@ WRITING_OPTIONS = (
     "valueFormat",
     "valueSchema",
     "valueSubject",
+    "keyMessage",
+    "valueMessage",
 )
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
 
@@ -230,10 +232,10 @@ def _check_source(pipeline: Pipeline, name: str, source: Source, problems: Probl
     for key, value in (("key_format", source.key_format), ("value_format", source.value_format)):
         _is_one_of(f"{where}.{key}", value, SOURCE_FORMATS, problems)
         schema_key = key.replace("format", "schema")
-        # The other formats have a fixed type; a registry knows the schemas of Avro.
-        is_registered = value == "avro" and URL in source.options
+        # The other formats have a fixed type; a registry knows the schemas of these.
+        is_registered = URL in source.options
         if (
-            value in ("json", "avro")
+            value in ("json", "avro", "protobuf")
             and not is_registered
             and getattr(source, schema_key) is None
             and schema_key not in source.options

@@ -47,7 +47,7 @@ def writer_options(pipeline: Pipeline, sink: Sink) -> dict[str, str]:
     if sink.topic is not None:
         options["topic"] = sink.topic
     options["delivery"] = sink.delivery.replace(" ", "-")
-    if sink.value_format == "avro":
+    if sink.value_format in ("avro", "protobuf"):
         options["valueFormat"] = sink.value_format
     return {**options, **sink.options}
 

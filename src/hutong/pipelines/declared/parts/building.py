@@ -164,7 +164,7 @@ def _shaped(name: str, sink: Sink, frame: "DataFrame") -> "DataFrame":
     if sink.key is not None:
         # The bytes of a key must not depend on its column's type.
         kept["key"] = columns[sink.key].cast("string")
-    if sink.value_format in ("json", "avro"):
+    if sink.value_format in ("json", "avro", "protobuf"):
         # Columns that steer the sink (topic, partition, headers) are no content, unless one is the key.
         content = [one for column, one in columns.items() if column not in TOPIC_COLUMNS or column == sink.key]
         kept["value"] = f.struct(*content)

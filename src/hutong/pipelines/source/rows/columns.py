@@ -23,8 +23,12 @@ from hutong.pipelines.source.rows.formats import (
     Format,
     RowFormat,
 )
+from hutong.pipelines.source.rows.framing import unframed
 from hutong.pipelines.source.rows.json_rows import json_reader
-from hutong.pipelines.source.rows.registered import RegisteredReader, unframed
+from hutong.pipelines.source.rows.protobuf.plan import ProtoMessage
+from hutong.pipelines.source.rows.protobuf.reader import protobuf_reader
+from hutong.pipelines.source.rows.protobuf.registered import PlacedReader, RegisteredMessages
+from hutong.pipelines.source.rows.registered import RegisteredReader
 
 UNDECODABLE = pa.struct(
     [pa.field("part", pa.string()), pa.field("reason", pa.string()), pa.field("content", pa.binary())]
@@ -76,7 +80,7 @@ class RowDecoder:
         return decoder.decode(columns[part], failed)
 
     def _sentence(self, part: str, name: str, offset: int, reason: str) -> str:
-        form = {"string": "UTF-8 text", "json": "JSON of its schema", "avro": "Avro of its schema"}[name]
+        form = _WORDS[name]
         advice = f"set {part}Format to binary" if name == "string" else f"correct {part}Schema"
         return (
             f"the {part} at offset {offset} of {self._where} is not {form}: {reason}; {advice}, or set "
@@ -87,6 +91,14 @@ class RowDecoder:
         if name in self._parts:
             return pa.field(name, self._parts[name].type)
         return pa.field(name, UNDECODABLE) if name == UNDECODABLE_COLUMN else SCHEMA.field(name)
+
+
+_WORDS = {
+    "string": "UTF-8 text",
+    "json": "JSON of its schema",
+    "avro": "Avro of its schema",
+    "protobuf": "Protobuf of its schema",
+}
 
 
 class _PartDecoder:
@@ -102,7 +114,9 @@ class _PartDecoder:
         elif form.plan is not None and form.registry is not None:
             # It takes the frame itself: the id in it determines how to read what follows.
             self._is_framed = False
-            self._read = RegisteredReader(form.plan, form.recursion_max, shared_registry(form.registry).avro_text)
+            self._read = _by_registry(form)
+        elif isinstance(form.plan, ProtoMessage):
+            self._read = PlacedReader(form.plan) if form.is_framed else protobuf_reader(form.plan)
         elif form.plan is not None:
             self._read = avro_reader(form.plan)
 
@@ -125,6 +139,15 @@ class _PartDecoder:
         except ValueError as error:
             failed(number, str(error))
             return None
+
+
+def _by_registry(form: Format) -> Callable[[bytes], Any]:
+    assert form.registry is not None, "it is given"
+    assert form.plan is not None, "its format has one"
+    registry = shared_registry(form.registry)
+    if isinstance(form.plan, ProtoMessage):
+        return RegisteredMessages(form.plan, registry.protobuf_files)
+    return RegisteredReader(form.plan, form.recursion_max, registry.avro_text)
 
 
 def _strings(column: pa.Array, failed: Callable[[int, str], None]) -> pa.Array:

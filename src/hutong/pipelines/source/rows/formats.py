@@ -1,11 +1,11 @@
 """Formats of keys and values: the options `keyFormat`, `keySchema`, `keyFraming`, and the same for values.
 
-Formats are binary (unchanged), string (UTF-8, checked), json (with a schema in Spark SQL's words) and avro (with an
-Avro schema). Framing `confluent` removes the five bytes by which Confluent's serializers name a schema in their
-registry; the given schema applies to all records. With `schema.registry.url` all are framed, and Avro is read by the
-schema that each record names; the schema of the column is the given one, or the latest of the topic (`in_registry`).
-JSON is read by the column's types alone, whatever version a record names.
-Knows nothing of Spark or Arrow.
+Formats are binary (unchanged), string (UTF-8, checked), json (with a schema in Spark SQL's words), avro (with an Avro
+schema) and protobuf (with a set of descriptors, and `valueMessage` for one of its messages). Framing `confluent`
+removes the five bytes by which Confluent's serializers name a schema in their registry; the given schema applies to all
+records. With `schema.registry.url` all are framed, and Avro is read by the schema that each record names; the schema of
+the column is the given one, or the latest of the topic (`in_registry`). JSON and Protobuf are read by the column's
+types alone, whatever version a record names. Knows nothing of Spark or Arrow.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,17 @@ from hutong.pipelines.schemas.settings import RegistrySettings, registry_of
 from hutong.pipelines.source.rows.avro_schema import RECURSION_MAX, Plan, kind_of, parse_avro
 from hutong.pipelines.source.rows.ddl import parse_ddl
 from hutong.pipelines.source.rows.kinds import BINARY, STRING, Kind, Scalar, ddl
+from hutong.pipelines.source.rows.protobuf.descriptors import parse_set
+from hutong.pipelines.source.rows.protobuf.plan import ProtoMessage, kind_of_proto, plan_of
 
 PARTS = ("key", "value")
-FORMATS = ("binary", "string", "json", "avro")
+FORMATS = ("binary", "string", "json", "avro", "protobuf")
+WITH_SCHEMAS = {
+    "json": "'user STRING, bytes BIGINT'",
+    "avro": 'an Avro schema, {"type": "record", ...}',
+    "protobuf": "what protoc --descriptor_set_out --include_imports writes, in base64",
+}
+"""Formats that need a schema, and what that is."""
 FRAMINGS = ("none", "confluent")
 FAIL, NULL, SKIP, KEEP = "fail", "null", "skip", "keep"
 POLICIES = (FAIL, NULL, SKIP, KEEP)
@@ -36,11 +44,11 @@ BYTES = Scalar(BINARY)
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The conversion of a key's or value's bytes to a column of type `kind`; `plan` is for Avro."""
+    """The conversion of a key's or value's bytes to a column of type `kind`; `plan` is for Avro and Protobuf."""
 
     name: str = "binary"
     kind: Kind = BYTES
-    plan: Plan | None = None
+    plan: Plan | ProtoMessage | None = None
     is_framed: bool = False
     registry: RegistrySettings | None = None
     recursion_max: int | None = None
@@ -70,8 +78,10 @@ def row_format(options: Mapping[str, str]) -> RowFormat:
     """Raises UsageError."""
     policy = _policy(options)
     row = RowFormat(_format(options, "key"), _format(options, "value"), policy)
-    if RECURSION in options and "avro" not in (row.key.name, row.value.name):
-        raise UsageError(f"option {RECURSION} is for Avro: set keyFormat or valueFormat to avro, or leave it out")
+    if RECURSION in options and row.key.plan is row.value.plan is None:
+        raise UsageError(
+            f"option {RECURSION} is for Avro and Protobuf: set keyFormat or valueFormat to one of them, or leave it out"
+        )
     return row
 
 
@@ -98,30 +108,47 @@ def column_type(row: RowFormat, name: str) -> str | None:
 def _format(options: Mapping[str, str], part: str) -> Format:
     name = _one_of(options, f"{part}Format", FORMATS)
     framing, schema = f"{part}Framing", f"{part}Schema"
-    needs_schema = name in ("json", "avro")
+    needs_schema = name in WITH_SCHEMAS
     registry = registry_of(options) if needs_schema else None
     is_framed = _one_of(options, framing, FRAMINGS) == "confluent" or registry is not None
     if needs_schema and not options.get(schema, "").strip():
-        advice = "'user STRING, bytes BIGINT'" if name == "json" else 'an Avro schema, {"type": "record", ...}'
-        raise UsageError(f"option {schema} must be given with {part}Format {name}: {advice}")
+        raise UsageError(f"option {schema} must be given with {part}Format {name}: {WITH_SCHEMAS[name]}")
+    listed = ", ".join(WITH_SCHEMAS)
     if not needs_schema and schema in options:
-        raise UsageError(f"option {schema} is given, but {part}Format is {name}: take json or avro, or leave it out")
+        raise UsageError(f"option {schema} is given, but {part}Format is {name}: take one of {listed}, or leave it out")
     if is_framed and not needs_schema:
-        raise UsageError(f"option {framing} is confluent, but {part}Format is {name}: take json or avro")
+        raise UsageError(f"option {framing} is confluent, but {part}Format is {name}: take one of {listed}")
+    if f"{part}Message" in options and name != "protobuf":
+        raise UsageError(f"option {part}Message is given, but {part}Format is {name}: take protobuf, or leave it out")
     if name == "json":
         return Format(name, parsed(schema, options[schema], parse_ddl), None, is_framed)
     if name == "avro":
-        recursion_max = count(options, RECURSION)
-        if recursion_max is not None and recursion_max > RECURSION_MAX:
-            raise UsageError(
-                f"option {RECURSION} is '{recursion_max}': it must be a whole number from 1 to {RECURSION_MAX}"
-            )
+        recursion_max = _recursion_max(options)
         plan = parsed(schema, options[schema], lambda text: parse_avro(text, recursion_max))
         kind = kind_of(plan)
         if kind is None:
             raise UsageError(f"option {schema} is null alone: give the schema of a record")
         return Format(name, kind, plan, is_framed, registry, recursion_max)
+    if name == "protobuf":
+        message = _message(options, part)
+        return Format(name, kind_of_proto(message), message, is_framed, registry)
     return Format(name, Scalar(STRING if name == "string" else BINARY))
+
+
+def _message(options: Mapping[str, str], part: str) -> ProtoMessage:
+    """The plan of the message that the options name. Raises UsageError."""
+    recursion_max, name = _recursion_max(options), options.get(f"{part}Message", "").strip()
+    return parsed(f"{part}Schema", options[f"{part}Schema"], lambda text: plan_of(parse_set(text), name, recursion_max))
+
+
+def _recursion_max(options: Mapping[str, str]) -> int | None:
+    """Raises UsageError."""
+    recursion_max = count(options, RECURSION)
+    if recursion_max is not None and recursion_max > RECURSION_MAX:
+        raise UsageError(
+            f"option {RECURSION} is '{recursion_max}': it must be a whole number from 1 to {RECURSION_MAX}"
+        )
+    return recursion_max
 
 
 def _one_of(options: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:

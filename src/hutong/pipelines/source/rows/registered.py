@@ -13,21 +13,9 @@ from hutong.pipelines.schemas.registry import is_missing
 from hutong.pipelines.source.rows.avro import avro_reader
 from hutong.pipelines.source.rows.avro_resolution import conversion
 from hutong.pipelines.source.rows.avro_schema import Plan, parse_avro
-
-MAGIC = b"\0"
-FRAME_BYTES = 5
-"""A zero byte and the id of a schema, big-endian (Confluent's wire format)."""
-IDS_MAX = 1_000
-"""Of one task: random bytes would else make a request each."""
+from hutong.pipelines.source.rows.framing import IDS_MAX, unframed
 
 ReadValue: TypeAlias = Callable[[bytes], Any]
-
-
-def unframed(content: bytes) -> tuple[int, bytes]:
-    """The id and what follows it. Raises ValueError."""
-    if content[:1] != MAGIC or len(content) < FRAME_BYTES:
-        raise ValueError("it does not begin with a zero byte and the number of a schema")
-    return int.from_bytes(content[1:FRAME_BYTES], "big"), content[FRAME_BYTES:]
 
 
 class RegisteredReader:

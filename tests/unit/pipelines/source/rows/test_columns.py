@@ -11,7 +11,9 @@ from hutong.pipelines.source.decode.columns import SCHEMA
 from hutong.pipelines.source.options import schema_of
 from hutong.pipelines.source.rows.columns import RowDecoder
 from hutong.pipelines.source.rows.formats import row_format
+from hutong.pipelines.source.rows.protobuf.descriptors import file_of_one, set_text
 
+TEXT = set_text([file_of_one("M")])
 POINT = json.dumps({"type": "record", "name": "P", "fields": [{"name": "x", "type": "int"}]})
 
 
@@ -90,6 +92,7 @@ def test_avro_with_and_without_the_number_of_a_schema() -> None:
             "the value at offset 101 of t-3 is not JSON of its schema",
         ),
         (b"", {"valueFormat": "avro", "valueSchema": POINT}, "is not Avro of its schema: field x: the bytes end"),
+        (b"\x08", {"valueFormat": "protobuf", "valueSchema": TEXT}, "is not Protobuf of its schema: the bytes end in"),
         (
             b"\1\0\0\0\1\x0e",
             {"valueFormat": "avro", "valueSchema": POINT, "valueFraming": "confluent"},
@@ -100,7 +103,7 @@ def test_avro_with_and_without_the_number_of_a_schema() -> None:
 def test_what_cannot_be_decoded_is_told_by_topic_partition_offset_and_field(
     value: bytes, options: dict[str, str], sentence: str
 ) -> None:
-    good: dict[str, bytes] = {"string": b"s", "json": b'{"n": 1}', "avro": b"\x0e"}
+    good: dict[str, bytes] = {"string": b"s", "json": b'{"n": 1}', "avro": b"\x0e", "protobuf": b""}
     first = (b"\0\0\0\0\1" if "valueFraming" in options else b"") + good[options["valueFormat"]]
     with pytest.raises(BadRecord, match=sentence):
         decoded([first, value], "value", **options)

@@ -4,7 +4,8 @@ import pytest
 
 from hutong.foundation.errors import Refused
 from hutong.pipelines.source.rows.avro_schema import parse_avro
-from hutong.pipelines.source.rows.registered import IDS_MAX, RegisteredReader
+from hutong.pipelines.source.rows.framing import IDS_MAX
+from hutong.pipelines.source.rows.registered import RegisteredReader
 
 ONE = '{"type": "record", "name": "R", "fields": [{"name": "x", "type": "int"}]}'
 TWO = json.dumps({"type": "record", "name": "R", "fields": [

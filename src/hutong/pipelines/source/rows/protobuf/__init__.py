@@ -1,0 +1,1 @@
+"""Protobuf: descriptors read into plans, and the binary form of messages into rows, without a library."""
