@@ -76,6 +76,18 @@ def test_a_lock_that_has_ended_holds_nothing() -> None:
     assert not errors_of(*history)
 
 
+def test_the_word_of_a_member_after_another_has_finished_proves_nothing() -> None:
+    """Two leaders in turn have begun without locks, and what the first member says is a repetition to the second."""
+    history = (
+        acquired(100, "a", 1, 0),
+        acquired(200, "b", 2, 0),
+        acquired(300, "b", 3, 0),
+        settled(350, "b", "accepts", 3, 0),
+        settled(400, "a", "accepts", 1, 0),
+    )
+    assert not errors_of(*history)
+
+
 def test_one_delivery_is_one_members() -> None:
     history = (acquired(100, "a", 1, 0), acquired(105, "b", 1, 0))
     assert errors_of(*history) == ["orders-0 at 0 in tasks: a and b both get it for delivery 1"]

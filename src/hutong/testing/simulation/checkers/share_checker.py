@@ -137,14 +137,22 @@ def _one_holder(where: str, record: _Deliveries) -> Iterator[str]:
             continue
         # Until here it was the member's for certain.
         until_us = min(settled.begun_us, acquired.begun_us + int(acquired.lock_us * CLOCK_MARGIN))
-        # A group whose progress could not be stored starts again from what was, without any locks. Then another member
-        # may have finished the record before the first spoke, whose word is taken as a repetition.
+        # A group whose progress could not be stored starts again from what was, without any locks; so does a new leader.
+        # Then another member may have finished the record before the first spoke, whose word is taken as a repetition.
+        if any(_may_have_finished(each, settled) for each in record.settled):
+            continue
         finished = {(each.client, each.delivery_count) for each in record.settled if each.begun_us <= settled.at_us}
         for other in record.acquired:
             if other is acquired or (other.client, other.delivery_count) in finished:
                 continue
             if acquired.at_us <= other.begun_us and other.at_us <= until_us:
                 yield f"{where}: {other.client} gets it while {acquired.client} has it"
+
+
+def _may_have_finished(other: RecordsSettled, settled: RecordsSettled) -> bool:
+    """Return True for the end of another delivery that the node may have carried out before this one."""
+    is_same = (other.client, other.delivery_count) == (settled.client, settled.delivery_count)
+    return not is_same and other.kind in _FINAL and other.error <= 0 and other.begun_us <= settled.at_us
 
 
 def _at(place: Place, offset: int) -> str:
