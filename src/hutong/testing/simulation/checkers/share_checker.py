@@ -137,7 +137,7 @@ def _one_holder(where: str, record: _Deliveries) -> Iterator[str]:
             continue
         # Until here it was the member's for certain.
         until_us = min(settled.begun_us, acquired.begun_us + int(acquired.lock_us * CLOCK_MARGIN))
-        # A group whose progress could not be stored starts again from what was, without any locks; so does a new leader.
+        # A group whose progress could not be stored starts again from what was, without locks; so does a new leader.
         # Then another member may have finished the record before the first spoke, whose word is taken as a repetition.
         if any(_may_have_finished(each, settled) for each in record.settled):
             continue
