@@ -119,7 +119,7 @@ def _not_let_in() -> UsageError:
 def open_cluster_by(bootstrap: str, properties: Mapping[str, str], token: str | None = None) -> Cluster:
     """Open a cluster by properties of librdkafka. Connects at the first request. Raises UsageError.
 
-    With a `token` OAUTHBEARER is the mechanism, whatever the properties say.
+    With a `token` the mechanism is OAUTHBEARER, also where the properties name another one.
     """
     addresses = []
     for text in bootstrap.split(","):

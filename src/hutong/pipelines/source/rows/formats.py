@@ -5,7 +5,7 @@ schema) and protobuf (with a set of descriptors, and `valueMessage` for one of i
 removes the five bytes by which Confluent's serializers name a schema in their registry; the given schema applies to all
 records. With `schema.registry.url` all are framed, and Avro is read by the schema that each record names; the schema of
 the column is the given one, or the latest of the topic (`in_registry`). JSON and Protobuf are read by the column's
-types alone, whatever version a record names. Knows nothing of Spark or Arrow.
+types alone: the version that a record names does not count. Knows nothing of Spark or Arrow.
 """
 
 from collections.abc import Mapping

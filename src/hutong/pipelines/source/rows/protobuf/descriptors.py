@@ -182,7 +182,7 @@ def _within(scope: str, name: str) -> str:
 
 
 def _members(content: bytes) -> Mapping[int, list[int | bytes]]:
-    """Values by their fields' numbers: numbers, and whatever has a length."""
+    """Values by their fields' numbers: integers, and the bytes of fields that have a length."""
     found: dict[int, list[int | bytes]] = {}
     for number, kind, value in fields_of(content):
         if kind in (VARINT, LEN):

@@ -4,8 +4,8 @@ A message is a struct, a repeated field an array, a map a map whose keys are tex
 the wrappers of scalars have columns of their own kind. A field is null where it is absent, if its file makes a
 difference between that and its type's zero; else it is zero.
 
-No column can hold a message that contains itself. As for Avro, `recursiveFieldMaxDepth` unfolds it so many times, and
-leaves out the fields that would hold it once more. Knows nothing of bytes.
+No column can hold a message that contains itself. As for Avro, it is unfolded `recursiveFieldMaxDepth` times, without
+the fields that would hold it once more. Knows nothing of bytes.
 """
 
 from dataclasses import dataclass
