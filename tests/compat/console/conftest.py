@@ -30,7 +30,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def node() -> Iterator[EmbeddedNode]:
-    """With topics `orders.eu` of 6 partitions and 300 records, `users` of one, and `empty`."""
+    """With topics `orders.eu` of 6 partitions with 50 records each, `users` of one, and `empty`."""
     with EmbeddedNode(settings={"console.listen": "127.0.0.1:0"}) as started:
         admin = AdminClient({"bootstrap.servers": started.bootstrap})
         topics = [
@@ -41,7 +41,9 @@ def node() -> Iterator[EmbeddedNode]:
         for made in admin.create_topics(topics).values():
             made.result(30)
         source = producer(started.bootstrap)
-        send(source, "orders.eu", [b'{"order": %d}' % number for number in range(300)])
+        for partition in range(6):  # by number: without keys, all records may go to one partition (KIP-480)
+            orders = range(partition * 50, partition * 50 + 50)
+            send(source, "orders.eu", [b'{"order": %d}' % number for number in orders], partition=partition)
         send(source, "users", [b"\x00\xff<b>"] * 5, key=b"<script>alert(1)</script>")
         yield started
 
