@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from hutong.bus.bus import EventBus
     from hutong.bus.clustered.figures import OtherNodeFigures
+    from hutong.console.records.batches import SeenBatches
     from hutong.console.records.decoding.shown import ValueSchema
     from hutong.console.schemas.registry_api import RegistryApi
     from hutong.rpc.rpc import Rpc
@@ -79,6 +80,10 @@ class NodeFacts(Protocol):
 
     def partition_bytes(self) -> dict[tuple[str, int], int]:
         """Bytes that this node holds of each partition, by topic and number."""
+        ...
+
+    async def batches(self, topic: str, offsets: Mapping[int, Sequence[int]]) -> SeenBatches:
+        """The batches that hold these offsets of partitions, from its own journals. For users that have read them."""
         ...
 
     async def schemas(self, ids: Collection[int]) -> Mapping[int, ValueSchema] | None:

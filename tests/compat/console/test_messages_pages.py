@@ -17,6 +17,7 @@ from bench.raw_client import create_topic
 from playwright.sync_api import Locator, Page, expect
 from tests.compat.console.checks import sideways_px, violations
 from tests.compat.console.conftest import OpenPage
+from tests.compat.console.outside import console
 from tests.support.confluent import producer, send
 
 from hutong.testing import EmbeddedNode
@@ -98,6 +99,45 @@ def test_a_record_opens_by_keyboard_and_has_an_address(open_page: OpenPage, numb
     expect(page.get_by_role("heading", level=1)).to_have_text("Record 128 of partition 0")
     expect(page.get_by_role("region", name="Value")).to_contain_text('"n": 128')
     assert violations(page) == []
+
+
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+
+
+@pytest.fixture(scope="module")
+def packed(node: EmbeddedNode) -> str:
+    """A record of each codec, in a batch of its own."""
+    path = topic(node, "packed", [])
+    for codec in CODECS:
+        send(producer(node.bootstrap, compression_type=codec), "packed", [b'{"codec": "%s"} ' % codec.encode() * 20])
+    return path
+
+
+def test_the_compression_of_batches_is_shown(open_page: OpenPage, packed: str) -> None:
+    page = open_page(packed)
+    expect(page.get_by_role("columnheader", name="Compression")).to_be_visible()
+    expect(rows(page).locator("td:nth-child(4)")).to_have_text(CODECS[::-1])
+    page.get_by_role("button", name="Open record 1 of partition 0").click()
+    opened = page.locator(".message-open")
+    expect(opened).to_contain_text(re.compile(r"Compression\s*gzip"))
+    expect(opened).to_contain_text(re.compile(r"Batch\s*\d+ B for this record alone"))
+    assert violations(page) == []
+    page.get_by_role("link", name="4", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Record 4 of partition 0")
+    expect(page.locator(".record")).to_contain_text(re.compile(r"Compression\s*zstd"))
+
+
+def test_outside_of_a_node_the_compression_is_said_to_be_unknown(
+    open_page: OpenPage, packed: str, node: EmbeddedNode, tmp_path: Path
+) -> None:
+    with console(node.bootstrap, tmp_path) as url:
+        page = open_page(packed, url=url)
+        expect(rows(page)).to_have_count(5)
+        expect(page.get_by_text("The compression of these records is not shown. Kafka's client")).to_be_visible()
+        expect(page.get_by_role("columnheader", name="Compression")).to_have_count(0)
+        page.get_by_role("link", name="4", exact=True).click()
+        expect(page.locator(".record")).to_contain_text("not known. Kafka's client library unpacks batches")
+        assert violations(page) == []
 
 
 def test_a_search_by_keyboard_shows_matches_and_progress(open_page: OpenPage, numbers: str) -> None:

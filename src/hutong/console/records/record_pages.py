@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hutong.console.limits import VALUE_CHARS_MAX
+from hutong.console.records.batches import RecordBatches
 from hutong.console.records.paging.asked import asked_page
 from hutong.console.records.paging.reading import ReadPage, read_one, read_page
 from hutong.console.records.shown import asked_forms, raw_record
@@ -38,6 +39,7 @@ class RecordPages:
         self._desk = desk
         self._budget = budget
         self._showing = showing
+        self._batches = RecordBatches(desk, budget)
 
     def routes(self) -> list[ConsoleRoute]:
         return [
@@ -52,7 +54,9 @@ class RecordPages:
         desk = self._desk
         page = await self._read(account, partial(read_page, account, topic, asked, desk.clock, desk.masks))
         self._budget.count(page.read_bytes)
-        return json(_page(page, await self._showing.shown(page.records, forms)))
+        shown = await self._showing.shown(page.records, forms)
+        missing = await self._batches.add(topic, shown)
+        return json(_page(page, shown) | {"batches_missing": missing})
 
     async def one(self, request: WebRequest) -> WebAnswer:
         """One record, with as much of its value as is asked for; with `raw` its bytes, too."""
@@ -69,7 +73,8 @@ class RecordPages:
         self._budget.count(found.size_bytes)
         raw = {"raw": raw_record(found)} if request.flag("raw") else {}
         (shown,) = await self._showing.shown([found], forms)
-        return json(shown | raw)
+        missing = await self._batches.add(topic, [shown])
+        return json(shown | raw | {"batches_missing": missing})
 
     async def _read(self, account: Account, work: Callable[[], T]) -> T:
         """The outcome of a read on another thread, within the console's rate. Raises WebRefusal."""

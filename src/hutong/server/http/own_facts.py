@@ -14,6 +14,7 @@ from hutong.foundation.errors import Refused, StorageError
 from hutong.server.composition import ComposedNode
 from hutong.server.configuration.loader import shown_value
 from hutong.server.configuration.settings import Settings, all_settings
+from hutong.server.http.own_batches import own_batches
 from hutong.server.http.own_groups import other_groups
 from hutong.server.monitoring.monitor_part import MonitorPart
 from hutong.server.spans.other_nodes import OtherNodes
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hutong.bus.bus import EventBus
     from hutong.bus.clustered.figures import OtherNodeFigures
     from hutong.console.node_facts import ToldSpans
+    from hutong.console.records.batches import SeenBatches
     from hutong.console.records.decoding.shown import ValueSchema
     from hutong.console.schemas.registry_api import RegistryApi
     from hutong.rpc.rpc import Rpc
@@ -134,6 +136,10 @@ class OwnFacts:
             for topic in broker.topics.all()
             for partition in topic.partitions
         }
+
+    async def batches(self, topic: str, offsets: Mapping[int, Sequence[int]]) -> SeenBatches:
+        assert self._sources.broker is not None, "the broker is open"
+        return await own_batches(self._sources.broker, topic, offsets)
 
     async def schemas(self, ids: Collection[int]) -> Mapping[int, ValueSchema] | None:
         registry = self._sources.schemas

@@ -18,7 +18,7 @@ import { topicHead } from "./topic_head.js";
 /** @typedef {import("./messages_asked.js").Asked} Asked */
 /**
  * @typedef {{records: import("./messages_record.js").Message[], older: string | null, newer: string,
- *   begins: Record<string, number>, ends: Record<string, number>, is_partial: boolean}} Page
+ *   begins: Record<string, number>, ends: Record<string, number>, is_partial: boolean, batches_missing: string[]}} Page
  */
 
 /** @type {import("../core/router.js").View} */
@@ -109,7 +109,7 @@ class MessagesPage {
     replace(place, this.summary(page));
     const partial = page.is_partial ? note("warn", "The brokers were slow: some partitions are missing here. Show it again.") : null;
     const body = page.records.length ? table.element : this.nothing(page);
-    replace(this.content, toolbar, partial, body, isEmpty(page) ? null : this.steps(page));
+    replace(this.content, toolbar, partial, body, isEmpty(page) ? null : this.steps(page), missingBatches(page));
   }
 
   /** @param {Page} page */
@@ -146,6 +146,13 @@ class MessagesPage {
     const page = /** @type {Page} */ (await api.get(link`/api/topics/${this.topic}/messages`, { query, signal: this.signal }));
     await copyRecords(this.topic, page.begins, page.ends);
   }
+}
+
+/** @param {Page} page */
+function missingBatches({ records, batches_missing }) {
+  if (!records.length || !batches_missing.length) return null;
+  const which = records.some((record) => record.batch) ? "some" : "these";
+  return h("p", { class: "about" }, `The compression of ${which} records is not shown. ${batches_missing.join(" ")}`);
 }
 
 /**

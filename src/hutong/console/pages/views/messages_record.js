@@ -2,7 +2,7 @@
 
 import { api } from "../core/api.js";
 import { h, replace } from "../core/dom.js";
-import { bytes, number } from "../core/format.js";
+import { bytes, counted, number } from "../core/format.js";
 import { badge, button, copyButton, errorNote, facts, loading, moment, note, text } from "../core/parts.js";
 import { link } from "../core/paths.js";
 import { canChange } from "../core/session.js";
@@ -16,7 +16,12 @@ import { editRecord, resendRecord } from "./messages_write.js";
 /**
  * @typedef {{partition: number, offset: number, timestamp_ms: number, timestamp_type: string | null,
  *   leader_epoch: number | null, size_bytes: number, is_masked: boolean, key: Shown | null, value: Shown | null,
- *   headers: {name: string, value: Shown | null}[], headers_count: number}} Message
+ *   headers: {name: string, value: Shown | null}[], headers_count: number, batch?: Batch | null,
+ *   batches_missing?: string[]}} Message a record of a search or of the live tail has no batch
+ */
+/**
+ * @typedef {{compression: string, size_bytes: number, records_count: number, first_offset: number,
+ *   last_offset: number, is_transactional: boolean}} Batch
  */
 
 const MORE_CHARS = 1 << 20;
@@ -139,7 +144,22 @@ function origin(topic, message) {
     ["Time", message.timestamp_ms < 0 ? "none" : [moment(message.timestamp_ms), time_type ? h("span", { class: "quiet" }, ` ${time_type}`) : null]],
     ["Leader epoch", number(message.leader_epoch)],
     ["Size", bytes(message.size_bytes)],
+    ...batchFacts(message),
     ...(message.is_masked ? masked : []),
+  ];
+}
+
+/**
+ * @param {Message} message
+ * @returns {[string, import("../core/dom.js").Child | import("../core/dom.js").Child[]][]}
+ */
+function batchFacts({ batch, batches_missing }) {
+  if (!batch) return [["Compression", h("span", { class: "quiet" }, ["not known.", ...(batches_missing ?? [])].join(" "))]];
+  const place = batch.records_count === 1 ? "this record alone" : `${counted(batch.records_count, "record")}, offsets ${batch.first_offset} to ${batch.last_offset}`;
+  const transaction = batch.is_transactional ? ", written in a transaction" : "";
+  return [
+    ["Compression", h("span", { class: "mono" }, batch.compression)],
+    ["Batch", [bytes(batch.size_bytes), h("span", { class: "quiet" }, ` for ${place}${transaction}`)]],
   ];
 }
 

@@ -14,7 +14,9 @@ import { openedRecord, permalink } from "./messages_record.js";
 
 export const ROWS_MAX = 500;
 const PREVIEW_CHARACTERS = 160;
-const COLUMNS = 5;
+const TITLES = ["Time", "Partition", "Offset", "Key", "Value"];
+const KEY_AT = 3;
+const BATCH_TITLE = "Compression";
 
 export class MessagesTable {
   /**
@@ -26,9 +28,11 @@ export class MessagesTable {
     this.topic = topic;
     this.signal = signal;
     this.forms = forms;
+    /** True where the node shows the batches of the records. */
+    this.has_batches = false;
     this.body = h("tbody", { on: { keydown: (event) => this.pressed(event) } });
-    const titles = ["Time", "Partition", "Offset", "Key", "Value"].map((title) => h("th", { scope: "col" }, title));
-    const table = h("table", { class: "messages" }, h("caption", { class: "only-read" }, "Messages"), h("thead", null, h("tr", null, ...titles)), this.body);
+    this.head = h("tr", null, ...TITLES.map((title) => h("th", { scope: "col" }, title)));
+    const table = h("table", { class: "messages" }, h("caption", { class: "only-read" }, "Messages"), h("thead", null, this.head), this.body);
     this.element = h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Messages" }, table);
   }
 
@@ -38,6 +42,8 @@ export class MessagesTable {
 
   /** @param {readonly Message[]} messages in the order in which they are shown */
   show(messages) {
+    this.has_batches = messages.some((message) => message.batch);
+    if (this.has_batches) this.head.insertBefore(h("th", { scope: "col", title: "Of the batch that holds the record" }, BATCH_TITLE), this.head.children[KEY_AT] ?? null);
     replace(this.body, ...messages.map((message) => this.row(message)));
   }
 
@@ -73,6 +79,7 @@ export class MessagesTable {
       h("td", { class: "message-time" }, toggle, moment(message.timestamp_ms)),
       h("td", { class: "number" }, String(message.partition)),
       h("td", { class: "number" }, h("a", { href: permalink(this.topic, message) }, String(message.offset))),
+      this.has_batches ? h("td", { class: "mono" }, message.batch?.compression ?? "–") : null,
       h("td", { class: "mono message-key" }, ...preview(message.key)),
       h("td", { class: "mono message-value" }, ...preview(message.value)),
     );
@@ -94,7 +101,7 @@ export class MessagesTable {
       row.nextElementSibling?.remove();
       return;
     }
-    const cell = h("td", { colspan: COLUMNS }, openedRecord(this.topic, message, this.forms(), this.signal));
+    const cell = h("td", { colspan: TITLES.length + Number(this.has_batches) }, openedRecord(this.topic, message, this.forms(), this.signal));
     row.after(h("tr", { class: "message-open" }, cell));
   }
 
