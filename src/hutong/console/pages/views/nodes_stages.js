@@ -49,8 +49,8 @@ export function stagesPanel(signal) {
      */
     show(told, over_ms) {
       groups = told.filter((group) => group.stages.some((stage) => stage.p50_s !== null)).slice(0, GROUPS_MAX);
-      const length = over_ms === null ? "" : `Of the last ${Math.round(over_ms / 1_000)} seconds: `;
-      replace(over, `${length}the median of each stage, and the time that 99 of 100 stay within.`);
+      const length = over_ms === null ? "The" : `Of the last ${Math.round(over_ms / 1_000)} seconds: the`;
+      replace(over, `${length} median of each stage, and the time that 99 of 100 stay within.`);
       draw();
     },
   };

@@ -94,7 +94,7 @@ function bar(label, value, of, about) {
 /** @param {any} told */
 function loopFacts(told) {
   const { late_p99_s: late, work_p99_s: work, processors_used: used } = told.loop;
-  const waits = told.waits.map((/** @type {[string, number]} */ [lot, count]) => `${number(count)} ${lot.replaceAll("_", " ")}`).join(", ");
+  const waits = told.waits.map((/** @type {[string, number]} */ [lot, count]) => `${lot.replaceAll("_", " ")}: ${number(count)}`).join(", ");
   return facts([
     ["Processor", `${percent(used)} of one`],
     ["Events wait", `${seconds(late)} (99 of 100)`],

@@ -81,7 +81,7 @@ function methodTable(signal) {
     { title: "Calls", is_number: true, sort: (row) => row.calls_per_s ?? 0, cell: (row) => rate(row.calls_per_s), hint: "A second, since this list was last asked for" },
     { title: "In all", is_number: true, sort: (row) => row.method.requests_total, cell: (row) => number(row.method.requests_total) },
     { title: "Under way", is_number: true, sort: (row) => row.method.in_flight, cell: (row) => number(row.method.in_flight) },
-    { title: "Mean time", is_number: true, sort: (row) => row.method.processing_ms_average, cell: (row) => duration(row.method.processing_ms_average) },
+    { title: "Mean", is_number: true, sort: (row) => row.method.processing_ms_average, cell: (row) => duration(row.method.processing_ms_average) },
     { title: "Longest", is_number: true, sort: (row) => row.method.processing_ms_max, cell: (row) => duration(row.method.processing_ms_max) },
     { title: "Failed", is_number: true, sort: (row) => row.method.errors_total, cell: failedOf },
     { title: "Last failure", cell: (row) => text(row.method.last_error) },
