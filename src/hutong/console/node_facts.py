@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from hutong.bus.bus import EventBus
     from hutong.bus.clustered.figures import OtherNodeFigures
+    from hutong.console.groups.others import OtherGroup
     from hutong.console.records.batches import SeenBatches
     from hutong.console.records.decoding.shown import ValueSchema
     from hutong.console.schemas.registry_api import RegistryApi
@@ -64,6 +65,13 @@ class NodeFacts(Protocol):
         """Share groups and streams groups of its cluster, with `name`, `state`, `type` and `is_simple`.
 
         Then a sentence for each node that has not told. They are those that a user sees who may describe the cluster.
+        """
+        ...
+
+    async def other_group(self, name: str) -> OtherGroup | None:
+        """One of these groups, whole, from the node that keeps it; None where there is none.
+
+        Raises HutongError, which names that node, where it does not tell.
         """
         ...
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import ShareConsumer
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 from tests.compat.console.checks import violations
 from tests.compat.console.conftest import OpenPage
 from tests.compat.console.shop_program import TRACE
@@ -74,7 +74,20 @@ def test_share_groups_of_all_nodes_are_listed(open_page: OpenPage, cluster: Trac
         for name in names:
             expect(page.get_by_role("row").filter(has_text=name)).to_contain_text("share")
         expect(page.get_by_text("Some brokers did not answer")).to_have_count(0)
+        keepers = {kept_by(page, name) for name in names}
+        assert keepers <= {"kept by node 1", "kept by node 2, not this one", "kept by node 3, not this one"}
+        assert len(keepers) > 1
         page.close()  # before the console that it asks
+
+
+def kept_by(page: Page, group: str) -> str:
+    """The note on the node that keeps the group, on its page with its member."""
+    page.get_by_role("link", name=group, exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(group)
+    expect(page.locator(".member")).to_have_count(1)
+    note = page.get_by_text("kept by node").inner_text()
+    page.go_back()
+    return note
 
 
 def test_one_console_shows_the_spans_of_all_nodes(open_page: OpenPage, cluster: TracedCluster) -> None:

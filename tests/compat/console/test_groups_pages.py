@@ -9,12 +9,13 @@ from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 from playwright.sync_api import Locator, Page, expect
 from tests.compat.console.checks import sideways_px, violations, wait_until_shown
 from tests.compat.console.conftest import OpenPage
-from tests.support.confluent import leave
+from tests.support.confluent import leave, producer, send
 from tests.support.waiting import until
 
 from hutong.testing import EmbeddedNode
 
 pytestmark = pytest.mark.compat
+NOTHING = "\u2013"  # a figure that is not known
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
     "a\u0000b\u001b[2J",
@@ -142,8 +143,9 @@ def test_a_group_is_deleted_with_its_name_typed(open_page: OpenPage, node: Embed
     expect(page.get_by_role("link", name="to.delete")).to_have_count(0)
 
 
-def test_a_share_group_is_listed_with_its_state(open_page: OpenPage, node: EmbeddedNode) -> None:
-    with closing(ShareConsumer({"bootstrap.servers": node.bootstrap, "group.id": "workers"})) as consumer:
+def test_a_share_group_has_its_members_and_lag(open_page: OpenPage, node: EmbeddedNode) -> None:
+    settings = {"bootstrap.servers": node.bootstrap, "group.id": "workers", "client.id": "worker-1"}
+    with closing(ShareConsumer(settings)) as consumer:
         consumer.subscribe(["orders.eu"])
 
         def is_stable() -> bool:
@@ -155,8 +157,24 @@ def test_a_share_group_is_listed_with_its_state(open_page: OpenPage, node: Embed
         open_group = page.get_by_role("row").filter(has_text="workers")
         until(is_stable, what="a member of the share group", between_s=0.5)
         expect(open_group).to_contain_text("share")
-        expect(open_group.get_by_role("link")).to_have_count(0)
-        expect(page.get_by_text("Of share and streams groups the state is shown.")).to_be_visible()
+        expect(page.get_by_text("Members and lag of share and streams groups are on their own pages.")).to_be_visible()
+        assert violations(page) == []
+        open_group.get_by_role("link").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("workers")
+        offsets = page.get_by_role("region", name="Offsets by partition").locator("tbody tr")
+
+        def has_begun() -> bool:
+            consumer.poll(0.1)
+            return offsets.count() == 6 and offsets.filter(has_text=NOTHING).count() == 0
+
+        until(has_begun, what="all partitions of the share group", between_s=0.5)
+        send(producer(node.bootstrap), "orders.eu", [b"to do"] * 3, partition=2)
+        expect(offsets.nth(2).locator("td").last).to_have_text("3")
+        expect(page.locator(".member")).to_contain_text("worker-1")
+        expect(page.locator(".member .partition-field")).to_have_count(6)
+        expect(page.locator("svg.chart-lines")).to_have_attribute("aria-label", "Lag, records. Lag: 3 at the end.")
+        expect(page.get_by_role("button", name="Reset offsets")).to_have_count(0)
+        expect(page.get_by_text("kafka-share-groups.sh")).to_be_visible()
         assert violations(page) == []
 
 

@@ -8,9 +8,10 @@ Decides nothing.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hutong.console.groups.lag_history import LagHistory, LagSample
+from hutong.console.groups.others import SHARE, other_group, share_sums
 from hutong.console.groups.pages import group_of
 from hutong.console.groups.reading import committed_of, ends_of
 from hutong.console.groups.shown import pace_shown, sample_shown
@@ -19,6 +20,8 @@ from hutong.console.streams import Rounds, event, streamed
 from hutong.web.answers import StreamedAnswer, WebRefusal
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from confluent_kafka.admin import AdminClient
 
     from hutong.console.desk import ConsoleDesk
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
     from hutong.web.requests import WebRequest
 
 SAMPLE_INTERVAL_MS: Final = 2_000
+Sums = tuple[int, int, int]
+"""Of committed offsets, of ends, and the number of partitions where both are known."""
+TakeSums: TypeAlias = "Callable[[], Awaitable[Sums]]"
 
 
 class LagStream:
@@ -39,8 +45,12 @@ class LagStream:
         return [ConsoleRoute("GET", "/api/groups/{group}/lag", self.follow)]
 
     async def follow(self, request: WebRequest) -> StreamedAnswer:
+        """Follow one group. For a share group `type` is `share`: its node knows its lag."""
         account, group = await self._desk.account(request), group_of(request)
-        viewer = _LagViewer(self._desk, self._history, account, group)
+        take: TakeSums = partial(_take_sums, self._desk, account.admin, group)
+        if request.query.get("type") == SHARE:
+            take = partial(_take_share_sums, self._desk, account.admin, group)
+        viewer = _LagViewer(self._desk, self._history, account, group, take)
         # The first sample is the user's own, so a group that they may not see is refused, whatever others have seen.
         await viewer.take_sample()
         return streamed(Rounds(viewer.round, self._desk.pause, SAMPLE_INTERVAL_MS))
@@ -49,11 +59,13 @@ class LagStream:
 class _LagViewer:
     """One browser at one group."""
 
-    def __init__(self, desk: ConsoleDesk, history: LagHistory, account: Account, group: str) -> None:
+    def __init__(
+        self, desk: ConsoleDesk, history: LagHistory, account: Account, group: str, take_sums: TakeSums
+    ) -> None:
         self._desk = desk
+        self._take_sums = take_sums
         self._history = history
         self._account = account
-        self._group = group
         self._key = (account.user, group)
         self._shown_ms = -1  # the time of the last sample that the browser has
 
@@ -63,7 +75,7 @@ class _LagViewer:
         # Another viewer took one a moment ago.
         if self._history.samples(self._key, now_ms - SAMPLE_INTERVAL_MS // 2):
             return
-        committed, end, partitions = await self._desk.blocking(partial(_sums, self._account.admin, self._group))
+        committed, end, partitions = await self._take_sums()
         self._history.add(self._key, LagSample(now_ms, partitions, committed, end))
 
     async def round(self) -> list[bytes]:
@@ -82,7 +94,18 @@ class _LagViewer:
         return [event("lag", {"samples": [sample_shown(sample) for sample in new], **pace})]
 
 
-def _sums(admin: AdminClient, group: str) -> tuple[int, int, int]:
+async def _take_sums(desk: ConsoleDesk, admin: AdminClient, group: str) -> Sums:
+    return await desk.blocking(partial(_sums, admin, group))
+
+
+async def _take_share_sums(desk: ConsoleDesk, admin: AdminClient, group: str) -> Sums:
+    found = await other_group(desk, admin, group)
+    if found is None:
+        raise WebRefusal(404, f"There is no share group {group[:200]}.", 40403)
+    return await desk.blocking(partial(share_sums, admin, found))
+
+
+def _sums(admin: AdminClient, group: str) -> Sums:
     """The sums of committed offsets and of ends, over the partitions where both are known. Blocks."""
     committed = committed_of(admin, group)
     ends = ends_of(admin, committed)

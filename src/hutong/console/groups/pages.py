@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from confluent_kafka import KafkaException
 
+from hutong.console.groups.others import other_group, other_shown, other_spans
 from hutong.console.groups.reading import (
     GroupHasMembers,
     committed_of,
@@ -40,6 +41,7 @@ GROUPS_LISTED_MAX: Final = 20_000
 LAGS_AT_ONCE_MAX: Final = 50
 NAME_CHARACTERS_MAX: Final = 1_000
 HAS_MEMBERS: Final = 40901
+_OTHER_TYPES: Final = "Share and streams groups are shown by the console of a Hutong node alone."
 
 
 class LagsBody(msgspec.Struct, frozen=True):
@@ -91,10 +93,18 @@ class GroupPages:
         return json({"lags": await self._desk.blocking(partial(_lags, account.admin, [*dict.fromkeys(groups)]))})
 
     async def show(self, request: WebRequest) -> WebAnswer:
+        """One group, of any type."""
         account, group = await self._desk.account(request), group_of(request)
         found, spans = await self._desk.blocking(partial(_whole, account.admin, group))
-        if found.state.name == "DEAD" and not spans:
-            raise WebRefusal(404, f"There is no group {group[:200]} of the types classic or consumer.", 40403)
+        if found.state.name != "DEAD":
+            return json(group_shown(found, spans))
+        # So do brokers answer for one of another type, too.
+        other = await other_group(self._desk, account.admin, group)
+        if other is not None and self._desk.node is not None:
+            places = await self._desk.blocking(partial(other_spans, account.admin, other))
+            return json(other_shown(other, places, self._desk.node.number()))
+        if not spans:
+            raise WebRefusal(404, f"There is no group {group[:200]}. {_OTHER_TYPES}", 40403)
         return json(group_shown(found, spans))
 
     async def delete(self, request: WebRequest) -> WebAnswer:

@@ -1,6 +1,7 @@
 """Facts about groups from the admin client. Every function blocks, and raises KafkaException.
 
-confluent-kafka lists groups of the types classic and consumer; for share and streams groups it has no request.
+confluent-kafka lists groups of the types classic and consumer; for share and streams groups (`others`) it has no
+request.
 
 Decides nothing.
 """
@@ -90,6 +91,20 @@ def places_of(admin: AdminClient, topics: Sequence[str]) -> list[Place]:
     """All partitions of topics. Metadata by name could make a topic; a description does not."""
     asked = admin.describe_topics(TopicCollection([*topics]), request_timeout=CALL_S_MAX)
     return [(topic, each.id) for topic, future in asked.items() for each in future.result(CALL_S_MAX).partitions]
+
+
+def existing_places(admin: AdminClient, topics: Sequence[str]) -> list[Place]:
+    """The partitions of the topics that are there, in order. Raises for one that the user may not see."""
+    if not topics:
+        return []
+    found: list[Place] = []
+    for topic, future in admin.describe_topics(TopicCollection([*topics]), request_timeout=CALL_S_MAX).items():
+        error = future.exception(CALL_S_MAX)
+        # Deleted while the group still names it.
+        if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            continue
+        found += [(topic, each.id) for each in future.result().partitions]
+    return sorted(found)[:PARTITIONS_OF_GROUP_MAX]
 
 
 def alter_offsets(admin: AdminClient, group: str, offsets: Mapping[Place, int]) -> None:

@@ -154,8 +154,8 @@ def authorizer(settings: Settings, decisions: Decisions, clock: Clock) -> Author
             )
     if section.authorize and not super_users and not section.allow_everyone_if_no_acl_found and not len(decisions):
         _log.warning("Nobody may do anything: security.authorize is on, there is no ACL, and no security.super_users.")
-    if settings.cluster.coordinator is not None:
-        super_users.append(str(CLUSTER_NODE))
+    # No client has a principal of this kind: requests of the node itself, and of other nodes of its cluster.
+    super_users.append(str(CLUSTER_NODE))
     decisions.govern(super_users, allows_without_acl=section.allow_everyone_if_no_acl_found)
     return Authorizer(decisions, clock, is_on=section.authorize)
 

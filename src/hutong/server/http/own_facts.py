@@ -15,6 +15,7 @@ from hutong.server.composition import ComposedNode
 from hutong.server.configuration.loader import shown_value
 from hutong.server.configuration.settings import Settings, all_settings
 from hutong.server.http.own_batches import own_batches
+from hutong.server.http.own_group import other_group
 from hutong.server.http.own_groups import other_groups
 from hutong.server.monitoring.monitor_part import MonitorPart
 from hutong.server.spans.other_nodes import OtherNodes
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from hutong.bus.bus import EventBus
     from hutong.bus.clustered.figures import OtherNodeFigures
+    from hutong.console.groups.others import OtherGroup
     from hutong.console.node_facts import ToldSpans
     from hutong.console.records.batches import SeenBatches
     from hutong.console.records.decoding.shown import ValueSchema
@@ -120,6 +122,10 @@ class OwnFacts:
     async def other_groups(self) -> tuple[list[dict[str, Any]], list[str]]:
         assert self._sources.broker is not None, "the broker is open"
         return await other_groups(self._sources.broker, sorted({self._others.own, *self._others.numbers()}))
+
+    async def other_group(self, name: str) -> OtherGroup | None:
+        assert self._sources.broker is not None, "the broker is open"
+        return await other_group(self._sources.broker, name)
 
     def spans(self, traces: Sequence[str]) -> ToldSpans | None:
         return _told(own_spans(self._node.kept_spans, traces))

@@ -15,7 +15,7 @@ import { toast } from "../core/toast.js";
 import { assignmentPanel } from "./group_assignment.js";
 import { lagPanel } from "./group_lag.js";
 import { resetOffsets } from "./group_reset.js";
-import { stateBadge } from "./groups.js";
+import { isFromNode, stateBadge } from "./groups.js";
 
 /**
  * @typedef {{topic: string, partition: number, committed: number | null, begin: number | null, end: number | null,
@@ -23,14 +23,16 @@ import { stateBadge } from "./groups.js";
  */
 /**
  * @typedef {{member_id: string, client_id: string, instance_id: string | null, host: string,
- *   assigned: Record<string, number[]>, target: Record<string, number[]> | null}} Member
+ *   assigned: Record<string, number[]>, target: Record<string, number[]> | null, standby?: Record<string, number[]>}} Member
  */
 /**
  * @typedef {{name: string, state: string, type: string, is_simple: boolean, assignor: string | null,
- *   coordinator: number | null, members: Member[], partitions: Offset[], lag: number}} WholeGroup
+ *   coordinator: number | null, members: Member[], partitions: Offset[], lag: number, is_elsewhere?: boolean,
+ *   sources?: Record<string, string[]>}} WholeGroup those of a node have `sources`: of a streams group, by subtopology
  */
 
 const AGAIN_MS = 4_000;
+const TOOLS = /** @type {Record<string, string>} */ ({ share: "kafka-share-groups.sh", streams: "kafka-streams-groups.sh" });
 
 /** @type {import("../core/router.js").View} */
 export const view = {
@@ -39,34 +41,38 @@ export const view = {
     const name = params.name ?? "";
     const path = link`/api/groups/${name}`;
     const body = h("div", { class: "view" }, loading("the group"));
-    /** @type {WholeGroup | null} */
-    let group = null;
+    const actions = h("div", { class: "actions" });
+    replace(container, pageHead({ title: name, trail: [{ label: "Groups", href: "/groups" }], actions: [actions], is_name: true }), body);
+    let group = /** @type {WholeGroup} */ (await api.get(path, { signal }));
     /** @type {import("./group_lag.js").Pace} */
     let pace = { consumed_per_s: null, produced_per_s: null, catch_up_s: null };
-    const reset = () => void (group && resetOffsets(group, null, ask));
-    const actions = canChange()
-      ? [button("Reset offsets", reset, { kind: "main" }), button("Delete group", () => void (group && deleteGroup(group, path)))]
-      : [];
-    replace(container, pageHead({ title: name, trail: [{ label: "Groups", href: "/groups" }], actions, is_name: true }), body);
-    if (canChange()) bind("r", "Reset offsets", reset, { signal });
     const figures = h("div");
     const problem = h("div");
     const members = h("div", { class: "view" });
-    const offsets = offsetTable(signal, (row) => void (group && resetOffsets(group, row, ask)));
-    const show = () => group && replace(figures, summary(group, pace));
-    const ask = async () => {
-      group = /** @type {WholeGroup} */ (await api.get(path, { signal }));
-      show();
+    const reset = (/** @type {Offset | null} */ row) => void resetOffsets(group, row, ask);
+    const can_change = canChange() && !isFromNode(group);
+    const offsets = offsetTable(group, signal, can_change ? reset : null);
+    const showFigures = () => replace(figures, summary(group, pace));
+    const show = () => {
+      showFigures();
       replace(problem);
       replace(members, assignmentPanel(group));
       offsets.update(group.partitions);
     };
-    await ask();
-    const chart = lagPanel(name, signal, (now) => {
-      pace = now;
+    const ask = async () => {
+      group = /** @type {WholeGroup} */ (await api.get(path, { signal }));
       show();
+    };
+    show();
+    if (can_change) {
+      replace(actions, button("Reset offsets", () => reset(null), { kind: "main" }), button("Delete group", () => void deleteGroup(group, path)));
+      bind("r", "Reset offsets", () => reset(null), { signal });
+    }
+    const chart = lagPanel(group, signal, (now) => {
+      pace = now;
+      showFigures();
     });
-    replace(body, figures, problem, chart, members, h("section", { class: "view" }, h("h2", null, "Offsets"), offsets.element));
+    replace(body, figures, problem, chart, members, h("section", { class: "view" }, h("h2", null, "Offsets"), offsets.element), aboutChanges(group));
     repeat(() => ask().catch((error) => signal.aborted || replace(problem, errorState(error))), AGAIN_MS, signal);
   },
 };
@@ -78,8 +84,9 @@ export const view = {
 function summary(group, pace) {
   const behind = pace.catch_up_s === null && pace.consumed_per_s !== null && group.lag > 0;
   const type = group.is_simple ? "No member has ever joined" : group.assignor ? `Assigns by ${group.assignor}` : null;
+  const keeper = group.coordinator === null ? null : `kept by node ${group.coordinator}${group.is_elsewhere ? ", not this one" : ""}`;
   return cards(
-    card("State", stateBadge(group.state), { note: group.coordinator === null ? null : `kept by node ${group.coordinator}` }),
+    card("State", stateBadge(group.state), { note: keeper }),
     card("Type", group.type, { note: type }),
     card("Members", number(group.members.length)),
     card("Lag", number(group.lag), { note: "records" }),
@@ -88,21 +95,29 @@ function summary(group, pace) {
   );
 }
 
+/** @param {WholeGroup} group */
+function aboutChanges(group) {
+  const tool = TOOLS[group.type];
+  return canChange() && tool ? h("p", { class: "about" }, `Its offsets are reset, and it is deleted, with `, h("code", null, tool), ".") : null;
+}
+
 /**
+ * @param {WholeGroup} group
  * @param {AbortSignal} signal
- * @param {(row: Offset) => void} setOffset
+ * @param {((row: Offset) => void) | null} setOffset null where they cannot be set here
  */
-function offsetTable(signal, setOffset) {
+function offsetTable(group, signal, setOffset) {
+  const committed = group.type === "share" ? { title: "Open from", hint: "The first record that is not done; some behind it may be" } : { title: "Committed", hint: "The next record that the group reads" };
   /** @type {import("../core/table.js").Column<Offset>[]} */
   const columns = [
     { title: "Topic", is_mono: true, sort: (row) => row.topic, cell: (row) => h("a", { href: link`/topics/${row.topic}` }, ...text(row.topic)) },
     { title: "Partition", is_number: true, sort: (row) => row.partition, cell: (row) => number(row.partition) },
-    { title: "Committed", is_number: true, sort: (row) => row.committed, cell: (row) => number(row.committed), hint: "The next record that the group reads" },
+    { ...committed, is_number: true, sort: (row) => row.committed, cell: (row) => number(row.committed) },
     { title: "Log begins", is_number: true, sort: (row) => row.begin, cell: (row) => number(row.begin) },
     { title: "Log ends", is_number: true, sort: (row) => row.end, cell: (row) => number(row.end) },
     { title: "Lag", is_number: true, sort: (row) => row.lag, cell: lagOf },
   ];
-  if (canChange()) {
+  if (setOffset) {
     columns.push({ title: "Actions", is_action: true, cell: (row) => button("Set offset", () => setOffset(row), { kind: "quiet", title: `Set the offset of ${row.topic}, partition ${row.partition}` }) });
   }
   return table({

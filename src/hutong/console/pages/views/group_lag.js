@@ -11,7 +11,7 @@ import { link } from "../core/paths.js";
 const SAMPLES_MAX = 450;
 
 /**
- * @param {string} group
+ * @param {{name: string, type: string}} group
  * @param {AbortSignal} signal
  * @param {(pace: Pace) => void} onPace
  * @returns {HTMLElement}
@@ -31,6 +31,8 @@ export function lagPanel(group, signal, onPace) {
     onPace(data);
   };
   const failed = (/** @type {{message: string}} */ data) => replace(problem, note("warn", data.message));
-  events(link`/api/groups/${group}/lag`, { lag: told, problem: failed }, signal);
+  // The node tells the lag of a share group, the client library that of all others.
+  const path = link`/api/groups/${group.name}/lag`;
+  events(group.type === "share" ? `${path}?type=share` : path, { lag: told, problem: failed }, signal);
   return h("section", { class: "panel" }, chart.element, problem);
 }

@@ -15,8 +15,8 @@ import { VisibleLags } from "./groups_lag.js";
 
 const AGAIN_MS = 10_000;
 const MISSING = "Share and streams groups are not listed: the client library cannot ask for them. A console of a node of Hutong lists them for users that may describe the cluster.";
-const PARTLY = "Of share and streams groups the state is shown. Members and offsets: kafka-share-groups.sh, kafka-streams-groups.sh, or an admin client.";
-const NAMED_ONLY = new Set(["share", "streams"]);
+const PARTLY = "Members and lag of share and streams groups are on their own pages.";
+const FROM_NODE = new Set(["share", "streams"]);
 
 /** @type {import("../core/router.js").View} */
 export const view = {
@@ -51,10 +51,18 @@ export function stateBadge(state) {
   return badge(state, tone);
 }
 
+/**
+ * True for a group that the client library cannot ask for: the node tells it.
+ * @param {{type: string}} group
+ */
+export function isFromNode(group) {
+  return FROM_NODE.has(group.type);
+}
+
 /** @param {Listed} told */
 function aboutTypes({ groups, has_all_types }) {
   if (!has_all_types) return MISSING;
-  return groups.some((group) => NAMED_ONLY.has(group.type)) ? PARTLY : null;
+  return groups.some(isFromNode) ? PARTLY : null;
 }
 
 /**
@@ -63,10 +71,10 @@ function aboutTypes({ groups, has_all_types }) {
  */
 function groupTable(query, signal) {
   const lags = new VisibleLags(signal);
-  const figure = (/** @type {Group} */ group, /** @type {"lag" | "members"} */ name) => (NAMED_ONLY.has(group.type) ? number(null) : lags.cell(group.name, name));
+  const figure = (/** @type {Group} */ group, /** @type {"lag" | "members"} */ name) => (isFromNode(group) ? number(null) : lags.cell(group.name, name));
   /** @type {import("../core/table.js").Column<Group>[]} */
   const columns = [
-    { title: "Group", is_mono: true, sort: (group) => group.name, cell: (group) => (NAMED_ONLY.has(group.type) ? h("span", null, ...text(group.name)) : h("a", { href: link`/groups/${group.name}` }, ...text(group.name))) },
+    { title: "Group", is_mono: true, sort: (group) => group.name, cell: (group) => h("a", { href: link`/groups/${group.name}` }, ...text(group.name)) },
     { title: "State", sort: (group) => group.state, cell: (group) => stateBadge(group.state) },
     { title: "Type", sort: (group) => group.type, cell: (group) => (group.is_simple ? `${group.type}, commits by hand` : group.type) },
     { title: "Members", is_number: true, cell: (group) => figure(group, "members") },
