@@ -29,8 +29,8 @@ SETTINGS: Final = {
 class Commands:
     """Kafka's tools as one client after the other."""
 
-    def __init__(self, tools: Tools, node: EmbeddedNode, folder: Path) -> None:
-        self._tools, self._node, self._folder = tools, node, folder
+    def __init__(self, tools: Tools, bootstrap: str, folder: Path) -> None:
+        self._tools, self._bootstrap, self._folder = tools, bootstrap, folder
 
     def run(self, tool: str, *words: str, by: str, given: str = "") -> tuple[str, str]:
         """Exit status, and all that was printed. `by` is what follows the module in `sasl.jaas.config`."""
@@ -40,7 +40,7 @@ class Commands:
             f"sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required {by};\n"
             "default.api.timeout.ms=10000\nrequest.timeout.ms=10000\n"
         )
-        known = ["--bootstrap-server", self._node.bootstrap, "--command-config", str(file)]
+        known = ["--bootstrap-server", self._bootstrap, "--command-config", str(file)]
         status, out, err = self._tools.run(tool, [*words, *known], given, TOOL_S)
         return status, out + err
 
@@ -48,7 +48,7 @@ class Commands:
 @pytest.fixture
 def commands(tmp_path: Path) -> Iterator[Commands]:
     with Tools() as tools, EmbeddedNode(settings=SETTINGS, users={"alice": "s3cret", "bob": "s3cret"}) as node:
-        yield Commands(tools, node, tmp_path)
+        yield Commands(tools, node.bootstrap, tmp_path)
 
 
 def of_user(name: str) -> str:
