@@ -1,12 +1,15 @@
-"""The nodes of a real cluster, seen from outside while one of them dies and comes back."""
+"""The nodes of a real cluster, from outside: one dies and comes back; a move that runs is slowed and taken back."""
 
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
+from tests.compat.console.checks import violations
 from tests.compat.console.conftest import OpenPage
 from tests.compat.console.outside import console
+from tests.support.cluster import Cluster
+from tests.support.confluent import producer, send
 from tests.support.dev_cluster import DevCluster
 
 pytestmark = [pytest.mark.compat, pytest.mark.thorough, pytest.mark.timeout(300)]
@@ -39,4 +42,48 @@ def test_a_node_dies_and_leads_again(open_page: OpenPage, tmp_path: Path) -> Non
             elect.click()
         expect(page.get_by_text("Each partition is led by its first replica.")).to_be_visible(timeout=PATIENCE_MS)
         expect(lacking).to_have_count(0, timeout=PATIENCE_MS)
+        page.close()  # before the console that it asks
+
+
+TWO_REPLICAS = {"cluster.replicas": 2, "cluster.slots": 1, "cluster.session_timeout_ms": 20_000}
+RECORDS, RECORD_BYTES = 8, 900_000
+
+
+def replicas_of(page: Page, topic: str) -> list[int]:
+    told = page.request.get(page.url.split("/nodes")[0] + f"/api/nodes/partitions?topic={topic}").json()
+    replicas: list[int] = told["partitions"][0]["replicas"]
+    return replicas
+
+
+def test_a_move_that_runs_is_slowed_and_taken_back(open_page: OpenPage, tmp_path: Path) -> None:
+    with Cluster(tmp_path, 3, TWO_REPLICAS) as cluster, console(cluster.bootstrap, tmp_path) as url:
+        cluster.create_topic("orders", 1)
+        values = [b"x" * RECORD_BYTES] * RECORDS
+        send(producer(cluster.bootstrap, batch_num_messages=1), "orders", values)
+        # What is in the leader's cache goes to a new replica at once, and only what comes from the disk has a pace.
+        for node in cluster.nodes.values():
+            node.stop()
+            node.start()
+            cluster.wait_whole("orders")
+        page = open_page("/nodes", url=url)
+        before = replicas_of(page, "orders")
+        (free,) = {1, 2, 3} - {*before}
+        page.get_by_role("button", name="Move replicas").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("combobox", name="Topic").fill("orders")
+        dialog.get_by_role("textbox", name="Brokers").fill(f"{before[0]}, {free}")
+        dialog.get_by_label("Bytes a second").fill("1")
+        dialog.get_by_role("button", name="Preview move").click()
+        expect(dialog).to_contain_text("Each node of the move copies at most 1 B a second until it is done.")
+        assert violations(page) == []
+        dialog.get_by_role("button", name="Move ").click()
+        moves = page.get_by_role("table", name="Moves under way").get_by_role("row")
+        expect(moves).to_have_count(2, timeout=PATIENCE_MS)
+        expect(moves.nth(1)).to_contain_text("at most 1 B/s")
+        assert violations(page) == []
+        moves.nth(1).get_by_role("button", name="Take back").click()
+        dialog.get_by_role("button", name="Take back").click()
+        expect(page.get_by_text("Nothing is on its way.")).to_be_visible(timeout=PATIENCE_MS)
+        assert replicas_of(page, "orders") == before
+        cluster.wait_whole("orders")
         page.close()  # before the console that it asks

@@ -69,7 +69,14 @@ class MoveAccess:
         check_mark(plan, mark)
         failures, _ = await self.asked(request, lambda connection, _: asking.move_all(connection, plan.steps))
         before = {step.unit.name: step.unit.replicas for step in plan.steps}
-        after = {step.unit.name: {"replicas": step.target, "partitions": len(step.asked)} for step in plan.steps}
+        after = {
+            step.unit.name: {
+                "replicas": step.target,
+                "partitions": len(step.asked),
+                "bytes_per_second": step.bytes_per_second or None,
+            }
+            for step in plan.steps
+        }
         await self._desk.record(request, change, target, before, {"moves": after, "failed": failures})
         return json(outcome(len(plan.steps), failures))
 

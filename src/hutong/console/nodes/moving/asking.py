@@ -123,7 +123,7 @@ def move_all(connection: OperatorConnection, steps: Iterable[MoveStep]) -> Failu
             reassigned |= dict.fromkeys(step.asked, step.target)
             continue
         try:
-            commanded(connection, MoveGroup(step.unit.group, step.target))
+            commanded(connection, MoveGroup(step.unit.group, step.target, step.bytes_per_second))
         except Refused as refused:
             # The user may move nothing at all: it is refused as a whole.
             if refused.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:

@@ -8,7 +8,7 @@ Decides nothing about places: `plan` does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
@@ -27,18 +27,20 @@ if TYPE_CHECKING:
     from hutong.web.requests import WebRequest
 
 NUMBER_MAX: Final = 2**31 - 1
+BYTES_PER_SECOND_MAX: Final = 2**53 - 1  # the largest number that is exact in a browser
 
 
 class MoveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`partition` None: all of the topic. `together`: with all that are in one partition group with them.
 
-    `mark` is that of the preview.
+    `bytes_per_second`: what each node of the move copies until it is done. `mark` is that of the preview.
     """
 
     topic: str
     replicas: list[int]
     partition: int | None = None
     together: bool = True
+    bytes_per_second: Annotated[int, msgspec.Meta(ge=1, le=BYTES_PER_SECOND_MAX)] | None = None
     mark: str = ""
 
 
@@ -140,8 +142,15 @@ class MovePages:
             units = asking.hutong_units(connection)[1] if is_hutong else asking.kafka_units(connection, cluster, held)
             if is_hutong and not set(asked) <= {place for unit in units for place in unit.members}:
                 raise WebRefusal(409, "The node does not tell which partitions move together.", CONFLICT)
-            spreads, sizes = body.partition is None, asking.sizes_of(held)
-            return plan_move(units, asked, replicas, sizes, together=body.together, spreads=spreads)
+            return plan_move(
+                units,
+                asked,
+                replicas,
+                asking.sizes_of(held),
+                together=body.together,
+                spreads=body.partition is None,
+                bytes_per_second=body.bytes_per_second or 0,
+            )
 
         return await self._access.asked(request, plan)
 

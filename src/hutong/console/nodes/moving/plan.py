@@ -27,16 +27,21 @@ MOVED_MAX: Final = 1_000
 STEPS_SHOWN_MAX: Final = 200
 REPLICAS_MAX: Final = 64
 CONFLICT: Final = 40904
+_ALONE: Final = "Only whole partition groups of a Hutong cluster move with a throttle. Leave it empty here."
 
 
 @dataclass(frozen=True, slots=True)
 class MoveStep:
-    """A unit with its new replicas. `asked` leave it for a group of their own, where they are not all of a group."""
+    """A unit with its new replicas. `asked` leave it for a group of their own, where they are not all of a group.
+
+    Each node of the move copies at most `bytes_per_second` until it is done; 0: as its settings allow.
+    """
 
     unit: MoveUnit
     asked: tuple[Place, ...]
     target: Replicas
     size_bytes: int | None
+    bytes_per_second: int = 0
 
     @property
     def splits(self) -> bool:
@@ -45,6 +50,11 @@ class MoveStep:
     @property
     def added(self) -> Replicas:
         return tuple(node for node in self.target if node not in self.unit.replicas)
+
+    @property
+    def is_pace(self) -> bool:
+        """True where the move is under way, and gets another throttle alone."""
+        return self.target == self.unit.target
 
     @property
     def copied_bytes(self) -> int | None:
@@ -58,6 +68,8 @@ class MoveStep:
             "before": self.unit.replicas,
             "target": self.target,
             "copied_bytes": self.copied_bytes,
+            "bytes_per_second": self.bytes_per_second or None,
+            "is_pace": self.is_pace,
         }
 
 
@@ -72,7 +84,9 @@ class MovePlan:
 
     @property
     def mark(self) -> str:
-        seen = [(step.unit.name, step.asked, step.unit.replicas, step.target) for step in self.steps]
+        seen = [
+            (step.unit.name, step.asked, step.unit.replicas, step.target, step.bytes_per_second) for step in self.steps
+        ]
         return sha256(msgspec.json.encode(seen)).hexdigest()[:32]
 
     @property
@@ -115,10 +129,12 @@ def plan_move(
     *,
     together: bool,
     spreads: bool,
+    bytes_per_second: int = 0,
 ) -> MovePlan:
     """Give the asked partitions these replicas, with `together` all that are in one group with them.
 
-    With `spreads` each unit has another one of the replicas as its preferred leader. Raises WebRefusal(409).
+    The same move asked for again gets the new throttle. With `spreads` each unit has another one of the replicas as its
+    preferred leader. Raises WebRefusal(409).
     """
     touched = [unit for unit in units if not set(unit.members).isdisjoint(asked)]
     if len(touched) > MOVED_MAX:
@@ -127,22 +143,28 @@ def plan_move(
     for index, unit in enumerate(touched):
         turn = index % len(replicas) if spreads else 0
         wanted = tuple(place for place in unit.members if together or place in asked)
-        step = _step(unit, wanted, (*replicas[turn:], *replicas[:turn]), sizes)
+        step = _step(unit, wanted, (*replicas[turn:], *replicas[:turn]), sizes, bytes_per_second)
         if step is not None:
             found.append(step)
     return MovePlan(tuple(found), len(asked))
 
 
-def _step(unit: MoveUnit, wanted: tuple[Place, ...], target: Replicas, sizes: Mapping[Place, int]) -> MoveStep | None:
+def _step(
+    unit: MoveUnit, wanted: tuple[Place, ...], target: Replicas, sizes: Mapping[Place, int], bytes_per_second: int
+) -> MoveStep | None:
     is_whole = len(wanted) == len(unit.members)
+    if bytes_per_second and (unit.group is None or not is_whole):
+        raise WebRefusal(409, _ALONE, CONFLICT)
     if unit.target is not None and (unit.group is None or not is_whole):
         raise WebRefusal(409, f"{unit.name} is on its way already. Wait, or take that move back first.", CONFLICT)
+    if target == unit.target and bytes_per_second != unit.bytes_per_second:
+        return MoveStep(unit, wanted, target, 0, bytes_per_second)
     if target == (unit.target or unit.replicas):
         return None
     # A partition group keeps its count of replicas: the cluster has one for all groups (cluster.replicas).
     if unit.group is not None and len(target) < len(unit.replicas):
         raise WebRefusal(409, f"The partition group {unit.name} keeps its {len(unit.replicas)} replicas.", CONFLICT)
-    return MoveStep(unit, wanted, target, unit.size_bytes if is_whole else _sum(wanted, sizes))
+    return MoveStep(unit, wanted, target, unit.size_bytes if is_whole else _sum(wanted, sizes), bytes_per_second)
 
 
 def _sum(places: Collection[Place], sizes: Mapping[Place, int]) -> int | None:

@@ -28,6 +28,7 @@ def hutong_moves(status: ControllerStatus, units: Iterable[MoveUnit]) -> list[di
             "target": group.target,
             "copied_bytes": group.copied_bytes,
             "whole_bytes": group.stream_bytes,
+            "bytes_per_second": group.copied_bytes_per_second_max or None,
         }
         for group in status.groups
         if group.target is not None and group.name in by_name
@@ -43,6 +44,7 @@ def hutong_moves(status: ControllerStatus, units: Iterable[MoveUnit]) -> list[di
             "target": split.target,
             "copied_bytes": None,
             "whole_bytes": None,
+            "bytes_per_second": None,
         }
         for name, split in status.splits.items()
         if name not in by_name or by_name[name].target is None
@@ -76,4 +78,5 @@ def _kafka_move(
         "target": target,
         "copied_bytes": None if whole is None or not added else min(held.get((node, place), 0) for node in added),
         "whole_bytes": whole,
+        "bytes_per_second": None,
     }

@@ -27,13 +27,17 @@ TOPICS_SHOWN_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class MoveUnit:
-    """`target` are the replicas that it shall have where it is on its way; `size_bytes` is None where nobody says."""
+    """`target` are the replicas that it shall have where it is on its way; `size_bytes` is None where nobody says.
+
+    `bytes_per_second` is the throttle of the move that is under way, 0 for none.
+    """
 
     group: str | None
     members: tuple[Place, ...]
     replicas: Replicas
     target: Replicas | None = None
     size_bytes: int | None = None
+    bytes_per_second: int = 0
 
     @property
     def name(self) -> str:
@@ -68,6 +72,7 @@ def units_of_groups(status: ControllerStatus, members: Mapping[str, Mapping[str,
             group.replicas if group.target is None else group.before,
             group.target,
             group.held_bytes,
+            group.copied_bytes_per_second_max,
         )
         for group in sorted(status.groups, key=lambda each: each.name)
         if group.name != METADATA_NAME

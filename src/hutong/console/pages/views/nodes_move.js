@@ -13,7 +13,7 @@ import { note, text } from "../core/parts.js";
 import { table } from "../core/table.js";
 import { toast } from "../core/toast.js";
 
-/** @typedef {import("./nodes_moves.js").Unit & {moved: number, splits: boolean, before: number[], target: number[], copied_bytes: number | null}} Step */
+/** @typedef {import("./nodes_moves.js").Unit & {moved: number, splits: boolean, before: number[], target: number[], copied_bytes: number | null, bytes_per_second?: number | null, is_pace?: boolean}} Step */
 /**
  * @typedef {{mark: string, steps: Step[], step_count: number, moved: number, along: number, copied_bytes: number | null,
  *   staying: string[], staying_count: number, truncated: boolean, is_cut: boolean, kind: "hutong" | "kafka"}} Plan
@@ -37,10 +37,11 @@ export function askMove(cluster, changed) {
   ];
   if (cluster.kind === "hutong") {
     fields.push({ name: "together", label: "Move whole partition groups", type: "checkbox", value: true, hint: "Partitions of one group move together. Else these get a group of their own first, and do not go back." });
+    fields.push({ name: "bytes_per_second", label: "Bytes a second", type: "number", min: 1, max: Number.MAX_SAFE_INTEGER, hint: "What each node of the move copies until it is done. Empty: as the nodes' settings allow. Ask for the same move again to change it." });
   }
   return openDialog("Move replicas", (close) => {
     const submit = async (/** @type {import("../core/form.js").Values} */ values) => {
-      const body = { topic: values.topic, partition: values.partition, replicas: numbersIn(values.replicas) ?? [], together: values.together ?? true };
+      const body = { topic: values.topic, partition: values.partition, replicas: numbersIn(values.replicas) ?? [], together: values.together ?? true, bytes_per_second: values.bytes_per_second ?? null };
       const plan = /** @type {Plan} */ (await api.post("/api/nodes/moves/preview", body));
       close();
       await begin(plan, { title: "Move replicas", action: "Move", path: "/api/nodes/moves", body }, changed);
@@ -136,11 +137,14 @@ function previewOf(plan, hides_target, signal) {
     ...(hides_target ? [] : [{ title: "Then", is_mono: true, cell: (/** @type {Step} */ one) => one.target.join(", ") }]),
     { title: "To copy", is_number: true, cell: (one) => (one.copied_bytes === null ? NOTHING : bytes(one.copied_bytes)) },
   ];
+  const throttle = plan.steps.find((one) => one.bytes_per_second)?.bytes_per_second;
   const list = plan.steps.length ? table({ caption: "Preview", columns, rows: plan.steps, key: (one) => one.name, signal }).element : null;
   return [
     h("p", null, summaryOf(plan)),
     plan.along ? note("warn", `${counted(plan.along, "partition goes", "partitions go")} along: ${plan.along === 1 ? "it is" : "they are"} in the same partition groups.`) : null,
     plan.steps.some((one) => one.splits) ? note("warn", "Partitions that leave their group do not go back into it. A cluster has at most 32 such groups.") : null,
+    throttle ? note("plain", `Each node of the move copies at most ${bytes(throttle)} a second until it is done.`) : null,
+    !throttle && plan.steps.some((one) => one.is_pace) ? note("plain", "It has no throttle of its own then.") : null,
     list,
     plan.truncated ? note("plain", `The first ${number(plan.steps.length)} are listed.`) : null,
     plan.staying_count ? note("warn", `${counted(plan.staying_count, "stays", "stay")}, since no other broker can take ${plan.staying_count === 1 ? "it" : "them"}: `, ...namesOf(plan)) : null,
@@ -165,6 +169,7 @@ function namesOf(plan) {
 /** @param {Plan} plan */
 function summaryOf(plan) {
   if (!plan.step_count) return "No replica would move now.";
+  if (plan.steps.every((one) => one.is_pace)) return "This move is under way: it gets another throttle, and goes on.";
   const copied = plan.copied_bytes === null ? "How much is copied is not known." : plan.copied_bytes ? `About ${bytes(plan.copied_bytes)} are copied.` : "Nothing is copied.";
   return `${counted(plan.moved, "partition has", "partitions have")} other replicas then. ${copied}`;
 }

@@ -16,7 +16,7 @@ import { askMove, partitionsOf } from "./nodes_move.js";
  */
 /**
  * @typedef {Unit & {topic?: string, partition?: number, before: number[] | null, target: number[],
- *   copied_bytes: number | null, whole_bytes: number | null}} Move
+ *   copied_bytes: number | null, whole_bytes: number | null, bytes_per_second?: number | null}} Move
  */
 /**
  * @typedef {{can_move: boolean, why_not: string | null, kind: "hutong" | "kafka" | null, moves: Move[],
@@ -101,7 +101,8 @@ function progressOf(one) {
   if (one.copied_bytes === null || one.whole_bytes === null) return NOTHING;
   const told = `${bytes(one.copied_bytes)} of ${bytes(one.whole_bytes)}`;
   const bar = h("progress", { max: Math.max(one.whole_bytes, 1), value: one.copied_bytes, "aria-label": `Copied of ${one.name}` });
-  return h("span", { class: "move-progress" }, bar, told);
+  const throttle = one.bytes_per_second ? h("span", { class: "quiet" }, `at most ${bytes(one.bytes_per_second)}/s`) : null;
+  return h("span", { class: "move-progress" }, bar, told, throttle);
 }
 
 /**

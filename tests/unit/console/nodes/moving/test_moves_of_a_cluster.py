@@ -13,12 +13,15 @@ from tests.unit.console.scene import ConsoleClient, node_with_console
 from hutong.testing import EmbeddedCluster
 
 MOVES = "/api/nodes/moves"
+# No node is to be taken for dead while others start again.
+PATIENT = {"cluster.session_timeout_ms": "20000", "cluster.lag_ms_max": "20000"}
+RECORDS, RECORD_BYTES = 8, 900_000
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
     settings = {"cluster.replicas": "2", "cluster.slots": "1", "cluster.coordinators": "1"}
-    with EmbeddedCluster(settings=settings) as running:
+    with EmbeddedCluster(settings=settings | PATIENT) as running:
         running.wait_until_in_sync()
         running.create_topic("orders", partitions=3)
         running.create_topic("users", partitions=1)
@@ -76,6 +79,31 @@ def test_a_topic_moves_with_its_group(cluster: EmbeddedCluster, client: ConsoleC
     assert replicas(client, "users") == [wanted]
     assert "replicas.move" in audited(client)
     assert client.value("POST", f"{MOVES}/preview", body)["steps"] == []
+
+
+def test_a_move_that_runs_has_a_throttle_and_is_taken_back(cluster: EmbeddedCluster, client: ConsoleClient) -> None:
+    await_rest(client)
+    for _ in range(RECORDS):
+        cluster.produce("users", b"x" * RECORD_BYTES)  # a batch each
+    # What is in the leader's cache goes to a new replica at once, and only what comes from the disk has a pace.
+    for node in cluster.nodes:
+        cluster.restart(node.number)
+    cluster.wait_until_in_sync(timeout=60)
+    before = replicas(client, "users")
+    body = {"topic": "users", "replicas": others(before[0])}
+    assert moved(client, {**body, "bytes_per_second": 1})["failed"] == []
+    move = until(lambda: next(iter(client.value("GET", MOVES)["moves"]), None))
+    assert (move["target"], move["before"], move["bytes_per_second"]) == (body["replicas"], before[0], 1)
+    (step,) = client.value("POST", f"{MOVES}/preview", {**body, "bytes_per_second": 2})["steps"]
+    assert (step["is_pace"], step["copied_bytes"]) == (True, 0)
+    assert moved(client, {**body, "bytes_per_second": 2})["begun"] == 1
+    move = until(lambda: next((one for one in client.value("GET", MOVES)["moves"] if one["copied_bytes"]), None))
+    assert (move["bytes_per_second"], move["copied_bytes"] < move["whole_bytes"]) == (2, True)
+    assert client.ask("POST", f"{MOVES}/take-back", {"group": move["group"]}).status == 204
+    await_rest(client)
+    assert replicas(client, "users") == before
+    assert "bytes_per_second" in audited(client)
+    assert "replicas.take-back" in audited(client)
 
 
 def test_a_partition_leaves_its_group(client: ConsoleClient) -> None:
@@ -136,6 +164,8 @@ def test_a_node_hands_over_its_leaderships_alone(client: ConsoleClient) -> None:
         (f"{MOVES}/preview", {"topic": "orders", "replicas": ["1"]}, 400),
         (f"{MOVES}/preview", {"topic": "orders", "replicas": [2**40]}, 400),
         (f"{MOVES}/preview", {"topic": "orders", "replicas": [1], "other": 1}, 400),
+        (f"{MOVES}/preview", {"topic": "orders", "replicas": [1, 2], "bytes_per_second": 0}, 400),
+        (f"{MOVES}/preview", {"topic": "orders", "replicas": [1, 2], "bytes_per_second": 2**60}, 400),
         (f"{MOVES}/preview", {"topic": "orders", "replicas": [1]}, 409),
         (f"{MOVES}/preview", {"topic": "orders", "partition": 2**40, "replicas": [1]}, 404),
         (f"{MOVES}/preview", {"topic": "<b>\u0000", "replicas": [1]}, 404),

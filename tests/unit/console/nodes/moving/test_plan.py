@@ -1,5 +1,6 @@
 """Plans of moves and drains: what goes along, what is copied, what stays."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,6 +60,28 @@ def test_a_move_to_the_same_place_is_none() -> None:
 
 def test_bytes_that_nobody_tells_are_not_known() -> None:
     assert planned([single(0, 1, size=None)], ORDERS[:1], 2).copied_bytes is None
+
+
+def test_a_group_moves_with_a_throttle_and_gets_another() -> None:
+    (step,) = planned([DAYS], ORDERS, 2, 3, bytes_per_second=1_000).steps
+    assert (step.told()["bytes_per_second"], step.is_pace) == (1_000, False)
+    moving = replace(DAYS, target=(2, 3), bytes_per_second=1_000)
+    assert planned([moving], ORDERS, 2, 3, bytes_per_second=1_000).steps == ()
+    for pace in (0, 5_000):
+        plan = planned([moving], ORDERS, 2, 3, bytes_per_second=pace)
+        (step,) = plan.steps
+        assert (step.bytes_per_second, step.is_pace, plan.copied_bytes) == (pace, True, 0)
+    marks = {planned([DAYS], ORDERS, 2, 3, bytes_per_second=pace).mark for pace in (0, 1, 2)}
+    assert len(marks) == 3
+
+
+@pytest.mark.parametrize(
+    ("unit", "together"), [(single(0, 1, 2), True), (DAYS, False)], ids=["of Kafka", "a part of a group"]
+)
+def test_a_partition_that_moves_alone_has_no_throttle(unit: MoveUnit, together: bool) -> None:
+    with pytest.raises(WebRefusal) as raised:
+        planned([unit], ORDERS[:1], 2, 3, together=together, bytes_per_second=1)
+    assert (raised.value.status, "throttle" in raised.value.message) == (409, True)
 
 
 def test_the_leaders_of_a_topic_take_turns() -> None:
@@ -132,7 +155,8 @@ def group(name: str, **facts: Any) -> GroupProgress:
 
 
 def test_groups_of_hutong_are_units_with_their_partitions() -> None:
-    moving = group("days", target=(2, 3), before=(1, 2), stream_bytes=50, lags={3: 20}, held_bytes=40)
+    pace = {"copied_bytes_per_second_max": 9}
+    moving = group("days", target=(2, 3), before=(1, 2), stream_bytes=50, lags={3: 20}, held_bytes=40, **pace)
     splits = {"days-100": SplitProgress((7, 8), (3,))}
     status = ControllerStatus((), (moving, group("hours"), group("metadata")), splits)
     units = units_of_groups(status, {"days": {"orders": [0, 1]}, "metadata": {"x": [0]}})
@@ -142,6 +166,7 @@ def test_groups_of_hutong_are_units_with_their_partitions() -> None:
     ]
     days, leaving = hutong_moves(status, units)
     assert (days["before"], days["target"], days["copied_bytes"], days["whole_bytes"]) == ((1, 2), (2, 3), 30, 50)
+    assert (units[0].bytes_per_second, days["bytes_per_second"], leaving["bytes_per_second"]) == (9, 9, None)
     assert (leaving["name"], leaving["partitions"], leaving["target"]) == ("days-100", 2, (3,))
 
 
