@@ -25,13 +25,22 @@ READ_NODE = AclOperation.DESCRIBE_CONFIGS
 SEE_GROUPS = AclOperation.DESCRIBE
 """To see all groups, as Kafka's ListGroups has it."""
 FORBIDDEN = 40301
+NOT_TOLD = (
+    f"The brokers have not said within {CALL_S_MAX:g} s what your user may do, so what needs a right is missing. "
+    "One of them may hang, often the controller: `hutong cluster status` shows which. "
+    "Look at its log, start it again if it stays silent, then try again here."
+)
 
 
 async def has_right(desk: ConsoleDesk, request: WebRequest, operation: Any) -> bool:
-    """True for a user with this operation on the cluster."""
+    """True for a user with this operation on the cluster. Raises WebRefusal(503) where the brokers do not tell."""
     account = await desk.account(request)
     describe = partial(account.admin.describe_cluster, include_authorized_operations=True, request_timeout=CALL_S_MAX)
-    found: Any = await desk.blocking(lambda: describe().result(CALL_S_MAX))
+    try:
+        found: Any = await desk.blocking(lambda: describe().result(CALL_S_MAX))
+    except WebRefusal as refusal:
+        # "The brokers have not answered in time" leaves a user alone with a page that has nothing.
+        raise (refusal if refusal.status != 503 else WebRefusal(503, NOT_TOLD, refusal.code)) from None
     # Brokers name none to a user that may not describe the cluster (KIP-430), and all where nothing is authorized.
     return operation in (found.authorized_operations or ())
 

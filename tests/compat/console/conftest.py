@@ -14,7 +14,7 @@ from hutong.testing import EmbeddedNode
 OpenPage = Callable[..., Page]
 WAIT_MS_MAX = 20_000
 # The answer of a refusal is a line in the browser's console; tests of refusals want it.
-REFUSED = re.compile(r"Failed to load resource: (the server responded with a status of 4|net::ERR_FAILED)")
+REFUSED = re.compile(r"Failed to load resource: (the server responded with a status of [45]|net::ERR_FAILED)")
 
 
 @pytest.fixture(scope="module")

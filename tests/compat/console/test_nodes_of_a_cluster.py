@@ -1,4 +1,4 @@
-"""The nodes of a real cluster, from outside: one dies and comes back; a move that runs is slowed and taken back."""
+"""The nodes of a real cluster, from outside: one dies and comes back, a move is slowed and taken back, a node hangs."""
 
 from pathlib import Path
 
@@ -86,4 +86,23 @@ def test_a_move_that_runs_is_slowed_and_taken_back(open_page: OpenPage, tmp_path
         expect(page.get_by_text("Nothing is on its way.")).to_be_visible(timeout=PATIENCE_MS)
         assert replicas_of(page, "orders") == before
         cluster.wait_whole("orders")
+        page.close()  # before the console that it asks
+
+
+def test_a_controller_that_hangs_is_said_and_the_page_tries_again(open_page: OpenPage, tmp_path: Path) -> None:
+    patient = {"cluster.session_timeout_ms": 60_000}
+    with Cluster(tmp_path, 3, patient) as cluster, console(cluster.bootstrap, tmp_path) as url:
+        page = open_page("/security", url=url)
+        expect(page.get_by_role("alert")).to_have_count(0)
+        expect(page.get_by_text("Loading users")).to_have_count(0, timeout=PATIENCE_MS)
+        controller = cluster.nodes[cluster.controller()]
+        controller.pause()
+        page.reload()
+        problem = page.get_by_role("alert")
+        expect(problem).to_contain_text("The brokers have not said within 15 s", timeout=PATIENCE_MS)
+        expect(problem).to_contain_text("hutong cluster status")
+        assert violations(page) == []
+        controller.resume()
+        problem.get_by_role("button", name="Try again").click()
+        expect(problem).to_have_count(0, timeout=PATIENCE_MS)
         page.close()  # before the console that it asks

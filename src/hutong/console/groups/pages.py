@@ -79,9 +79,16 @@ class GroupPages:
     async def _others(self, request: WebRequest) -> tuple[list[dict[str, Any]], list[str]] | None:
         """Share groups and streams groups, and problems; None where they are not known, or not for this user."""
         node = self._desk.node
-        if node is None or not await has_right(self._desk, request, SEE_GROUPS):
+        if node is None:
             return None
-        return await node.other_groups()
+        try:
+            may_see = await has_right(self._desk, request, SEE_GROUPS)
+        except WebRefusal as refusal:
+            # The groups of consumers are of use without these.
+            if refusal.status != 503:
+                raise
+            return [], [refusal.message]
+        return await node.other_groups() if may_see else None
 
     async def list_lags(self, request: WebRequest) -> WebAnswer:
         """Lag and members of a few groups: those whose rows are in sight."""

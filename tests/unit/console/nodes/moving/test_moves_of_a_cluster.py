@@ -45,8 +45,13 @@ def audited(client: ConsoleClient) -> str:
     return str(client.value("GET", "/api/topics/__hutong_console_audit/messages")["records"])
 
 
+def moving(client: ConsoleClient) -> list[Any]:
+    moves: list[Any] = client.value("GET", MOVES)["moves"]
+    return moves
+
+
 def await_rest(client: ConsoleClient) -> None:
-    until(lambda: not client.value("GET", MOVES)["moves"])
+    until(lambda: not moving(client))
 
 
 def others(now: list[int]) -> list[int]:
@@ -92,12 +97,12 @@ def test_a_move_that_runs_has_a_throttle_and_is_taken_back(cluster: EmbeddedClus
     before = replicas(client, "users")
     body = {"topic": "users", "replicas": others(before[0])}
     assert moved(client, {**body, "bytes_per_second": 1})["failed"] == []
-    move = until(lambda: next(iter(client.value("GET", MOVES)["moves"]), None))
+    move = until(lambda: moving(client))[0]
     assert (move["target"], move["before"], move["bytes_per_second"]) == (body["replicas"], before[0], 1)
     (step,) = client.value("POST", f"{MOVES}/preview", {**body, "bytes_per_second": 2})["steps"]
     assert (step["is_pace"], step["copied_bytes"]) == (True, 0)
     assert moved(client, {**body, "bytes_per_second": 2})["begun"] == 1
-    move = until(lambda: next((one for one in client.value("GET", MOVES)["moves"] if one["copied_bytes"]), None))
+    move = until(lambda: [one for one in moving(client) if one["copied_bytes"]])[0]
     assert (move["bytes_per_second"], move["copied_bytes"] < move["whole_bytes"]) == (2, True)
     assert client.ask("POST", f"{MOVES}/take-back", {"group": move["group"]}).status == 204
     await_rest(client)
