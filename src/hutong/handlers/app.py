@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from hutong.bus.durable.addresses import is_durable, shown
 from hutong.bus.durable.consume.retry import Retry
+from hutong.foundation.addresses import scheme_advice
 from hutong.foundation.clock import Clock, SystemClock
 from hutong.foundation.errors import ExitCode, UsageError
 from hutong.handlers.declare.models import converter_of, decoder_of
@@ -37,6 +38,17 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 BATCH_WAIT_S_DEFAULT: Final = 0.5
 
 
+def checked_bootstrap(bootstrap: str) -> str:
+    """The addresses of brokers. Raises UsageError for a URL, with which librdkafka would try for ever."""
+    if not isinstance(bootstrap, str) or not bootstrap:
+        raise UsageError("App needs the address of a broker, as in App('localhost:9092').")
+    for address in bootstrap.split(","):
+        # The library itself takes PLAINTEXT://HOST:PORT and its like.
+        if address.strip().lower().startswith(("http://", "https://", "kafka://")):
+            raise UsageError(f"{address!r} is no broker address; write it{scheme_advice(address)}.")
+    return bootstrap
+
+
 class App:
     """Handlers of one program: `app = App("localhost:9092")`, then `@app.topic(...)` and `@app.address(...)`.
 
@@ -58,9 +70,7 @@ class App:
         clock: Clock | None = None,
         chance: Callable[[], float] | None = None,
     ) -> None:
-        if not isinstance(bootstrap, str) or not bootstrap:
-            raise UsageError("App needs the address of a broker, as in App('localhost:9092').")
-        self.bootstrap = bootstrap
+        self.bootstrap = checked_bootstrap(bootstrap)
         self.title = title
         self.version = version
         self.settings = dict(settings or {})

@@ -8,7 +8,7 @@ Decides nothing: `machine` and `checks` do.
 """
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from hutong.foundation.errors import Refused
 from hutong.registry import names
@@ -30,8 +30,6 @@ from hutong.security.acls import Operation
 from hutong.web.answers import WebRefusal
 from hutong.web.requests import WebRequest
 
-MAGIC: Final = b"\0"
-ID_BYTES: Final = 4
 CarryOut: TypeAlias = Callable[[Change], Awaitable[ChangeAnswer]]
 T = TypeVar("T")
 
@@ -45,7 +43,7 @@ class RegistryWriterOfValues:
     def write(self, schema: ChosenSchema, value: Any) -> bytes:
         """Raises ProtocolError."""
         known: WrittenBySchema = schema.schema
-        return MAGIC + schema.id.to_bytes(ID_BYTES, "big") + known.write(value, self._steps)
+        return known.write(value, self._steps)
 
 
 class RegistryReader:
@@ -57,7 +55,7 @@ class RegistryReader:
 
 
 class RegistrySchemas:
-    """Finds schemas, and registers those that are new."""
+    """Finds schemas, and registers those that are new once a value is of them."""
 
     def __init__(self, service: RegistryService, carry_out: CarryOut, rights: SubjectRights) -> None:
         self._service = service
@@ -73,6 +71,15 @@ class RegistrySchemas:
             return await self._seen(lambda: self._choose(choice, request))
         except Refused as refused:
             raise _refusal(refused) from None
+
+    async def register(self, schema: ChosenSchema) -> ChosenSchema:
+        """Raises WebRefusal."""
+        asked: RegisterSchema = schema.new
+        try:
+            made = await self._carry_out(asked)
+        except Refused as refused:
+            raise _refusal(refused) from None
+        return ChosenSchema(schema.type, asked.subject, made.version, made.id, schema.schema)
 
     async def readers(self, ids: Collection[int], request: WebRequest) -> dict[int, RegistryReader]:
         """The schemas of these ids that are there, and that the client may see. Raises WebRefusal(503)."""
@@ -121,11 +128,11 @@ class RegistrySchemas:
         self._rights.check(request, Operation.DESCRIBE, subject)
         asked = RegisterSchema(subject, text)
         found = await self._service.registered(asked)
-        if found is None:
-            self._rights.check(request, Operation.WRITE, subject)
-            made = await self._carry_out(asked)
-            found = SchemaVersion(subject, made.version, made.id, text)
-        return await self._chosen(choice, found)
+        if found is not None:
+            return await self._chosen(choice, found)
+        self._rights.check(request, Operation.WRITE, subject)
+        known = await self._service.written_by(text, names.split(subject)[0])
+        return ChosenSchema(_kind(text.schema_type), subject, 0, 0, known, asked)
 
     async def _by_id(self, choice: SchemaChoice, schema_id: int, request: WebRequest) -> ChosenSchema:
         context = names.DEFAULT_CONTEXT if choice.subject is None else names.split(choice.subject)[0]

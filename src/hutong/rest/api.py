@@ -14,9 +14,11 @@ from hutong.rest.groups import GroupsV3
 from hutong.rest.openapi import API
 from hutong.rest.reading.live import LiveRecords
 from hutong.rest.reading.positions import RecordsByPosition
+from hutong.rest.reading.showing import RecordViews
 from hutong.rest.records.decoding import RecordDecoder
 from hutong.rest.records.encoding import RecordEncoder
 from hutong.rest.records.v3 import RecordsV3
+from hutong.rest.resources import related
 from hutong.rest.topics import TopicsV3
 from hutong.rest.v2.consume import ConsumeV2
 from hutong.rest.v2.instances import Instances
@@ -47,13 +49,14 @@ class RestApi:
         """`is_secure`: it is served through TLS, as links say."""
         self.gateway = Gateway(accounts, clock, blocking)
         encoder, decoder = RecordEncoder(self.gateway, schemas), RecordDecoder(schemas)
+        views = RecordViews(self.gateway, decoder)
         self._instances = Instances(self.gateway, decoder)
         rooms = (
             ClustersV3(self.gateway),
             TopicsV3(self.gateway),
             RecordsV3(self.gateway, encoder),
-            RecordsByPosition(self.gateway, decoder),
-            LiveRecords(self.gateway),
+            RecordsByPosition(self.gateway, views),
+            LiveRecords(self.gateway, views),
             GroupsV3(self.gateway),
             AclsV3(self.gateway),
             ProduceV2(self.gateway, encoder),
@@ -61,7 +64,11 @@ class RestApi:
         )
         served = [route for room in rooms for route in room.routes()]
         self._description = json(described(served, API))
-        self.routes = [*served, WebRoute("GET", "/openapi.json", self._describe, is_public=True)]
+        self.routes = [
+            *served,
+            WebRoute("GET", "/openapi.json", self._describe, is_public=True),
+            WebRoute("GET", "/", _begin, is_public=True),
+        ]
 
     async def close_idle(self) -> None:
         """Close the consumers and clients that nobody has used for a while."""
@@ -75,3 +82,8 @@ class RestApi:
 
     def _describe(self, request: WebRequest) -> WebAnswer:
         return self._description
+
+
+def _begin(request: WebRequest) -> WebAnswer:
+    """Answer the first question of a person with a browser."""
+    return json({"clusters": related("/v3/clusters"), "description": related("/openapi.json")})

@@ -35,12 +35,12 @@ _DONE = WebAnswer(204)
 _OPERATIONS = {"SET": AlterConfigOpType.SET, "DELETE": AlterConfigOpType.DELETE}
 
 
-class ConfigBody(msgspec.Struct, frozen=True):
+class ConfigBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     value: str | None = None
 
 
-class NewTopicBody(msgspec.Struct, frozen=True):
+class NewTopicBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic_name: str
     partitions_count: int = _DEFAULT
     replication_factor: int = _DEFAULT
@@ -48,21 +48,21 @@ class NewTopicBody(msgspec.Struct, frozen=True):
     validate_only: bool = False
 
 
-class PartitionsBody(msgspec.Struct, frozen=True):
+class PartitionsBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partitions_count: int
 
 
-class ConfigValueBody(msgspec.Struct, frozen=True):
+class ConfigValueBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     value: str
 
 
-class ConfigChange(msgspec.Struct, frozen=True):
+class ConfigChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     value: str | None = None
     operation: str = "SET"
 
 
-class ConfigChangesBody(msgspec.Struct, frozen=True):
+class ConfigChangesBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data: list[ConfigChange]
     validate_only: bool = False
 

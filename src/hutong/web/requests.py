@@ -43,6 +43,12 @@ class WebRequest:
         """The path's parameter of this name, which its route has as `{name:int}`."""
         return int(self.parameters[name])
 
+    def check_query(self, *names: str) -> None:
+        """Raises WebRefusal(400) for a field of the query that has none of these names."""
+        unknown = next((name for name in self.query if name not in names), None)
+        if unknown is not None:
+            raise WebRefusal(400, f"there is no {unknown[:50]!r} here; a query has {', '.join(names)}")
+
     def flag(self, name: str, default: bool = False) -> bool:
         """A query field that is true or false. Raises WebRefusal(400)."""
         value = self.query.get(name)

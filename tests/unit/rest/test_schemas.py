@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.support.http_json import Answered
+from tests.support.http_json import Answered, JsonClient
+from tests.support.sockjs import WebSocketClient
 from tests.unit.rest.scene import RestClient, node_with_http
 
 from hutong.rest.limits import SCHEMAS_OF_REQUEST_MAX
@@ -179,8 +180,44 @@ def test_values_are_read_as_they_were_given(node: EmbeddedNode, client: RestClie
     )
 
 
-def test_a_stream_has_no_schemas(client: RestClient) -> None:
-    assert code_of(client.of("GET", "/topics/any/records?format=schema")) == (400, 400)
+def subjects(node: EmbeddedNode) -> list[str]:
+    return [*JsonClient(str(node.schema_registry_url).removeprefix("http://")).call("GET", "/subjects").value]
+
+
+def test_a_wrong_value_leaves_no_schema_in_the_subject(node: EmbeddedNode, client: RestClient) -> None:
+    node.create_topic("wrong-first", partitions=1)
+    given = {"type": "AVRO", "schema": USER}
+    answer = post(client, "wrong-first", **given, data={"nam": "ann"})
+    assert code_of(answer) == (400, 400)
+    assert "not of its schema for wrong-first-value: at /: the field name is missing" in answer.value["message"]
+    kept = client.of(
+        "POST", "/topics/wrong-first/records", {"key": {"data": "no base64"}, "value": given | {"data": ANN}}
+    )
+    assert code_of(kept) == (400, 400)
+    body = {"value_schema": USER, "records": [{"value": ANN}, {"value": 5}]}
+    refused = client.call("POST", "/topics/wrong-first", body, "application/vnd.kafka.avro.v2+json")
+    assert code_of(refused) == (422, 42203)
+    assert "wrong-first-value" not in subjects(node)
+    answers = client.produce("wrong-first", *[{"value": given | {"data": data}} for data in (5, ANN)])
+    assert [answer["error_code"] for answer in answers] == [400, 200]
+    assert answers[1]["value"]["schema_version"] == 1
+    assert "wrong-first-value" in subjects(node)
+
+
+def test_streams_show_values_by_their_schemas(node: EmbeddedNode, client: RestClient) -> None:
+    node.create_topic("streamed", partitions=1)
+    made = post(client, "streamed", type="AVRO", schema=USER, data=ANN).value["value"]
+    client.produce("streamed", {"value": {"type": "STRING", "data": "plain"}})
+    shown = [
+        {"type": "AVRO", "schema_id": made["schema_id"], "data": ANN},
+        {"type": "STRING", "data": "plain"},
+    ]
+    path = f"{client.path('/topics/streamed/records')}?from=earliest&format=schema"
+    events = client.events(path)
+    assert [json.loads(next(events)["data"])["value"] for _ in range(2)] == shown
+    events.close()
+    with WebSocketClient(int(client.address.rpartition(":")[2]), path) as socket:
+        assert [json.loads(socket.receive())["record"]["value"] for _ in range(2)] == shown
 
 
 V2 = "application/vnd.kafka.v2+json"
@@ -262,6 +299,7 @@ def test_without_a_registry_schemas_are_refused_clearly() -> None:
             assert code_of(answer) == (422, 42206)
             assert "Schema Registry must be configured when using schemas" in answer.value["message"]
         assert code_of(client.of("GET", "/topics/t/partitions/0/records?format=schema")) == (422, 42206)
+        assert code_of(client.of("GET", "/topics/t/records?format=schema")) == (422, 42206)
         assert code_of(client.call("POST", "/consumers/g", {"format": "avro"}, V2)) == (422, 42206)
         body = {"value_schema": USER, "records": [{"value": ANN}]}
         assert code_of(client.call("POST", "/topics/t", body, "application/vnd.kafka.avro.v2+json")) == (422, 42206)

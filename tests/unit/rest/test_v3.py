@@ -194,3 +194,33 @@ def test_the_description_has_every_route(client: RestClient) -> None:
     assert "post" in described["paths"]["/v3/clusters/{cluster}/topics/{topic}/records"]
     ids = [each["operationId"] for path in described["paths"].values() for each in path.values()]
     assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "words"),
+    [
+        ("POST", "/topics/any/records", {"valu": text("x")}, "unknown field `valu`"),
+        ("POST", "/topics/any/records", {"total": 12}, "unknown field `total`"),
+        ("POST", "/topics/any/records", {"value": {"type": "STRING", "date": "x"}}, "unknown field `date`"),
+        ("POST", "/topics/any/records:batch", {"entries": [{"id": "1", "vale": text("x")}]}, "unknown field `vale`"),
+        ("POST", "/topics", {"topic_name": "t", "partition_count": 3}, "unknown field `partition_count`"),
+        ("POST", "/topics/any/configs:alter", {"data": [], "validate-only": True}, "unknown field `validate-only`"),
+        ("GET", "/topics/any/partitions/0/records?ofset=3", None, "a query has offset, max_records, wait_ms, format"),
+        ("GET", "/topics/any/records?form=earliest", None, "a query has from, format, after"),
+    ],
+)
+def test_a_misspelt_name_is_refused(client: RestClient, method: str, path: str, body: object, words: str) -> None:
+    answer = client.of(method, path, body)
+    assert (answer.status, answer.value["error_code"]) == (400, 400)
+    assert words in answer.value["message"]
+
+
+def test_v2_refuses_a_misspelt_name(client: RestClient) -> None:
+    body = {"records": [{"vlaue": "eA=="}]}
+    answer = client.call("POST", "/topics/any", body, "application/vnd.kafka.binary.v2+json")
+    assert (answer.status, answer.value["error_code"]) == (400, 400)
+    assert "unknown field `vlaue`" in answer.value["message"]
+
+
+def test_the_first_page_links_to_what_there_is(client: RestClient) -> None:
+    assert {each["related"] for each in client.call("GET", "/").value.values()} == {"/v3/clusters", "/openapi.json"}

@@ -18,6 +18,7 @@ import typer
 from hutong.cli.handlers.finding import checked_module, find_app
 from hutong.cli.output import print_json
 from hutong.foundation.errors import UsageError
+from hutong.handlers.app import checked_bootstrap
 
 if TYPE_CHECKING:
     from hutong.handlers.app import App
@@ -63,6 +64,8 @@ def run(
     if asyncapi_page:
         print(find_app(target).asyncapi_page(), end="")
         return 0
+    if bootstrap is not None:
+        checked_bootstrap(bootstrap)
     if workers > 1 or is_reloading:
         command = ["run", target, "--log-level", log_level]
         command += ["--bootstrap", bootstrap] if bootstrap is not None else []

@@ -186,6 +186,12 @@ def failure(error: KafkaException | KafkaError, subject: str) -> UsageError:
         return UsageError(f"There is no {subject}; `hutong group list` shows what there is.", ExitCode.NOINPUT)
     if code in {KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID}:
         return UsageError(f"The {subject} has members; stop them first.", ExitCode.TEMPFAIL)
+    if code == KafkaError.INVALID_RECORD:
+        return UsageError(
+            f"The broker refused a record of the {subject}: a compacted topic needs keys, one with "
+            "confluent.value.schema.validation the id of a schema; `hutong topic describe` shows the settings.",
+            ExitCode.PROTOCOL,
+        )
     if code in UNSUPPORTED:
         return UsageError("This broker does not offer that operation.", ExitCode.UNAVAILABLE)
     return UsageError(f"The broker refused the {subject}: {cause.str().rstrip('.')}.", ExitCode.PROTOCOL)

@@ -56,10 +56,13 @@ def serve(arguments: Sequence[str], ports: "SystemPorts | None" = None) -> int:
     It touches this machine, unless `ports` are others. Prints one line on standard output when clients are accepted.
     Raises UsageError for a wrong option, setting or path, and StorageError where the data folder cannot be used.
     """
+    parser = _parser()
     try:
-        options = _parser().parse_args(arguments)
+        options, unknown = parser.parse_known_args(arguments)
     except SystemExit as end:  # argparse ends the process itself after printing the help
         return int(end.code or 0)
+    if unknown:
+        raise parser.unknown(unknown)
     # An empty value is none at all elsewhere, and a variable that is not set would make a node alone of this one.
     if options.cluster is not None and not options.cluster.strip():
         raise UsageError("--cluster is empty; write --cluster zk://HOST:PORT/PATH, or leave it out.", ExitCode.USAGE)
@@ -117,8 +120,17 @@ class _ServeParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; `hutong serve --help` lists the options.", ExitCode.USAGE)
 
+    def unknown(self, words: Sequence[str]) -> UsageError:
+        """The error for words that are no options, with the option that the first one may have meant."""
+        from hutong.cli.nearest import did_you_mean  # needed only to say what went wrong
 
-def _parser() -> argparse.ArgumentParser:
+        name = words[0].partition("=")[0]
+        near = did_you_mean(name, self._option_string_actions) if name.startswith("-") else ""
+        advice = f"{near or ';'} `hutong serve --help` lists the options."
+        return UsageError(f"unrecognized arguments: {' '.join(words)}{advice}", ExitCode.USAGE)
+
+
+def _parser() -> _ServeParser:
     parser = _ServeParser(
         prog="hutong serve",
         description="Run a node until it is stopped (SIGTERM, or Ctrl-C). Logs go to standard error.",

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
 
 from hutong.rest.limits import CALL_S_MAX, LIVE_BATCH_MAX, LIVE_PARTITIONS_MAX
 from hutong.rest.reading.reader import RecordReader
-from hutong.rest.reading.shown import checked_format, record_shown
 from hutong.web.answers import SocketAnswer, StreamedAnswer, WebRefusal
 from hutong.web.routes import WebRoute
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from hutong.bus.durable.records import StoredRecord
     from hutong.rest.accounts import Account
     from hutong.rest.gateway import Gateway
+    from hutong.rest.reading.showing import RecordViews
     from hutong.web.requests import WebRequest
 
 EVENTS: Final = "text/event-stream"
@@ -39,13 +39,15 @@ T = TypeVar("T")
 LiveRecord = tuple[bytes, bytes]
 """The id, and the record as JSON."""
 ReadBatch = Callable[[], "Awaitable[list[StoredRecord]]"]
+ShowBatch = Callable[["list[StoredRecord]"], "Awaitable[list[LiveRecord]]"]
 
 
 class LiveRecords:
     """The route that streams."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, views: RecordViews) -> None:
         self._gateway = gateway
+        self._views = views
 
     def routes(self) -> list[WebRoute]:
         return [WebRoute("GET", "/v3/clusters/{cluster}/topics/{topic}/records", self.follow)]
@@ -53,7 +55,8 @@ class LiveRecords:
     async def follow(self, request: WebRequest) -> StreamedAnswer | SocketAnswer:
         """Stream from `from` on, latest or earliest, or from behind the id `after`, or Last-Event-ID."""
         account = await self._gateway.checked(request)
-        form = checked_format(request.query.get("format", "auto"))
+        request.check_query("from", "format", "after")
+        form = self._views.form_of(request)
         begin = {"latest": OFFSET_END, "earliest": OFFSET_BEGINNING}.get(request.query.get("from", "latest"))
         if begin is None:
             raise WebRefusal(400, "from is latest or earliest")
@@ -68,9 +71,14 @@ class LiveRecords:
             raise
         read = partial(self._gateway.blocking, partial(reader.read, LIVE_BATCH_MAX, _WAIT_S))
         close = partial(self._gateway.close_soon, account, reader)
+
+        async def live(records: list[StoredRecord]) -> list[LiveRecord]:
+            shown = await self._views.shown(records, form, request)
+            return [_live(record, positions, as_json) for record, as_json in zip(records, shown, strict=True)]
+
         if "upgrade" in request.headers:
-            return SocketAnswer(_LiveParts(read, partial(_messages, positions=positions, form=form), close))
-        return StreamedAnswer(_LiveParts(read, partial(_events, positions=positions, form=form), close), EVENTS)
+            return SocketAnswer(_LiveParts(read, live, _messages, close))
+        return StreamedAnswer(_LiveParts(read, live, _events, close), EVENTS)
 
 
 class _LiveParts(Generic[T]):
@@ -80,9 +88,10 @@ class _LiveParts(Generic[T]):
     """
 
     def __init__(
-        self, read: ReadBatch, encode: Callable[[list[StoredRecord]], list[T]], close: Callable[[], None]
+        self, read: ReadBatch, live: ShowBatch, encode: Callable[[list[LiveRecord]], list[T]], close: Callable[[], None]
     ) -> None:
         self._read = read
+        self._live = live
         self._encode = encode
         self._close: Callable[[], None] | None = close
         self._ready: deque[T] = deque()
@@ -96,7 +105,7 @@ class _LiveParts(Generic[T]):
             found = await self._read()
             quiet += 1
             if found or quiet >= _QUIET_ROUNDS:
-                self._ready.extend(self._encode(found))
+                self._ready.extend(self._encode(await self._live(found)))
         return self._ready.popleft()
 
     async def aclose(self) -> None:
@@ -105,20 +114,18 @@ class _LiveParts(Generic[T]):
             close()
 
 
-def _events(records: list[StoredRecord], positions: Positions, form: str) -> list[bytes]:
-    events = [b"id: %b\nevent: record\ndata: %b\n\n" % _live(record, positions, form) for record in records]
-    return [b"".join(events) or _COMMENT]
+def _events(records: list[LiveRecord]) -> list[bytes]:
+    return [b"".join([b"id: %b\nevent: record\ndata: %b\n\n" % record for record in records]) or _COMMENT]
 
 
-def _messages(records: list[StoredRecord], positions: Positions, form: str) -> list[str | None]:
-    found = [_live(record, positions, form) for record in records]
+def _messages(records: list[LiveRecord]) -> list[str | None]:
     # A ping after a while without records, so that the connection counts as used.
-    return [f'{{"id":"{id.decode()}","record":{record.decode()}}}' for id, record in found] or [None]
+    return [f'{{"id":"{id.decode()}","record":{record.decode()}}}' for id, record in records] or [None]
 
 
-def _live(record: StoredRecord, positions: Positions, form: str) -> LiveRecord:
+def _live(record: StoredRecord, positions: Positions, shown: dict[str, Any]) -> LiveRecord:
     positions[record.partition] = record.offset + 1
-    return encode_positions(positions), msgspec.json.encode(record_shown(record, form))
+    return encode_positions(positions), msgspec.json.encode(shown)
 
 
 def encode_positions(positions: Positions) -> bytes:

@@ -5,24 +5,21 @@ Decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException, TopicPartition
 
 from hutong.bus.durable.records import StoredRecord
 from hutong.rest.limits import READ_RECORDS_DEFAULT, READ_RECORDS_MAX, READ_WAIT_MS_DEFAULT, READ_WAIT_MS_MAX
 from hutong.rest.reading.reader import RecordReader
-from hutong.rest.reading.shown import SCHEMA, Readers, checked_format, record_shown
-from hutong.rest.records.encoding import no_registry
 from hutong.rest.resources import link
 from hutong.web.answers import WebAnswer, WebRefusal, json
 from hutong.web.routes import WebRoute
 
 if TYPE_CHECKING:
     from hutong.rest.gateway import Gateway
-    from hutong.rest.records.decoding import RecordDecoder
+    from hutong.rest.reading.showing import RecordViews
     from hutong.web.requests import WebRequest
 
 _PLACES: Final = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END}
@@ -32,9 +29,9 @@ _OFFSET_DIGITS_MAX: Final = 18
 class RecordsByPosition:
     """The route that reads. Each read has a consumer of its own, which costs a connection."""
 
-    def __init__(self, gateway: Gateway, decoder: RecordDecoder) -> None:
+    def __init__(self, gateway: Gateway, views: RecordViews) -> None:
         self._gateway = gateway
-        self._decoder = decoder
+        self._views = views
 
     def routes(self) -> list[WebRoute]:
         return [
@@ -44,10 +41,9 @@ class RecordsByPosition:
     async def read(self, request: WebRequest) -> WebAnswer:
         """Answer what is at `offset` and after it, waiting up to `wait_ms` for the first record."""
         account = await self._gateway.checked(request)
+        request.check_query("offset", "max_records", "wait_ms", "format")
         offset = offset_of(request.query.get("offset", "earliest"))
-        form = checked_format(request.query.get("format", "auto"), SCHEMA)
-        if form == SCHEMA and not self._decoder.is_there:
-            raise no_registry()
+        form = self._views.form_of(request)
         records_max = request.integer("max_records", READ_RECORDS_DEFAULT, 1, READ_RECORDS_MAX)
         wait_ms = request.integer("wait_ms", READ_WAIT_MS_DEFAULT, 0, READ_WAIT_MS_MAX)
         place = TopicPartition(request.text("topic"), request.number("partition"), offset)
@@ -57,21 +53,15 @@ class RecordsByPosition:
             found = await self._gateway.blocking(work)
         finally:
             self._gateway.give_reader_back(account)
-        readers = await self._decoder.readers(found, request) if form == SCHEMA else {}
-        shown = partial(_all_shown, found, form, readers)
         path = link(request.text("cluster"), "topics", place.topic, "partitions", place.partition, "records")
         # Nothing came: the same position again, by its name where it has no number yet.
         following = found[-1].offset + 1 if found else request.query.get("offset", "earliest")
         answer = {
             "kind": "KafkaRecordList",
             "metadata": {"self": path, "next": f"{path}?offset={following}&format={form}"},
-            "data": await self._gateway.blocking(shown) if form == SCHEMA else shown(),
+            "data": await self._views.shown(found, form, request),
         }
         return json(answer)
-
-
-def _all_shown(records: Sequence[StoredRecord], form: str, readers: Readers) -> list[dict[str, Any]]:
-    return [record_shown(record, form, readers) for record in records]
 
 
 def offset_of(text: str) -> int:

@@ -1,14 +1,15 @@
 """Bodies to records: schemas are found first, each once, then values are encoded on another thread.
 
 Strategy: a record whose schema or data are wrong is refused by itself, and the others of its request are stored. What
-needs no schema stays on the loop.
+needs no schema stays on the loop. A new schema is registered once a value is of it, so that a wrong first value leaves
+nothing in the subject. (Confluent's proxy registers first.)
 
 Knows no format.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from hutong.web.requests import WebRequest
 
 Found: TypeAlias = Mapping[SchemaChoice, ChosenSchema | WebRefusal]
+Registered: TypeAlias = Mapping[ChosenSchema, ChosenSchema | WebRefusal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,14 @@ class EncodedRecord:
     record: OutgoingRecord
     key_schema: ChosenSchema | None = None
     value_schema: ChosenSchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Payload:
+    """The bytes of a key or a value, without the id of its schema if it has one."""
+
+    data: bytes | None
+    schema: ChosenSchema | None = None
 
 
 class RecordEncoder:
@@ -55,9 +65,12 @@ class RecordEncoder:
         topic = request.text("topic")
         choices = _choices(topic, bodies)
         if not choices:
-            return [_record(topic, body, {}, None) for body in bodies]
+            return [_record(topic, body, _payloads(topic, body, {}, None), {}) for body in bodies]
         found, writer = await self.chosen(request, choices)
-        return await self._gateway.blocking(lambda: [_record(topic, body, found, writer) for body in bodies])
+        payloads = await self._gateway.blocking(lambda: [_payloads(topic, body, found, writer) for body in bodies])
+        used = [payload.schema for each in payloads if not isinstance(each, WebRefusal) for payload in each]
+        registered = await self.registered(used)
+        return [_record(topic, *each, registered) for each in zip(bodies, payloads, strict=True)]
 
     async def chosen(self, request: WebRequest, choices: Sequence[SchemaChoice]) -> tuple[Found, ValueWriter | None]:
         """The schemas of one request's choices, or their refusals. Raises WebRefusal for too many choices."""
@@ -73,6 +86,20 @@ class RecordEncoder:
             except WebRefusal as refusal:
                 found[choice] = refusal
         return found, schemas.writer()
+
+    async def registered(self, used: Iterable[ChosenSchema | None]) -> Registered:
+        """The schemas that values are of, or refusals: those that are new, with their ids."""
+        schemas = self._schemas()
+        found: dict[ChosenSchema, ChosenSchema | WebRefusal] = {}
+        for schema in used:
+            if schema is None or schema in found:
+                continue
+            assert schemas is not None, "a schema was found, so there is a registry"
+            try:
+                found[schema] = schema if schema.new is None else await schemas.register(schema)
+            except WebRefusal as refusal:
+                found[schema] = refusal
+        return found
 
 
 def _choices(topic: str, bodies: Sequence[RecordBody]) -> list[SchemaChoice]:
@@ -91,38 +118,65 @@ def _choices(topic: str, bodies: Sequence[RecordBody]) -> list[SchemaChoice]:
     return [*found]
 
 
-def _record(topic: str, body: RecordBody, found: Found, writer: ValueWriter | None) -> EncodedRecord | WebRefusal:
+def _payloads(
+    topic: str, body: RecordBody, found: Found, writer: ValueWriter | None
+) -> tuple[_Payload, _Payload] | WebRefusal:
+    """The key and the value."""
     try:
         encode = partial(_encoded, topic, found=found, writer=writer)
-        (key, key_schema), (value, value_schema) = encode(body.key, is_key=True), encode(body.value, is_key=False)
-        return EncodedRecord(record_of(topic, body, key, value), key_schema, value_schema)
+        return encode(body.key, is_key=True), encode(body.value, is_key=False)
     # Others of the same request are stored all the same.
     except WebRefusal as refusal:
         return refusal
 
 
+def _record(
+    topic: str, body: RecordBody, payloads: tuple[_Payload, _Payload] | WebRefusal, registered: Registered
+) -> EncodedRecord | WebRefusal:
+    if isinstance(payloads, WebRefusal):
+        return payloads
+    try:
+        (key, key_schema), (value, value_schema) = (framed(each.data, each.schema, registered) for each in payloads)
+        return EncodedRecord(record_of(topic, body, key, value), key_schema, value_schema)
+    except WebRefusal as refusal:
+        return refusal
+
+
+def framed(
+    data: bytes | None, schema: ChosenSchema | None, registered: Registered
+) -> tuple[bytes | None, ChosenSchema | None]:
+    """The bytes with the id of their schema, and that schema as it is registered. Raises WebRefusal."""
+    if data is None or schema is None:
+        return data, None
+    known = registered[schema]
+    if isinstance(known, WebRefusal):
+        raise known
+    return known.framed(data), known
+
+
 def _encoded(
     topic: str, payload: Payload | None, *, is_key: bool, found: Found, writer: ValueWriter | None
-) -> tuple[bytes | None, ChosenSchema | None]:
+) -> _Payload:
     if payload is None or payload.data is None:
-        return None, None
+        return _Payload(None)
     what = "the key" if is_key else "the value"
     choice = choice_of(payload, topic, is_key=is_key)
     if choice is None:
-        return bytes_of(payload, what), None
+        return _Payload(bytes_of(payload, what))
     schema = found[choice]
     if isinstance(schema, WebRefusal):
         raise schema
-    return written(writer, schema, payload.data, what), schema
+    return _Payload(written(writer, schema, payload.data, what), schema)
 
 
 def written(writer: ValueWriter | None, schema: ChosenSchema, data: object, what: str) -> bytes:
-    """The bytes of a value by its schema. Raises WebRefusal(400)."""
+    """The bytes of a value by its schema, without the id. Raises WebRefusal(400)."""
     assert writer is not None, "a schema was found, so there is a registry"
     try:
         return writer.write(schema, data)
     except PeerError as error:
-        raise WebRefusal(400, f"{what} is not of its schema {schema.subject} {schema.version}: {error}") from None
+        named = f"{schema.subject} {schema.version}" if schema.new is None else f"for {schema.subject}"
+        raise WebRefusal(400, f"{what} is not of its schema {named}: {error}") from None
 
 
 def no_registry() -> WebRefusal:

@@ -1,6 +1,6 @@
 """Schemas of keys and values, as requests name them and as a registry finds them.
 
-    type and schema                          registered, unless the subject has it
+    type and schema                          registered for the first value that is of it, unless the subject has it
     schema_id                                that one, which is a version of the subject
     schema_version                           that version of the subject
     none of them                             the subject's latest version
@@ -60,7 +60,7 @@ class ValueWriter(Protocol):
     """The work of one request. It may be used on another thread than the loop's."""
 
     def write(self, schema: ChosenSchema, value: Any) -> bytes:
-        """The bytes of a value, the schema's id before them. Raises PeerError for one that is not of the schema."""
+        """The bytes of a value, without the schema's id. Raises PeerError for one that is not of the schema."""
         ...
 
 
@@ -76,20 +76,33 @@ class ValueReader(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChosenSchema:
-    """A schema that was found: its type, a version of a subject, its id. `schema` is the registry's own form of it."""
+    """A schema that was found: its type, a version of a subject, its id. `schema` is the registry's own form of it.
+
+    A schema that no version has yet is `new`, the registry's own form of the change; its version and id are 0.
+    """
 
     type: str
     subject: str
     version: int
     id: int
     schema: Any
+    new: Any = None
+
+    def framed(self, payload: bytes) -> bytes:
+        """The payload behind the byte 0 and the id, as deserializers expect it (Confluent's format)."""
+        assert self.new is None, "it is registered before anything refers to its id"
+        return b"\0" + self.id.to_bytes(4, "big") + payload
 
 
 class RecordSchemas(Protocol):
     """The registry of a node."""
 
     async def choose(self, choice: SchemaChoice, request: WebRequest) -> ChosenSchema:
-        """Find the schema, or register it by the rights of the request's client. Raises WebRefusal."""
+        """Find the schema, which is new where the request's client may register it. Raises WebRefusal."""
+        ...
+
+    async def register(self, schema: ChosenSchema) -> ChosenSchema:
+        """Register a new schema, which was chosen a moment ago. Raises WebRefusal."""
         ...
 
     def writer(self) -> ValueWriter: ...

@@ -24,7 +24,7 @@ _decode_object = json.JSONDecoder().raw_decode
 T = TypeVar("T")
 
 
-class Payload(msgspec.Struct, frozen=True):
+class Payload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A key or a value; a `data` of null is none at all.
 
     Without a type it is BINARY, which is base64 in JSON, unless it names a schema (`schemas`).
@@ -39,15 +39,18 @@ class Payload(msgspec.Struct, frozen=True):
     schema: str | None = None
 
 
-class HeaderBody(msgspec.Struct, frozen=True):
+class HeaderBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`value` is base64."""
 
     name: str
     value: str | None = None
 
 
-class RecordBody(msgspec.Struct, frozen=True):
-    """One record. `timestamp` is RFC 3339."""
+class RecordBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One record. `timestamp` is RFC 3339.
+
+    A member with another name is refused, as the REST proxy does: a misspelt `value` would be stored as none.
+    """
 
     partition_id: int | None = None
     headers: list[HeaderBody] = []
@@ -56,13 +59,13 @@ class RecordBody(msgspec.Struct, frozen=True):
     timestamp: datetime | None = None
 
 
-class BatchEntry(RecordBody, frozen=True, kw_only=True):
+class BatchEntry(RecordBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One record of a batch, with the id by which the answer names it."""
 
     id: str
 
 
-class BatchBody(msgspec.Struct, frozen=True):
+class BatchBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entries: list[BatchEntry]
 
 

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 _RETRIABLE, _FATAL = 2, 1  # codes of the v2 API for a record that was not stored
 
 
-class RecordV2(msgspec.Struct, frozen=True):
+class RecordV2(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     value: Any = None
     key: Any = None
     partition: int | None = None
 
 
-class RecordsV2(msgspec.Struct, frozen=True):
+class RecordsV2(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The schemas are those of all records, for the forms that have some: the text, or the id."""
 
     records: list[RecordV2]
@@ -88,18 +88,24 @@ class ProduceV2:
         if not 1 <= len(bodies) <= RECORDS_OF_REQUEST_MAX:
             raise WebRefusal(422, f"a request has 1 to {RECORDS_OF_REQUEST_MAX} records", 42206)
         topic, of_path = request.text("topic"), request.parameters.get("partition")
-        of_key, of_value = _choices(topic, body, form) if form in OF_SCHEMAS else (None, None)
-        key, value = await self._encoders(request, form, of_key, of_value)
-        make = partial(_records, topic, bodies, of_path, key, value)
-        records = make() if form not in OF_SCHEMAS else await self._gateway.blocking(make)
+        choices = _choices(topic, body, form) if form in OF_SCHEMAS else (None, None)
+        key, value = await self._encoders(request, form, *choices)
+        make = partial(_payloads, bodies, of_path, key, value)
+        payloads = make() if form not in OF_SCHEMAS else await self._gateway.blocking(make)
+        # All values are of their schemas, so that a request with a wrong one has registered none.
+        key_schema, value_schema = await self._registered(key.schema), await self._registered(value.schema)
+        records = [
+            OutgoingRecord(topic, _framed(of_key, key_schema), _framed(of_value, value_schema), [], partition)
+            for of_key, of_value, partition in payloads
+        ]
         outcomes = await publish(account.publisher, records)
         # Nobody may write here, or nothing is here: that is of the request, not of one record.
         if isinstance(outcomes[0], WebRefusal) and outcomes[0].status in (403, 404):
             raise outcomes[0]
         answer = {
             "offsets": [*map(_offset, outcomes)],
-            "key_schema_id": key.schema_id,
-            "value_schema_id": value.schema_id,
+            "key_schema_id": None if key_schema is None else key_schema.id,
+            "value_schema_id": None if value_schema is None else value_schema.id,
         }
         return json(answer, content_type=V2_JSON)
 
@@ -118,24 +124,32 @@ class ProduceV2:
         of_key_found, of_value_found = (schema for schema in schemas if not isinstance(schema, WebRefusal))
         return _Encoder(form, of_key_found, writer), _Encoder(form, of_value_found, writer)
 
+    async def _registered(self, schema: ChosenSchema | None) -> ChosenSchema | None:
+        """The schema with its id. Raises WebRefusal."""
+        if schema is None:
+            return None
+        known = (await self._encoder.registered([schema]))[schema]
+        if isinstance(known, WebRefusal):
+            raise known
+        return known
+
 
 class _Encoder:
     """Encodes the keys, or the values, of one request."""
 
     def __init__(self, form: str, schema: ChosenSchema | None = None, writer: ValueWriter | None = None) -> None:
-        self.schema_id = None if schema is None else schema.id
+        self.schema = schema
         self._form = form
-        self._schema = schema
         self._writer = writer
 
     def encode(self, value: Any) -> bytes | None:
-        """Raises WebRefusal(422)."""
+        """The bytes without the id of the schema. Raises WebRefusal(422)."""
         # Null is none at all; by v2 also where its schema has null.
         if value is None or self._form not in OF_SCHEMAS:
             return encode(value, self._form)
-        assert self._schema is not None, "a request with values names their schema"
+        assert self.schema is not None, "a request with values names their schema"
         try:
-            return written(self._writer, self._schema, value, "a key or a value")
+            return written(self._writer, self.schema, value, "a key or a value")
         except WebRefusal as refusal:
             raise WebRefusal(422, f"Conversion of JSON failed: {refusal.message}", 42203) from None
 
@@ -159,13 +173,15 @@ def _choice(topic: str, form: str, schema: str | None, schema_id: int | None, *,
     return SchemaChoice(topic, is_key, OF_SCHEMAS[form], schema_id=schema_id, schema=text)
 
 
-def _records(
-    topic: str, bodies: Sequence[RecordV2], of_path: str | int | None, key: _Encoder, value: _Encoder
-) -> list[OutgoingRecord]:
-    return [
-        OutgoingRecord(topic, key.encode(body.key), value.encode(body.value), [], _partition(body, of_path))
-        for body in bodies
-    ]
+def _payloads(
+    bodies: Sequence[RecordV2], of_path: str | int | None, key: _Encoder, value: _Encoder
+) -> list[tuple[bytes | None, bytes | None, int | None]]:
+    """Key, value and partition of each record."""
+    return [(key.encode(body.key), value.encode(body.value), _partition(body, of_path)) for body in bodies]
+
+
+def _framed(payload: bytes | None, schema: ChosenSchema | None) -> bytes | None:
+    return payload if payload is None or schema is None else schema.framed(payload)
 
 
 def _partition(body: RecordV2, of_path: str | int | None) -> int | None:

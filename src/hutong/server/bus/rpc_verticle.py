@@ -55,7 +55,7 @@ class RpcVerticle(Verticle):
             open_socket=self._open_socket,
         )
         binding = self.listener.listen(address.host, address.port, self._tls)
-        self.listens_at = await bound(address, binding, "for rpc")
+        self.listens_at = await bound(address, binding, "with --listen")
 
     async def stop(self) -> None:
         await self.listener.close()

@@ -266,10 +266,12 @@ def _check_together(settings: Settings) -> None:
 def _unknown(name: str, source: str, known: Iterable[str] | Mapping[str, Setting]) -> UsageError:
     import difflib  # needed only to say what went wrong
 
-    # 0.4 instead of difflib's 0.6: a doubtful suggestion is better than none.
-    nearest = _ours_for_kafka_name(name, known) or next(
-        iter(difflib.get_close_matches(name, list(known), 1, 0.4)), None
-    )
+    # The same section first: `journal.flush_ms` is more like names of other sections than like those of its own. 0.4
+    # instead of difflib's 0.6: a doubtful suggestion is better than none.
+    section = name.partition(".")[0] + "."
+    own = [each for each in known if each.startswith(section)]
+    near = difflib.get_close_matches(name, own, 1, 0.7) or difflib.get_close_matches(name, list(known), 1, 0.4)
+    nearest = _ours_for_kafka_name(name, known) or next(iter(near), None)
     advice = f"did you mean {nearest}?" if nearest else "`hutong config` lists the known ones."
     return UsageError(f"Unknown setting {name} ({source}); {advice}", ExitCode.CONFIG)
 

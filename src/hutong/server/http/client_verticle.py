@@ -63,7 +63,7 @@ class ClientVerticle(Verticle):
         clock: Clock,
         open_socket: OpenSocket,
     ) -> None:
-        """`name` is that of the settings' section and of the command line's option."""
+        """`name` is that of the settings' section."""
         self.name = name
         self.section = section
         self.properties = properties
@@ -102,6 +102,11 @@ class ClientVerticle(Verticle):
         return ()
 
     @property
+    def option(self) -> str:
+        """The option of the command that sets where it listens."""
+        return f"--{self.name}"
+
+    @property
     def is_secure(self) -> bool:
         """True where it is served through TLS."""
         return self.section.tls_certificate is not None
@@ -128,7 +133,7 @@ class ClientVerticle(Verticle):
             open_socket=self._open_socket,
         )
         binding = self._server.listen(listen.host, listen.port, tls)
-        self.listens_at = await bound(listen, binding, f"with --{self.name}")
+        self.listens_at = await bound(listen, binding, f"with {self.option}")
         self._close_idle()
 
     async def stop(self) -> None:

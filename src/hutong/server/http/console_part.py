@@ -84,7 +84,7 @@ class ConsolePart(NodePart):
             )
         facts = None if self._monitor is None or section.log else self._facts(node)
         verticle = ConsoleVerticle("console", section, settings, properties, node.runtime.clock, self._open_socket)
-        verticle.facts, verticle.outer = facts, self._outer
+        verticle.facts, verticle.outer, verticle.is_alone = facts, self._outer, self._monitor is None
         await node.deploy("console", verticle)
         node.addresses.console = verticle.listens_at
         if self._monitor is not None:
@@ -103,6 +103,8 @@ class ConsoleVerticle(ClientVerticle):
 
     facts: NodeFacts | None = None
     outer: OuterPorts | None = None
+    is_alone = False
+    """It is no part of a node: `hutong console` has other options than `hutong serve`."""
     _console: ConsoleApi
 
     async def make(self) -> ConsoleApi:
@@ -136,6 +138,10 @@ class ConsoleVerticle(ClientVerticle):
         from hutong.web.admission import Everybody
 
         return Everybody()  # all routes are public to the server: the console's guard admits
+
+    @property
+    def option(self) -> str:
+        return "--listen" if self.is_alone else super().option
 
     @property
     def refused(self) -> Callable[[WebRefusal], WebAnswer]:

@@ -171,7 +171,7 @@ class KafkaListeners:
             return
         self._logged_connections = wanted
         # The default fits most machines, so a smaller bound is no news. A user who set a bound needs to know.
-        level = logging.INFO if wanted == CONNECTIONS_MAX else logging.WARNING
+        level = logging.DEBUG if wanted == CONNECTIONS_MAX else logging.WARNING
         _log.log(
             level,
             "max.connections is %d, but this process may have %d open files, some of which are for journals: from %d "

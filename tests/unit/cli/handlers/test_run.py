@@ -48,6 +48,8 @@ def module(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ("run quite.elsewhere:app", 66, "There is no module quite"),
         ("run MODULE --workers 0", 64, "from 1 to 256"),
         ("run MODULE --log-level loud", 64, "is no level"),
+        ("run MODULE --bootstrap http://127.0.0.1:1", 64, "write it, without http://: 127.0.0.1:1."),
+        ("run MODULE --workers 2 --bootstrap a:1,kafka://b:1", 64, "write it, without kafka://: b:1."),
     ],
 )
 def test_wrong_words(module: str, words: str, code: int, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
