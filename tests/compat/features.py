@@ -75,7 +75,9 @@ SERVICES: Final = {
     "http-produced": Feature("HTTP", "topics are made, records produced and read"),
     "http-groups": Feature("HTTP", "records consumed by a group"),
     "http-rights": Feature("HTTP", "ACLs found, made and deleted"),
+    "http-schemas": Feature("HTTP", "records produced with schemas, and read by them"),
     "http-followed": Feature("HTTP", "a topic followed live: server-sent events, WebSocket"),
+    "http-followed-schemas": Feature("HTTP", "the same, with values by their schemas"),
     "console-pages": Feature("console", "pages open and are usable"),
 }
 REGISTRY, HTTP, CONSOLE = "schema registry", "HTTP", "console"
@@ -88,6 +90,7 @@ SERVICE_CLIENTS: Final = {
     "@kafkajs/confluent-schema-registry": (REGISTRY,),
     "@confluentinc/schemaregistry": (REGISTRY,),
     "curl": (REGISTRY, HTTP),
+    "pymapr-kafkarest (REST proxy, v2)": (HTTP,),
     "Chromium": (HTTP, CONSOLE),
     "Firefox": (HTTP, CONSOLE),
 }
@@ -149,9 +152,11 @@ NOT_OFFERED: Final = {
         for feature, row in SERVICES.items()
         if row.group not in groups
     ),
-    *_lacks("curl", "registry-avro", "registry-json", "registry-protobuf", "http-followed"),
-    *_lacks("Chromium", "http-produced", "http-groups", "http-rights"),
-    *_lacks("Firefox", "http-produced", "http-groups", "http-rights"),
+    *_lacks("curl", "registry-avro", "registry-json", "registry-protobuf"),
+    *_lacks("pymapr-kafkarest (REST proxy, v2)", "http-rights", "http-schemas"),
+    *_lacks("pymapr-kafkarest (REST proxy, v2)", "http-followed", "http-followed-schemas"),
+    *_lacks("Chromium", "http-produced", "http-groups", "http-rights", "http-schemas"),
+    *_lacks("Firefox", "http-produced", "http-groups", "http-rights", "http-schemas"),
 }
 
 

@@ -4,16 +4,18 @@ import base64
 import functools
 import http.server
 import json
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import pytest
 from tests.compat.report import cells
-from tests.support.versions import chromium_version, curl_version
+from tests.support.versions import chromium_version, curl_version, first_version
 from tests.support.waiting import until
 
 from hutong.testing import EmbeddedNode
@@ -59,6 +61,24 @@ def test_curl_makes_a_topic_and_streams_records_into_it(node: EmbeddedNode, tmp_
     path = f"{topics}/jsontest/partitions/0/records?offset=990&format=json"
     found = json.loads(curl(node, path))["data"]
     assert [record["value"]["data"]["n"] for record in found] == list(range(990, 1_000))
+
+
+@CURL("http-followed", "http-followed-schemas")
+def test_curl_follows_a_topic_with_schemas() -> None:
+    with EmbeddedNode(settings={"http.listen": "127.0.0.1:0", "schema_registry.listen": "127.0.0.1:0"}) as node:
+        node.create_topic("followed", partitions=1)
+        topic = f"/v3/clusters/{cluster_of(node)}/topics/followed/records"
+        value = {"type": "AVRO", "schema": '{"type": "array", "items": "int"}', "data": [1, 2]}
+        curl(node, topic, "-X", "POST", "-H", "Content-Type: application/json", "-d", json.dumps({"value": value}))
+        command = ["curl", "--silent", "--no-buffer", "--max-time", "60"]
+        address = f"http://{node.http}{topic}?from=earliest&format=schema"
+        with subprocess.Popen([*command, address], stdout=subprocess.PIPE, text=True) as following:
+            assert following.stdout is not None
+            lines = [following.stdout.readline().rstrip() for _ in range(3)]
+            following.kill()
+        assert lines[:2] == ["id: 0:1", "event: record"]
+        shown = json.loads(lines[2].removeprefix("data: "))["value"]
+        assert (shown["type"], shown["data"]) == ("AVRO", [1, 2])
 
 
 @CURL("http-groups")
@@ -114,6 +134,7 @@ def test_curl_gives_and_takes_rights() -> None:
         assert json.loads(curl(node, topics, *ann))["data"] == []
 
 
+@cells("pymapr-kafkarest (REST proxy, v2)", version("pymapr-kafkarest"))("http-produced", "http-groups")
 def test_a_stock_client_of_the_v2_api_produces_and_consumes(node: EmbeddedNode) -> None:
     node.create_topic("stock", partitions=1)
     command = [sys.executable, str(STOCK), f"http://{node.http}/", "stock"]
@@ -156,31 +177,56 @@ class Pages(http.server.BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-@cells("Chromium", chromium_version)("http-followed")
+def browser_command(browser: str, profile: pathlib.Path, page: str) -> list[str]:
+    """Skips the test where the browser is not installed."""
+    program = shutil.which(browser) or shutil.which("firefox-esr" if browser == "firefox" else browser)
+    if program is None:
+        pytest.skip(f"{browser} is not installed")
+    if browser == "firefox":
+        return [program, "--headless", "--no-remote", "--profile", str(profile), page]
+    return [program, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", page]
+
+
+FOLLOWED = ("http-followed", "http-followed-schemas")
+
+
+@pytest.mark.parametrize(
+    "browser",
+    [
+        pytest.param("chromium", marks=cells("Chromium", chromium_version)(*FOLLOWED)),
+        pytest.param(
+            "firefox",
+            marks=[cells("Firefox", lambda: first_version("firefox"))(*FOLLOWED), pytest.mark.thorough],
+        ),
+    ],
+)
 @pytest.mark.parametrize("page", ["events", "socket"])
-def test_a_browser_follows_a_topic(page: str, tmp_path: pathlib.Path) -> None:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
+def test_a_browser_follows_a_topic(page: str, browser: str, tmp_path: pathlib.Path) -> None:
     pages = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
     origin = f"http://127.0.0.1:{pages.server_port}"
-    with pages, EmbeddedNode(settings={"http.listen": "127.0.0.1:0", "http.origins": origin}) as node:
+    listeners = {"http.listen": "127.0.0.1:0", "schema_registry.listen": "127.0.0.1:0"}
+    with pages, EmbeddedNode(settings={**listeners, "http.origins": origin}) as node:
         node.create_topic("watched", partitions=1)
         topic = f"/v3/clusters/{cluster_of(node)}/topics/watched/records"
-        for name in "abc":
-            body = json.dumps({"value": {"type": "STRING", "data": name}})
+        of_schema = {"type": "AVRO", "schema": '"string"'}
+        for name, written in (("a", {"type": "STRING"}), ("b", of_schema), ("c", of_schema)):
+            body = json.dumps({"value": {**written, "data": name}})
             curl(node, topic, "-X", "POST", "-H", "Content-Type: application/json", "-d", body)
         seen: list[str] = []
         scheme = {"events": "http", "socket": "ws"}[page]
-        pages.RequestHandlerClass = functools.partial(Pages, f"{scheme}://{node.http}{topic}?from=earliest", seen)
+        pages.RequestHandlerClass = functools.partial(
+            Pages, f"{scheme}://{node.http}{topic}?from=earliest&format=schema", seen
+        )
         pages.daemon_threads = True
         threading.Thread(target=pages.serve_forever, daemon=True).start()
-        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", f"{origin}/"]
-        browser = subprocess.Popen([chromium, *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = browser_command(browser, tmp_path, f"{origin}/")
+        # Firefox writes into its home, and refuses one that is another user's.
+        home = {**os.environ, "HOME": str(tmp_path)}
+        started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=home)
         try:
             until(lambda: bool(seen), what="three records in the page", deadline_s=90)
         finally:
-            browser.kill()
-            browser.wait()
+            started.kill()
+            started.wait()
             pages.shutdown()
     assert seen[0] == "a,b,c"

@@ -14,11 +14,14 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.message_factory import GetMessageClass
+from tests.compat.report import cells
+from tests.support.versions import curl_version
 
 from hutong.registry.formats.protobuf import ProtobufFormat
 from hutong.testing import EmbeddedNode
 
 pytestmark = pytest.mark.compat
+CURL = cells("curl", curl_version)
 SETTINGS = {"http.listen": "127.0.0.1:0", "schema_registry.listen": "127.0.0.1:0"}
 AVRO = {
     "type": "record",
@@ -83,6 +86,7 @@ def read(node: EmbeddedNode, topic: str, decode: Decode, count: int) -> list[Any
     return found
 
 
+@CURL("http-schemas")
 def test_avro_is_read_by_its_deserializer(node: EmbeddedNode, registry: SchemaRegistryClient) -> None:
     node.create_topic("avrotest", partitions=1)
     first = {"name": "testUser", "nick": {"string": "t"}, "token": "\u00ff", "born": 1}
@@ -99,6 +103,7 @@ def test_avro_is_read_by_its_deserializer(node: EmbeddedNode, registry: SchemaRe
     assert (found[0]["token"], str(found[0]["born"])) == (b"\xff", "1970-01-02")
 
 
+@CURL("http-schemas")
 def test_json_of_a_schema_is_read_by_its_deserializer(node: EmbeddedNode, registry: SchemaRegistryClient) -> None:
     node.create_topic("jsonschematest", partitions=1)
     schema = json.dumps(JSON_SCHEMA)
@@ -107,6 +112,7 @@ def test_json_of_a_schema_is_read_by_its_deserializer(node: EmbeddedNode, regist
     assert read(node, "jsonschematest", decode, 1) == [{"name": "joe", "age": 3}]
 
 
+@CURL("http-schemas")
 def test_protobuf_is_read_by_its_deserializer(node: EmbeddedNode, registry: SchemaRegistryClient) -> None:
     node.create_topic("protobuftest", partitions=1)
     data = {"content": "hello", "counts": {"a": "7"}}

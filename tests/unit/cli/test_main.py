@@ -1,6 +1,7 @@
 """Command lines that need no broker: errors are one sentence and a code of sysexits.h."""
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from tests.support.one_sentence import assert_one_sentence
 
 from hutong.cli import main
 from hutong.foundation.errors import CorruptData, DiskFull, FlushFailed, HutongError, LimitExceeded, UsageError
+
+SERVICES = "tests.compat.grpc_services"
 
 
 @pytest.fixture(autouse=True)
@@ -65,6 +68,13 @@ def test_an_error_is_one_sentence_on_standard_error(
     command: str, code: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert_one_sentence(command, code, words, capsys)
+
+
+@pytest.mark.parametrize("command", ["console", f"rpc serve {SERVICES}:bind"])
+def test_a_port_in_use_is_an_error_that_names_the_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        words = f"{command} --listen 127.0.0.1:{taken.getsockname()[1]}"
+        assert_one_sentence(words, 69, "Address already in use; choose another address with --listen.", capsys)
 
 
 @pytest.mark.parametrize("command", ["--help", "serve --help", "topic --help", "topic create --help", "consume -h"])
