@@ -23,7 +23,11 @@ from hutong.bus import Message
 from hutong.rpc import ServiceError, service
 
 WIDTH, HEIGHT = 1280, 800
-HEIGHTS = {"console-trail": 1_500}  # of pages whose lower part is what matters
+HEIGHTS = {  # of pages whose lower part matters, too
+    "console-overview": 900,
+    "console-group": 880,
+    "console-trail": 1_500,
+}
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 ITEMS = ("tea", "rice", "noodles", "ginger", "plums")
 PAGES = {  # name of the picture -> theme, path, and the text that is there when the page is complete
@@ -141,7 +145,7 @@ def running_program() -> Iterator[str]:
 
 def keep_writing(bootstrap: str, chance: random.Random, is_over: threading.Event) -> None:
     """Write some records now and then, and read them by a member of a group, until it is over."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "compression.type": "zstd"})
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "billing", "client.id": "billing-1"})
     consumer.subscribe(["orders"])
     number = 2_000

@@ -125,6 +125,9 @@ def test_the_compression_of_batches_is_shown(open_page: OpenPage, packed: str) -
     page.get_by_role("link", name="4", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Record 4 of partition 0")
     expect(page.locator(".record")).to_contain_text(re.compile(r"Compression\s*zstd"))
+    page.goto(page.url.split("/topics/")[0] + "/topics/users/messages")
+    expect(page.get_by_text("5 records of about 5, not compressed")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Compression")).to_have_count(0)
 
 
 def test_outside_of_a_node_the_compression_is_said_to_be_unknown(

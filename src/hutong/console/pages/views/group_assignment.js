@@ -33,7 +33,14 @@ export function assignmentPanel(group) {
     ABOUT[group.type] ? h("p", { class: "about" }, ABOUT[group.type] ?? "") : null,
     h("ul", { class: "members" }, ...rows),
     rest > 0 ? h("p", { class: "about" }, `and ${counted(rest, "more member")}`) : null,
-    h("p", { class: "about member-key" }, field("", 0, 0, 1), " no lag ", field("", 1, 0, 4), " some ", field("", 4, 0, 4), " the most of this group ", field("", null, 0, 4), " nothing committed yet"),
+    h(
+      "p",
+      { class: "about member-key" },
+      h("span", null, field("", 0, 0, 1), "no lag"),
+      h("span", null, field("", 1, 0, 4), "some"),
+      h("span", null, field("", 4, 0, 4), "the most of this group"),
+      h("span", null, field("", null, 0, 4), "nothing committed yet"),
+    ),
   );
 }
 

@@ -11,7 +11,7 @@ import { canChange } from "../core/session.js";
 import { askedOf, faultOf, formsOf, isSearch, pageQuery, searchQuery } from "./messages_asked.js";
 import { formSelects, messagesBar } from "./messages_bar.js";
 import { following, searching } from "./messages_live.js";
-import { MessagesTable } from "./messages_table.js";
+import { MessagesTable, commonCompression } from "./messages_table.js";
 import { copyRecords, produceRecord } from "./messages_write.js";
 import { topicHead } from "./topic_head.js";
 
@@ -116,7 +116,9 @@ class MessagesPage {
   summary(page) {
     const all = Object.keys(page.ends).reduce((sum, each) => sum + (page.ends[each] ?? 0) - (page.begins[each] ?? 0), 0);
     if (all === 0) return h("p", { class: "count", role: "status" }, "No records");
-    return h("p", { class: "count", role: "status" }, `${counted(page.records.length, "record")} of about ${number(all)}`);
+    const codec = commonCompression(page.records);
+    const packed = codec === null ? "" : codec === "none" ? ", not compressed" : `, compressed by ${codec}`;
+    return h("p", { class: "count", role: "status" }, `${counted(page.records.length, "record")} of about ${number(all)}${packed}`);
   }
 
   /** @param {Page} page */

@@ -28,7 +28,7 @@ export class MessagesTable {
     this.topic = topic;
     this.signal = signal;
     this.forms = forms;
-    /** True where the node shows the batches of the records. */
+    /** True where the compression of the records differs. */
     this.has_batches = false;
     this.body = h("tbody", { on: { keydown: (event) => this.pressed(event) } });
     this.head = h("tr", null, ...TITLES.map((title) => h("th", { scope: "col" }, title)));
@@ -42,7 +42,8 @@ export class MessagesTable {
 
   /** @param {readonly Message[]} messages in the order in which they are shown */
   show(messages) {
-    this.has_batches = messages.some((message) => message.batch);
+    // What is the same for all of a page is said once, above the table.
+    this.has_batches = messages.some((message) => message.batch) && commonCompression(messages) === null;
     if (this.has_batches) this.head.insertBefore(h("th", { scope: "col", title: "Of the batch that holds the record" }, BATCH_TITLE), this.head.children[KEY_AT] ?? null);
     replace(this.body, ...messages.map((message) => this.row(message)));
   }
@@ -80,7 +81,7 @@ export class MessagesTable {
       h("td", { class: "number" }, String(message.partition)),
       h("td", { class: "number" }, h("a", { href: permalink(this.topic, message) }, String(message.offset))),
       this.has_batches ? h("td", { class: "mono" }, message.batch?.compression ?? "–") : null,
-      h("td", { class: "mono message-key" }, ...preview(message.key)),
+      h("td", { class: "mono message-key" }, h("div", null, ...preview(message.key))),
       h("td", { class: "mono message-value" }, ...preview(message.value)),
     );
     row.addEventListener("click", (event) => {
@@ -118,6 +119,15 @@ export class MessagesTable {
     toggle.focus();
     toggle.scrollIntoView({ block: "nearest" });
   }
+}
+
+/**
+ * The compression of all these records; null where it differs, or is not known of one.
+ * @param {readonly Message[]} messages
+ */
+export function commonCompression(messages) {
+  const first = messages[0]?.batch?.compression ?? null;
+  return messages.every((message) => message.batch?.compression === first) ? first : null;
 }
 
 /** @param {Shown | null} shown */

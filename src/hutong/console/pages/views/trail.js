@@ -209,10 +209,10 @@ function hopItem(hop, later) {
 /** @param {Reader[]} readers */
 function readersOf(readers) {
   if (readers.length === 0) return h("p", { class: "quiet" }, "No group has committed an offset here.");
-  const shown = readers.slice(0, READERS_SHOWN).flatMap((one) => {
+  const shown = readers.slice(0, READERS_SHOWN).map((one) => {
     const name = h("a", { class: "mono", href: link`/groups/${one.group}` }, ...text(one.group));
     const state = one.has_passed ? badge("passed", "good") : badge(`${number(one.records_before)} to go`, "warn");
-    return [name, " ", state, " "];
+    return h("span", { class: "reader" }, name, " ", state, " ");
   });
   const rest = readers.length > READERS_SHOWN ? `and ${number(readers.length - READERS_SHOWN)} more` : null;
   return h("p", null, "Groups: ", ...shown, rest);
