@@ -25,6 +25,7 @@ from tests.support.waiting import until
 
 GO_FIXTURES = {"go_clients", "go_services"}
 COMPAT_FOLDER = pathlib.Path(__file__).parent
+KEPT: Final = {"retention.ms": "-1"}  # some records are of years ago, and other topics close their segment any time
 ONE_CONNECTION: Final = {"test_api_versions"}  # modules that send everything to one node, as no client does
 
 
@@ -165,12 +166,12 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def topic(bootstrap: str, name: str) -> str:
     """An empty topic of one partition."""
-    create_topic(bootstrap, name, records=0)
+    create_topic(bootstrap, name, records=0, configs=KEPT)
     return name
 
 
 @pytest.fixture
 def wide_topic(bootstrap: str, name: str) -> str:
     """An empty topic of four partitions."""
-    create_topic(bootstrap, name, partitions=4, records=0)
+    create_topic(bootstrap, name, partitions=4, records=0, configs=KEPT)
     return name

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
 from tests.compat.spark_kafka.running import BasePlace, run_jobs
 
 if TYPE_CHECKING:
@@ -25,12 +24,6 @@ CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 class Place(BasePlace):
     """A session, a broker, and names for topics."""
-
-    def topic(self, word: str, partitions: int = 2) -> str:
-        name = f"{self.prefix}-{word}"
-        kept = {"retention.ms": "-1"}  # the records are of years ago
-        self.admin.create_topics([NewTopic(name, partitions, 1, config=kept)])[name].result(30)
-        return name
 
     def fill(self, topic: str, first: int, end: int, **settings: Any) -> None:
         """Numbers as values, two thirds of them in partition 0, one for each second."""

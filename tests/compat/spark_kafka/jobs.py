@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
 from tests.compat.spark_kafka.running import BasePlace, run_jobs
 
 if TYPE_CHECKING:
@@ -23,11 +22,6 @@ START_MS: Final = 1_700_000_000_000
 
 class Place(BasePlace):
     """A session, a broker, and names for topics."""
-
-    def topic(self, word: str, partitions: int = 2) -> str:
-        name = f"{self.prefix}-{word}"
-        self.admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
-        return name
 
     def fill(self, topic: str, first: int, end: int, **settings: Any) -> None:
         """Numbers as values, by turns in both partitions, one for each second."""

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from hutong.pipelines.engine.session import spark_session
 
@@ -24,6 +24,13 @@ class BasePlace:
         self.bootstrap = bootstrap
         self.prefix = prefix
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def topic(self, word: str, partitions: int = 2) -> str:
+        """Make a topic. Returns its name."""
+        name = f"{self.prefix}-{word}"
+        kept = {"retention.ms": "-1"}  # the records are of years ago
+        self.admin.create_topics([NewTopic(name, partitions, 1, config=kept)])[name].result(30)
+        return name
 
 
 def run_jobs(
