@@ -13,6 +13,7 @@ from hutong.reactor.connections.handler import Peer
 from hutong.reactor.frames.framing import LengthPrefixedFraming
 from hutong.wire.vertx import cluster_frames, cluster_nodes
 from hutong.wire.vertx.usual_frames import UsualFrame, python_take_frames, take_frames
+from hutong.wire.vertx.wire_versions import VERSION_2
 
 OWN = "own"
 _PREFIX = b"__hutong.reply."
@@ -39,8 +40,8 @@ def read_connection(data: bytes) -> None:
     for frame in framing.receive_data(data):
         handler.request_received(frame, peer)
     # By now the connection has a name, and its usual frames come together. Both ways find the same.
-    found = python_take_frames(data, b"other", _PREFIX, 100, peer.frame_limit)
-    assert take_frames(data, b"other", _PREFIX, 100, peer.frame_limit) == found
+    found = python_take_frames(data, 2, VERSION_2.sender_bytes("other"), _PREFIX, 100, peer.frame_limit)
+    assert take_frames(data, 2, VERSION_2.sender_bytes("other"), _PREFIX, 100, peer.frame_limit) == found
     if peer.express is not None:
         peer.express.take_requests(data, 100)
     handler.connection_closed(peer)

@@ -20,6 +20,7 @@ from hutong.reactor.connections.handler import Peer, RequestBatch
 from hutong.wire.buffer import Buffer
 from hutong.wire.vertx.cluster_frames import LENGTH_BYTES, PING_CODEC, PONG, ClusterFrame, decode
 from hutong.wire.vertx.usual_frames import UsualFrame, take_frames
+from hutong.wire.vertx.wire_versions import VERSION_2, WireVersion
 
 FRAMES_MAX: Final = 4_096
 """Usual frames that are taken together: a read has 256 KiB, and small frames have 60 bytes."""
@@ -39,15 +40,16 @@ class IncomingMessages(Protocol):
 class _AcceptedConnection:
     """The session of a peer. `node` is None until its first message."""
 
-    __slots__ = ("_incoming", "_node_text", "is_over", "node", "number", "peer")
+    __slots__ = ("_incoming", "_sender", "_wire", "is_over", "node", "number", "peer")
 
-    def __init__(self, number: int, peer: Peer, incoming: IncomingMessages) -> None:
+    def __init__(self, number: int, peer: Peer, incoming: IncomingMessages, wire: WireVersion) -> None:
         self.number = number  # rises with each that is accepted
         self.peer = peer
         self.node: str | None = None
-        self._node_text = b""  # the same as UTF-8
+        self._sender = b""  # the same as frames have it
         self.is_over = False  # the node has a newer one
         self._incoming = incoming
+        self._wire = wire
 
     def take_requests(self, data: Buffer, requests_max: int) -> RequestBatch | None:
         """Take the usual messages at the beginning of what was read, without a step of the reactor for each.
@@ -58,7 +60,8 @@ class _AcceptedConnection:
             return None
         # `requests_max` bounds answers that are under way on a connection, and none is given by this one. What would be
         # left goes frame by frame, at three times the cost.
-        frames, taken = take_frames(data, self._node_text, _REPLY_PREFIX, FRAMES_MAX, self.peer.frame_limit)
+        version, sender = self._wire.number, self._sender
+        frames, taken = take_frames(data, version, sender, _REPLY_PREFIX, FRAMES_MAX, self.peer.frame_limit)
         if not frames:
             return None
         self._incoming.usual_received(self.node, frames, taken)
@@ -66,34 +69,40 @@ class _AcceptedConnection:
 
     def name(self, node: str) -> None:
         self.node = node
-        self._node_text = node.encode()
+        self._sender = self._wire.sender_bytes(node)
 
 
 class AcceptedConnections:
     """The handler of connections that other nodes have opened."""
 
-    def __init__(self, node: str, incoming: IncomingMessages) -> None:
-        """`node` is the id of this one."""
-        self._node = node
+    def __init__(self, node: str | None, incoming: IncomingMessages, wire: WireVersion = VERSION_2) -> None:
+        """`node` is the name of this one, or None while it has none."""
+        self.node = node
         self._incoming = incoming
+        self._wire = wire
         self._numbers = itertools.count(1)
         self._newest: dict[str, _AcceptedConnection] = {}  # by node; each is open
 
     def connection_opened(self, peer: Peer) -> None:
         # Who it is, the first message says.
-        peer.session = peer.express = _AcceptedConnection(next(self._numbers), peer, self._incoming)
+        peer.session = peer.express = _AcceptedConnection(
+            next(self._numbers), peer, self._incoming, self._wire
+        )
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
-        message = decode(frame)
+        message = decode(frame, self._wire)
+        # It was there before at the same place: others may still send to it. They try again.
+        if self.node is None:
+            raise ProtocolError("a message has come to a node that has not entered the cluster yet")
         # A ping names its receiver where others name their sender.
         if message.codec == PING_CODEC:
             # For a node that was at this place before: its messages are not for this one.
-            if message.sender != self._node:
-                raise ProtocolError(f"a connection for node {message.sender} has come to node {self._node}")
+            if message.sender != self.node:
+                raise ProtocolError(f"a connection for node {message.sender} has come to node {self.node}")
             return [PONG]
         connection: _AcceptedConnection = peer.session
         # No node connects to itself: an answer would wait here for an entry that is never another's.
-        if message.sender == self._node:
+        if message.sender == self.node:
             raise ProtocolError("a connection has a message of the very node that it came to")
         if connection.node is None:
             self._name(connection, message.sender)

@@ -26,7 +26,7 @@ from hutong.bus.clustered.machine import ClusterMachine
 from hutong.bus.clustered.membership.port import Counts, Membership
 from hutong.bus.clustered.permissions import EVERYTHING, ClusterRights
 from hutong.bus.clustered.tls import ClusterCertificates
-from hutong.bus.clustered.translation import message_of
+from hutong.bus.clustered.translation import FrameSender, frame_sender, message_of
 from hutong.bus.clustered.usual_messages import UsualMessages
 from hutong.bus.delivery.consumer import Consumer
 from hutong.bus.envelope.message import REPLY_PREFIX, Message
@@ -46,6 +46,7 @@ from hutong.runtime.contexts.contexts import Context
 from hutong.wire.vertx.cluster_frames import REFERENCE_HEADERS, ClusterFrame, encode_ping
 from hutong.wire.vertx.cluster_nodes import NodeInfo
 from hutong.wire.vertx.usual_frames import UsualFrame
+from hutong.wire.vertx.wire_versions import VERSION_2, WireVersion, place_name
 
 Entry: TypeAlias = MachineEntry[str, ClusterMachine]
 CLOSE_GRACE_MS: Final = 1_000
@@ -69,9 +70,15 @@ class ClusteredBus:
         open_socket: OpenSocket = socket.socket,
         certificates: ClusterCertificates | None = None,
         rights: ClusterRights = EVERYTHING,
+        wire: WireVersion = VERSION_2,
     ) -> None:
-        """`node` is the id of this node, which no other may have. With `certificates` all connections are encrypted."""
-        self.node = node
+        """`node` is the id of this node, which no other may have. With `certificates` all connections are encrypted.
+
+        `wire` is the version of all nodes of the cluster.
+        """
+        self._id = node
+        self._wire = wire
+        self._sender: FrameSender | None = None  # set with the name
         self._side = bus.remote_side
         self._context = context
         self._membership = membership
@@ -96,9 +103,10 @@ class ClusteredBus:
             frame_bytes_max=self._limits.frame_bytes_max,
             unsent_bytes_max=self._limits.unsent_bytes_max,
         )
+        self._accepted = AcceptedConnections(None, self, wire)
         self._acceptor = Acceptor(
             self._loop,
-            AcceptedConnections(node, self),
+            self._accepted,
             length_prefixed(),
             clock=clock,
             wheel=wheel,
@@ -108,6 +116,14 @@ class ClusteredBus:
         self._connector = Connector(
             self._loop, OpenedConnections(self), PongFraming, clock=clock, wheel=wheel, limits=reactor
         )
+        # Otherwise the name is that of a place, which `join` says.
+        if not wire.names_places:
+            self._take_name(node)
+
+    @property
+    def node(self) -> str:
+        """The name of this node among the others: its id or, in version 1, the place where they connect."""
+        return self._entry.key
 
     async def listen(self, host: str, port: int) -> tuple[str, int]:
         """Accept connections of other nodes. Returns what was bound. Raises OSError."""
@@ -119,7 +135,9 @@ class ClusteredBus:
 
         `info` is where the other nodes connect.
         """
-        await self._membership.start(self.node, info, self)
+        if self._wire.names_places:
+            self._take_name(place_name(info))
+        await self._membership.start(self._id, info, self)
         # Afterwards: nothing can be announced before there is a session.
         self._side.listen(self)
         self._side.share(self._membership.entries)
@@ -139,6 +157,11 @@ class ClusteredBus:
             link.fail_all("this node has left the cluster")
         for waiting in self._unannounced.values():
             settle_all(waiting, OwnerGone("this node has left the cluster"))
+
+    def _take_name(self, name: str) -> None:
+        self._accepted.node = name
+        self._sender = frame_sender(name, self._wire)
+        self._entry = self._host.put(MachineEntry(name, ClusterMachine(name, self._limits, self._rights)))
 
     @property
     def entries(self) -> EntryStore:
@@ -331,7 +354,8 @@ class ClusteredBus:
         """The link to a node, also to one whose entry is not known (yet)."""
         link = self._links.get(node)
         if link is None:
-            link = self._links[node] = NodeLink(node, self.node, self._loop, self._limits, self._wanted)
+            assert self._sender is not None, "nobody is known before this node has a name"
+            link = self._links[node] = NodeLink(node, self._sender, self._loop, self._limits, self._wanted)
         return link
 
     def _wanted(self, link: NodeLink) -> None:
@@ -398,7 +422,7 @@ class ClusteredBus:
             case messages.Ping(node):
                 peer = self._links[node].peer
                 if peer is not None:
-                    peer.push([encode_ping(node)])
+                    peer.push([encode_ping(node, self._wire)])
             case messages.DisconnectNode(node):
                 self._disconnect(self._links[node])
             case messages.Fail(node, reason):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from hutong.bus.clustered.figures import NodeTraffic
 from hutong.bus.clustered.limits import ClusteredLimits
 from hutong.bus.clustered.outbox import Outbox, Outgoing
-from hutong.bus.clustered.translation import carried, frame_bytes
+from hutong.bus.clustered.translation import FrameSender, carried, frame_bytes
 from hutong.bus.envelope.codecs import SYSTEM_CODECS
 from hutong.bus.envelope.message import FullMessage, Message
 from hutong.bus.envelope.reply import Reply
@@ -31,12 +31,12 @@ _log = logging.getLogger("hutong.bus")
 
 
 class NodeLink:
-    """Made for each node that something was sent to. `own` is the id of this node."""
+    """Made for each node that something was sent to. `own` is this node."""
 
     def __init__(
         self,
         node: str,
-        own: str,
+        own: FrameSender,
         loop: asyncio.AbstractEventLoop,
         limits: ClusteredLimits,
         wanted: Callable[["NodeLink"], object],
@@ -48,7 +48,6 @@ class NodeLink:
         self.attempt = 0  # numbers attempts to connect; one that is given up has another number than the last
         self.outbox = Outbox(loop, limits, lambda: wanted(self), self._transmit)
         self._own = own
-        self._own_text = own.encode()
         self._awaited: dict[object, Reply] = {}
         self._looked_through = AWAITED_LOOKED_THROUGH
 
@@ -56,7 +55,7 @@ class NodeLink:
         """For the outbox: put the frame of what somebody here has sent. On the sender's thread."""
         reply: Reply | None = message._reply
         try:
-            data = frame_bytes(message, self._own, self._own_text)
+            data = frame_bytes(message, self._own)
         except Exception as error:  # noqa: BLE001  # a codec is other people's code, and the sender's goes on
             failure = carrying_failed(f"the message to {message.address!r}", error)
             # Nobody waits for a plain send, so the log is the only place for it.
@@ -74,10 +73,10 @@ class NodeLink:
     def answer(self, message: Message) -> None:
         """For the outbox: put the answer to a request of that node. On the thread of who answers."""
         try:
-            data = frame_bytes(message, self._own, self._own_text)
+            data = frame_bytes(message, self._own)
         except Exception as error:  # noqa: BLE001  # as above
             failure = carrying_failed("the reply", error)
-            data = frame_bytes(failed(message.address, failure), self._own, self._own_text)
+            data = frame_bytes(failed(message.address, failure), self._own)
             _log.warning("%s", failure)
         # An answer may ask back.
         self.outbox.put((data, message._reply, None))

@@ -8,6 +8,8 @@ Knows no connections.
 
 from typing import Any, Final
 
+from msgspec import Struct
+
 from hutong.bus.delivery.remote import RemoteSide
 from hutong.bus.envelope.bodies import IMMUTABLE
 from hutong.bus.envelope.codecs import CODECS_BY_NUMBER, CODECS_BY_TYPE, SYSTEM_CODECS, MessageCodec, SystemCodec
@@ -17,6 +19,7 @@ from hutong.bus.errors import BUILT_IN_CODE, HANDLER_RAISED, FailureType, Handle
 from hutong.foundation.errors import HutongError, ProtocolError
 from hutong.wire.vertx.cluster_frames import USER_CODEC, ClusterFrame, encode
 from hutong.wire.vertx.usual_frames import NO_NUMBER, make_frame
+from hutong.wire.vertx.wire_versions import WireVersion
 
 _REPLY_PREFIX: Final = REPLY_PREFIX.encode()
 _IMPLIED: Final = frozenset([*(codec.number for codec in CODECS_BY_TYPE.values()), SYSTEM_CODECS["int"].number])
@@ -26,16 +29,30 @@ That of a long is none of them, since a small long is an int as well.
 """
 
 
-def frame_bytes(message: Message, sender: str, sender_text: bytes) -> bytes:
+class FrameSender(Struct, frozen=True, gc=False):
+    """A node that sends, as its frames name it; `field` is what they have there. Made by `frame_sender`."""
+
+    name: str
+    wire: WireVersion
+    version: int
+    field: bytes
+
+
+def frame_sender(name: str, wire: WireVersion) -> FrameSender:
+    """Raises ValueError for what is no name of a node in this version."""
+    return FrameSender(name, wire, wire.number, wire.sender_bytes(name))
+
+
+def frame_bytes(message: Message, sender: FrameSender) -> bytes:
     """The frame of a message with its length. Raises TypeError or ValueError for what cannot be carried.
 
-    `sender_text` is the sender as UTF-8. A codec of the user's may raise anything else.
+    A codec of the user's may raise anything else.
     """
     body, reply = message.body, message._reply
     # Nearly always. A reply that is awaited elsewhere has an address of its own.
     if message._codec is None and not message._headers and message.is_send and (reply is None or not reply.is_remote):
         number = NO_NUMBER if reply is None else reply._number
-        frame = make_frame(message.address, _REPLY_PREFIX, number, sender_text, body)
+        frame = make_frame(sender.version, message.address, _REPLY_PREFIX, number, sender.field, body)
         if frame is not None:
             return frame
     codec: Any = message._codec or CODECS_BY_TYPE.get(type(body)) or SYSTEM_CODECS[message.codec_name]
@@ -43,13 +60,13 @@ def frame_bytes(message: Message, sender: str, sender_text: bytes) -> bytes:
     headers = message.header_pairs if message._headers else ()
     if type(codec) is SystemCodec:
         careful = ClusterFrame(
-            codec.number, message.address, sender, codec.encode(body), reply_address, headers, message.is_send
+            codec.number, message.address, sender.name, codec.encode(body), reply_address, headers, message.is_send
         )
     else:
         careful = ClusterFrame(
-            USER_CODEC, message.address, sender, codec.encode(body), reply_address, headers, message.is_send, codec.name
+            USER_CODEC, message.address, sender.name, codec.encode(body), reply_address, headers, message.is_send, codec.name
         )
-    return encode(careful)
+    return encode(careful, sender.wire)
 
 
 def message_of(frame: ClusterFrame, side: RemoteSide, reply: Reply | None) -> Message:

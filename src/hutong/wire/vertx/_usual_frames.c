@@ -13,15 +13,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#define CONTRACT 1 /* as in usual_frames.py: a change of arguments, results or rules counts one up in both */
+#define CONTRACT 2 /* as in usual_frames.py: a change of arguments, results or rules counts one up in both */
 
-/* These are those of cluster_frames.py. */
-#define VERSION 2
+/* These are those of cluster_frames.py and wire_versions.py. */
 #define LENGTH_BYTES 4
 #define HEAD_BYTES 3 /* version, codec, kind */
 #define NO_HEADERS 4
 #define ADDRESS_BYTES_MAX 4096
-#define NODE_ID_BYTES_MAX 256
+#define SENDER_BYTES_MAX 260 /* of the field that names the sender */
 #define FRAME_BYTES_MAX (16 * 1024 * 1024)
 #define COUNT_MAX 65536 /* of frames in one call: a frame has more than one byte, so a list this long was really sent */
 #define DIGITS_MAX 19   /* of the number of a request: 64 bits hold all that have so many */
@@ -57,6 +56,15 @@ static bool read_text(Cursor *cursor, int32_t size_max, Text *text)
     text->bytes = cursor->at + LENGTH_BYTES;
     text->size = size;
     cursor->at += LENGTH_BYTES + size;
+    return true;
+}
+
+/* Goes behind these bytes; false where others are there. */
+static bool skip_field(Cursor *cursor, const Text *field)
+{
+    if (field->size > cursor->end - cursor->at || memcmp(cursor->at, field->bytes, (size_t)field->size) != 0)
+        return false;
+    cursor->at += field->size;
     return true;
 }
 
@@ -164,7 +172,8 @@ static Outcome read_reply(const Text *text, PyObject **reply)
 }
 
 typedef struct {
-    Text sender;
+    int version;
+    Text sender; /* the field that names it in each frame */
     Text prefix;
     Text last; /* the address before, and its string: most frames of a run have the same */
     PyObject *last_address;
@@ -190,15 +199,15 @@ static Outcome shared_address(const Text *text, Run *run, PyObject **address)
 /* One frame without its length. */
 static Outcome read_frame(Cursor frame, Run *run, PyObject **made)
 {
-    Text address, reply, sender;
-    if (frame.end - frame.at < HEAD_BYTES || frame.at[0] != VERSION || frame.at[1] > 127 || frame.at[1] == CODEC_PING)
+    Text address, reply;
+    if (frame.end - frame.at < HEAD_BYTES || frame.at[0] != run->version || frame.at[1] > 127
+        || frame.at[1] == CODEC_PING)
         return UNUSUAL;
     int codec = frame.at[1];
     PyObject *is_send = frame.at[2] ? Py_False : Py_True;
     frame.at += HEAD_BYTES;
     if (!read_text(&frame, ADDRESS_BYTES_MAX, &address) || !read_text(&frame, ADDRESS_BYTES_MAX, &reply)
-        || !read_text(&frame, NODE_ID_BYTES_MAX, &sender) || !is_same(&sender, &run->sender)
-        || frame.end - frame.at < LENGTH_BYTES || int_at(frame.at) != NO_HEADERS)
+        || !skip_field(&frame, &run->sender) || frame.end - frame.at < LENGTH_BYTES || int_at(frame.at) != NO_HEADERS)
         return UNUSUAL;
     frame.at += LENGTH_BYTES;
     PyObject *parts[3] = {NULL, NULL, NULL};
@@ -237,24 +246,26 @@ static PyObject *read_frames(Cursor data, Run *run, long long count_max, long lo
     return frames ? Py_BuildValue("(Nn)", frames, (Py_ssize_t)(data.at - begin)) : NULL;
 }
 
-/* data, sender, the prefix of the addresses of own requests, how many frames, and how large one may be. */
+/* data, version, sender, the prefix of the addresses of own requests, how many frames, and how large one may be. */
 static PyObject *take_frames(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
 {
     Py_buffer buffers[3];
     PyObject *found = NULL;
     int held = 0;
     (void)module;
-    if (given != 5) {
-        PyErr_Format(PyExc_TypeError, "5 arguments are needed, %zd were given", given);
+    if (given != 6) {
+        PyErr_Format(PyExc_TypeError, "6 arguments are needed, %zd were given", given);
         return NULL;
     }
-    long long count_max = PyLong_AsLongLong(arguments[3]), frame_bytes_max = PyLong_AsLongLong(arguments[4]);
+    long long version = PyLong_AsLongLong(arguments[1]);
+    long long count_max = PyLong_AsLongLong(arguments[4]), frame_bytes_max = PyLong_AsLongLong(arguments[5]);
     if (PyErr_Occurred())
         return NULL;
-    while (held < 3 && PyObject_GetBuffer(arguments[held], &buffers[held], PyBUF_SIMPLE) == 0)
+    PyObject *given_bytes[3] = {arguments[0], arguments[2], arguments[3]};
+    while (held < 3 && PyObject_GetBuffer(given_bytes[held], &buffers[held], PyBUF_SIMPLE) == 0)
         held++;
     if (held == 3) {
-        Run run = {{buffers[1].buf, buffers[1].len}, {buffers[2].buf, buffers[2].len}, {NULL, 0}, NULL};
+        Run run = {(int)version, {buffers[1].buf, buffers[1].len}, {buffers[2].buf, buffers[2].len}, {NULL, 0}, NULL};
         Cursor data = {buffers[0].buf, (const uint8_t *)buffers[0].buf + buffers[0].len};
         found = read_frames(data, &run, count_max < COUNT_MAX ? count_max : COUNT_MAX, frame_bytes_max);
         Py_XDECREF(run.last_address);
@@ -365,27 +376,27 @@ static Text digits_of(uint64_t number, uint8_t digits[DIGITS_MAX + 1])
     return (Text){at, digits + DIGITS_MAX + 1 - at};
 }
 
-static PyObject *frame_of(const Text *address, const Text *prefix, const Text *digits, const Text *sender,
-                          const Body *body)
+static PyObject *frame_of(int version, const Text *address, const Text *prefix, const Text *digits,
+                          const Text *sender, const Body *body)
 {
     Py_ssize_t reply = digits->size ? prefix->size + digits->size : 0;
     Py_ssize_t counted = body->is_counted ? LENGTH_BYTES : 0;
-    int64_t size = HEAD_BYTES + 4 * (int64_t)LENGTH_BYTES + address->size + reply + sender->size + counted
+    int64_t size = HEAD_BYTES + 3 * (int64_t)LENGTH_BYTES + address->size + reply + sender->size + counted
                    + body->text.size;
-    if (address->size > ADDRESS_BYTES_MAX || reply > ADDRESS_BYTES_MAX || sender->size > NODE_ID_BYTES_MAX || size > FRAME_BYTES_MAX)
+    if (address->size > ADDRESS_BYTES_MAX || reply > ADDRESS_BYTES_MAX || sender->size > SENDER_BYTES_MAX || size > FRAME_BYTES_MAX)
         Py_RETURN_NONE;
     PyObject *made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size + LENGTH_BYTES);
     if (!made)
         return NULL;
     uint8_t *out = put_int((uint8_t *)PyBytes_AsString(made), (uint32_t)size);
-    *out++ = VERSION;
+    *out++ = (uint8_t)version;
     *out++ = (uint8_t)body->codec;
     *out++ = 0;
     out = put_bytes(put_int(out, (uint32_t)address->size), address->bytes, address->size);
     out = put_int(out, (uint32_t)reply);
     if (reply)
         out = put_bytes(put_bytes(out, prefix->bytes, prefix->size), digits->bytes, digits->size);
-    out = put_bytes(put_int(out, (uint32_t)sender->size), sender->bytes, sender->size);
+    out = put_bytes(out, sender->bytes, sender->size);
     out = put_int(out, NO_HEADERS);
     if (counted)
         out = put_int(out, (uint32_t)body->text.size);
@@ -393,27 +404,27 @@ static PyObject *frame_of(const Text *address, const Text *prefix, const Text *d
     return made;
 }
 
-/* address, the prefix of the addresses of own requests, the number of the request or -1, sender, body. */
+/* version, address, the prefix of the addresses of own requests, the number of the request or -1, sender, body. */
 static PyObject *make_frame(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
 {
     (void)module;
-    if (given != 5 || !PyBytes_Check(arguments[1]) || !PyBytes_Check(arguments[3])) {
-        PyErr_SetString(PyExc_TypeError, "5 arguments are needed, of which the second and the fourth are bytes");
+    if (given != 6 || !PyBytes_Check(arguments[2]) || !PyBytes_Check(arguments[4])) {
+        PyErr_SetString(PyExc_TypeError, "6 arguments are needed, of which the third and the fifth are bytes");
         return NULL;
     }
-    long long number = PyLong_AsLongLong(arguments[2]);
-    if (number == -1 && PyErr_Occurred())
+    long long version = PyLong_AsLongLong(arguments[0]), number = PyLong_AsLongLong(arguments[3]);
+    if (PyErr_Occurred())
         return NULL;
     Text address, digits = {NULL, 0};
-    Text prefix = {(const uint8_t *)PyBytes_AsString(arguments[1]), PyBytes_Size(arguments[1])};
-    Text sender = {(const uint8_t *)PyBytes_AsString(arguments[3]), PyBytes_Size(arguments[3])};
+    Text prefix = {(const uint8_t *)PyBytes_AsString(arguments[2]), PyBytes_Size(arguments[2])};
+    Text sender = {(const uint8_t *)PyBytes_AsString(arguments[4]), PyBytes_Size(arguments[4])};
     uint8_t written[DIGITS_MAX + 1];
     Body body;
-    if (!PyUnicode_Check(arguments[0]) || !text_of(arguments[0], &address) || !body_of(arguments[4], &body))
+    if (!PyUnicode_Check(arguments[1]) || !text_of(arguments[1], &address) || !body_of(arguments[5], &body))
         Py_RETURN_NONE;
     if (number >= 0)
         digits = digits_of((uint64_t)number, written);
-    return frame_of(&address, &prefix, &digits, &sender, &body);
+    return frame_of((int)version, &address, &prefix, &digits, &sender, &body);
 }
 
 /* ---- the module ---- */

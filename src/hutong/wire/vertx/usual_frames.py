@@ -7,7 +7,7 @@ that one with care, and finds the right error. What cannot be a usual frame give
 why.
 
 A body whose codec implies its type comes as its value, every other as its bytes. The address of a request's reply comes
-as the request's number.
+as the request's number. A sender is given as the field that names it in frames of its version (`wire_versions`).
 """
 
 import struct
@@ -20,12 +20,11 @@ from hutong.wire.vertx.cluster_frames import (
     ADDRESS_BYTES_MAX,
     FRAME_BYTES_MAX,
     LENGTH_BYTES,
-    NODE_ID_BYTES_MAX,
     PING_CODEC,
-    VERSION,
 )
+from hutong.wire.vertx.wire_versions import SENDER_BYTES_MAX
 
-CONTRACT: Final = 1
+CONTRACT: Final = 2
 """Number of the contract with the compiled pass. An older build on disk has another one, and is not used."""
 COUNT_MAX: Final = 65_536
 """Of frames in one call."""
@@ -36,8 +35,8 @@ NO_NUMBER: Final = -1
 
 UsualFrame: TypeAlias = tuple[int, str | int, str | None, Any, bool]
 """Codec, address (of a reply the number of its request), reply address, body, and False for a publication."""
-TakeFrames: TypeAlias = Callable[[Buffer, bytes, bytes, int, int], tuple[list[UsualFrame], int]]
-MakeFrame: TypeAlias = Callable[[str, bytes, int, bytes, Any], bytes | None]
+TakeFrames: TypeAlias = Callable[[Buffer, int, bytes, bytes, int, int], tuple[list[UsualFrame], int]]
+MakeFrame: TypeAlias = Callable[[int, str, bytes, int, bytes, Any], bytes | None]
 
 _NULL, _BOOLEAN, _INT, _LONG, _DOUBLE, _STRING, _BUFFER = 0, 3, 5, 6, 8, 9, 11
 VALUE_CODECS: Final = frozenset({_NULL, _BOOLEAN, _INT, _DOUBLE, _STRING, _BUFFER})
@@ -56,7 +55,7 @@ class _Unusual(Exception):
 
 
 def python_take_frames(
-    data: Buffer, sender: bytes, prefix: bytes, count_max: int, frame_bytes_max: int
+    data: Buffer, version: int, sender: bytes, prefix: bytes, count_max: int, frame_bytes_max: int
 ) -> tuple[list[UsualFrame], int]:
     """The usual frames of `sender` at the beginning of the data, `count_max` at most, and the bytes that they have.
 
@@ -70,21 +69,23 @@ def python_take_frames(
         if not 0 < size <= frame_bytes_max or end > len(view):
             break
         try:
-            frames.append(_frame(view[at + LENGTH_BYTES : end], sender, prefix))
+            frames.append(_frame(view[at + LENGTH_BYTES : end], version, sender, prefix))
         except (_Unusual, UnicodeDecodeError, struct.error):
             break
         at = end
     return frames, at
 
 
-def _frame(frame: bytes, sender: bytes, prefix: bytes) -> UsualFrame:
-    version, codec, kind, _ = _HEAD.unpack_from(frame)
-    if version != VERSION or codec < 0 or codec == PING_CODEC:
+def _frame(frame: bytes, version: int, sender: bytes, prefix: bytes) -> UsualFrame:
+    has_version, codec, kind, _ = _HEAD.unpack_from(frame)
+    if has_version != version or codec < 0 or codec == PING_CODEC:
         raise _Unusual
     address, at = _text(frame, _HEAD.size - LENGTH_BYTES, ADDRESS_BYTES_MAX)
     reply, at = _text(frame, at, ADDRESS_BYTES_MAX)
-    named, at = _text(frame, at, NODE_ID_BYTES_MAX)
-    if named != sender or _int_at(frame, at)[0] != _NO_HEADERS:
+    if not frame.startswith(sender, at):
+        raise _Unusual
+    at += len(sender)
+    if _int_at(frame, at)[0] != _NO_HEADERS:
         raise _Unusual
     return codec, _address(address, prefix), reply.decode() or None, _body(codec, frame[at + LENGTH_BYTES :]), kind == 0
 
@@ -124,7 +125,9 @@ def _body(codec: int, body: bytes) -> Any:
     return body
 
 
-def python_make_frame(address: str, prefix: bytes, number: int, sender: bytes, body: Any) -> bytes | None:
+def python_make_frame(
+    version: int, address: str, prefix: bytes, number: int, sender: bytes, body: Any
+) -> bytes | None:
     """The frame of a send with its length before it; None where it is no usual one.
 
     The reply address is `prefix` and the number of the request, or none with NO_NUMBER.
@@ -135,13 +138,13 @@ def python_make_frame(address: str, prefix: bytes, number: int, sender: bytes, b
     except (_Unusual, UnicodeEncodeError):
         return None
     reply = b"" if number < 0 else prefix + b"%d" % number
-    size = _HEAD.size + len(at) + LENGTH_BYTES + len(reply) + LENGTH_BYTES + len(sender) + LENGTH_BYTES + len(data)
-    if max(len(at), len(reply)) > ADDRESS_BYTES_MAX or len(sender) > NODE_ID_BYTES_MAX or size > FRAME_BYTES_MAX:
+    size = _HEAD.size + len(at) + LENGTH_BYTES + len(reply) + len(sender) + LENGTH_BYTES + len(data)
+    if max(len(at), len(reply)) > ADDRESS_BYTES_MAX or len(sender) > SENDER_BYTES_MAX or size > FRAME_BYTES_MAX:
         return None
     return b"".join(
         (
-            _FRAME_HEAD.pack(size, VERSION, codec, 0), _pack_int(len(at)), at, _pack_int(len(reply)), reply,
-            _pack_int(len(sender)), sender, _pack_int(_NO_HEADERS), data,
+            _FRAME_HEAD.pack(size, version, codec, 0), _pack_int(len(at)), at, _pack_int(len(reply)), reply,
+            sender, _pack_int(_NO_HEADERS), data,
         )
     )  # fmt: skip
 

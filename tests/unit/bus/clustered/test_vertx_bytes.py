@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hutong.bus.clustered.translation import frame_bytes, message_of
+from hutong.bus.clustered.translation import frame_bytes, frame_sender, message_of
 from hutong.bus.delivery.registrations import Registrations
 from hutong.bus.delivery.remote import RemoteSide
 from hutong.bus.envelope.codecs import SYSTEM_CODECS, Codecs
@@ -21,9 +21,11 @@ from hutong.wire.vertx.cluster_nodes import (
     encode_node,
     encode_registration,
 )
+from hutong.wire.vertx.wire_versions import VERSION_2
 
 HEAD = "00000000026164" + "00000000" + "000000066e6f64652d61" + "00000004"
 """Behind the codec: a send to "ad" without a reply address, of "node-a", without headers."""
+NODE_A = frame_sender("node-a", VERSION_2)
 FRAMES: list[tuple[str, Any, str]] = [
     ("null", None, "00"),
     ("byte", -2, "02fe"),
@@ -67,7 +69,7 @@ def frame_of(codec_and_body: str) -> bytes:
 @pytest.mark.parametrize(("name", "body", "wire"), FRAMES, ids=[name for name, _, _ in FRAMES])
 def test_every_codec_writes_and_reads_what_vertx_writes(name: str, body: Any, wire: str) -> None:
     codec = SYSTEM_CODECS[name]
-    assert frame_bytes(FullMessage("ad", body, None, None, True, codec), "node-a", b"node-a") == frame_of(wire)
+    assert frame_bytes(FullMessage("ad", body, None, None, True, codec), NODE_A) == frame_of(wire)
     side = RemoteSide(None, Registrations(), Codecs(), None)  # type: ignore[arg-type]  # codecs are asked for
     found = message_of(decode(frame_of(wire)[4:]), side, None)
     if isinstance(body, ReplyError):

@@ -14,14 +14,13 @@ from hutong.wire.vertx.cluster_frames import (
     FRAME_BYTES_MAX,
     HEADER_BYTES_MAX,
     HEADERS_MAX,
-    NODE_ID_BYTES_MAX,
     USER_CODEC,
-    VERSION,
     ClusterFrame,
     decode,
     encode,
     encode_ping,
 )
+from hutong.wire.vertx.wire_versions import NODE_NAME_BYTES_MAX, VERSION_2
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 PLAIN = st.builds(
@@ -58,7 +57,7 @@ def test_a_frame_that_is_cut_before_its_body_is_refused(frame: ClusterFrame) -> 
             decode(data[:size])
 
 
-@given(st.binary(max_size=200) | st.binary(max_size=200).map(lambda rest: bytes([VERSION]) + rest))
+@given(st.binary(max_size=200) | st.binary(max_size=200).map(lambda rest: bytes([VERSION_2.number]) + rest))
 def test_any_bytes_are_a_frame_or_refused(data: bytes) -> None:
     try:
         decode(data)
@@ -80,7 +79,7 @@ def test_a_frame_whose_lengths_lie_is_another_frame_or_refused(frame: ClusterFra
 
 
 def test_an_announced_length_costs_nothing() -> None:
-    head = struct.pack(">BbB", VERSION, 9, 0)
+    head = struct.pack(">BbB", VERSION_2.number, 9, 0)
     for size in (1 << 30, -1, ADDRESS_BYTES_MAX + 1):
         with pytest.raises(ProtocolError, match="address"):
             decode(head + struct.pack(">i", size) + b"x" * 16)
@@ -114,7 +113,7 @@ def test_headers_that_lie_are_refused(size: int, count: int, rest: bytes) -> Non
 def test_what_is_too_long_is_not_sent() -> None:
     for frame in (
         ClusterFrame(9, "a" * (ADDRESS_BYTES_MAX + 1), "n"),
-        ClusterFrame(9, "a", "n" * (NODE_ID_BYTES_MAX + 1)),
+        ClusterFrame(9, "a", "n" * (NODE_NAME_BYTES_MAX + 1)),
         ClusterFrame(USER_CODEC, "a", "n", codec_name="c" * (CODEC_NAME_BYTES_MAX + 1)),
         ClusterFrame(9, "a", "n", headers=(("k", "v"),) * (HEADERS_MAX + 1)),
         ClusterFrame(9, "a", "n", headers=(("k", "v" * HEADER_BYTES_MAX),)),

@@ -12,7 +12,6 @@ from hutong.wire.vertx import usual_frames
 from hutong.wire.vertx.cluster_frames import (
     ADDRESS_BYTES_MAX,
     FRAME_BYTES_MAX,
-    NODE_ID_BYTES_MAX,
     PING_CODEC,
     USER_CODEC,
     ClusterFrame,
@@ -30,9 +29,11 @@ from hutong.wire.vertx.usual_frames import (
     python_make_frame,
     python_take_frames,
 )
+from hutong.wire.vertx.wire_versions import SENDER_BYTES_MAX, VERSION_2
 
 NODE = "node-ü"
-SENDER = NODE.encode()
+VERSION = VERSION_2.number
+SENDER = VERSION_2.sender_bytes(NODE)
 PREFIX = b"__hutong.reply."
 TAKERS: list[TakeFrames] = [python_take_frames]
 MAKERS: list[MakeFrame] = [python_make_frame]
@@ -47,14 +48,14 @@ BODIES = st.one_of(
 
 def take(data: bytes, count_max: int = 100, frame_bytes_max: int = FRAME_BYTES_MAX) -> tuple[list[UsualFrame], int]:
     """What all ways find."""
-    found = [each(data, SENDER, PREFIX, count_max, frame_bytes_max) for each in TAKERS]
+    found = [each(data, VERSION, SENDER, PREFIX, count_max, frame_bytes_max) for each in TAKERS]
     # NaN is no equal of itself.
     assert [repr(each) for each in found] == [repr(found[0])] * len(found)
     return found[0]
 
 
 def make(address: str, number: int, body: Any) -> bytes | None:
-    made = [each(address, PREFIX, number, SENDER, body) for each in MAKERS]
+    made = [each(VERSION, address, PREFIX, number, SENDER, body) for each in MAKERS]
     assert made == [made[0]] * len(made)
     return made[0]
 
@@ -80,8 +81,8 @@ def test_what_is_not_usual_is_left_to_the_careful_encoder() -> None:
     for body in ([], {}, 1 << 63, -(1 << 63) - 1, "\ud800", object(), bytes(FRAME_BYTES_MAX)):
         assert make("place", NO_NUMBER, body) is None
     for maker in MAKERS:
-        assert maker("place", PREFIX, NO_NUMBER, b"n" * (NODE_ID_BYTES_MAX + 1), None) is None
-        assert maker("place", b"p" * ADDRESS_BYTES_MAX, 1, SENDER, None) is None
+        assert maker(VERSION, "place", PREFIX, NO_NUMBER, b"n" * (SENDER_BYTES_MAX + 1), None) is None
+        assert maker(VERSION, "place", b"p" * ADDRESS_BYTES_MAX, 1, SENDER, None) is None
 
 
 FRAMES = st.builds(
@@ -168,7 +169,7 @@ def test_one_call_takes_so_many_frames_at_most() -> None:
 @pytest.mark.parametrize("maker", MAKERS)
 def test_every_kind_of_number_keeps_its_value(maker: MakeFrame) -> None:
     for body in (0.0, -0.0, math.inf, 1e-300, -1, 1 << 40):
-        made = maker("place", PREFIX, NO_NUMBER, SENDER, body)
+        made = maker(VERSION, "place", PREFIX, NO_NUMBER, SENDER, body)
         assert made is not None
         frame = decode(made[4:])
         assert repr(CODECS_BY_NUMBER[frame.codec].decode(bytes(frame.body))) == repr(body)
@@ -179,16 +180,23 @@ def test_the_compiled_pass_refuses_other_arguments() -> None:
     compiled = usual_frames._compiled
     wrong: list[tuple[Any, ...]] = [
         (),
-        (b"", SENDER, PREFIX, 1),
-        (b"", SENDER, PREFIX, "1", 1),
-        ("", SENDER, PREFIX, 1, 1),
+        (b"", 2, SENDER, PREFIX, 1),
+        (b"", 2, SENDER, PREFIX, "1", 1),
+        (b"", "2", SENDER, PREFIX, 1, 1),
+        ("", 2, SENDER, PREFIX, 1, 1),
     ]
     for arguments in wrong:
         with pytest.raises(TypeError):
             compiled.take_frames(*arguments)
-    wrong = [(), ("a", "p", 1, SENDER, None), ("a", PREFIX, "1", SENDER, None), ("a", PREFIX, 1, None, None)]
+    wrong = [
+        (),
+        (2, "a", "p", 1, SENDER, None),
+        (2, "a", PREFIX, "1", SENDER, None),
+        ("2", "a", PREFIX, 1, SENDER, None),
+        (2, "a", PREFIX, 1, None, None),
+    ]
     for arguments in wrong:
         with pytest.raises(TypeError):
             compiled.make_frame(*arguments)
     with pytest.raises(OverflowError):
-        compiled.take_frames(b"", SENDER, PREFIX, 1 << 64, 1)
+        compiled.take_frames(b"", 2, SENDER, PREFIX, 1 << 64, 1)
