@@ -24,7 +24,7 @@ from hutong.runtime.watch.blocked import DEFAULT_BLOCKED_LIMITS, BlockedLimits
 from hutong.server.bus.availability_part import AvailabilityPart
 from hutong.server.bus.bus_part import BusPart, bus_parts
 from hutong.server.bus.call_parts import GrpcPart, RpcPart
-from hutong.server.bus.cluster_part import LISTEN_DEFAULT, BusClusterPart
+from hutong.server.bus.cluster_part import LISTEN_DEFAULT, WIRE_VERSION_DEFAULT, BusClusterPart
 from hutong.server.composition import ComposedNode, NodePart
 
 if TYPE_CHECKING:
@@ -56,8 +56,9 @@ class Node:
         `cluster="zk://HOST:PORT[,HOST:PORT...]"` makes the bus one with those of other nodes, ours and Vert.x's, that
         name the same ZooKeeper (docs/bus-cluster.md). They connect to this one at `cluster_listen`, or where that is
         not what they reach, at `cluster_advertised`, with TLS by `cluster_tls`. `cluster_permissions` say at which
-        addresses they may send and receive. With `ha_group` the nodes of that group take over each other's verticles
-        with `ha=True`, while there are `ha_quorum` of them (docs/availability.md).
+        addresses they may send and receive. `cluster_wire_version=1` is for a cluster of Vert.x 3. With `ha_group` the
+        nodes of that group take over each other's verticles with `ha=True`, while there are `ha_quorum` of them
+        (docs/availability.md).
     Services
         `rpc="HOST:PORT"` offers the services of `node.rpc` over connections (`hutong.rpc.connect`), with TLS by
         `rpc_tls` and bounds by `rpc_limits`; `node.rpc_address` has the port. `grpc="HOST:PORT"` offers them to gRPC's
@@ -104,6 +105,7 @@ class Node:
         cluster_advertised: str | None = None,
         cluster_tls: "ClusterTls | None" = None,
         cluster_permissions: "ClusterPermissions | None" = None,
+        cluster_wire_version: int = WIRE_VERSION_DEFAULT,
         ha_group: str | None = None,
         ha_quorum: int = 1,
         metrics: str | None = None,
@@ -147,7 +149,13 @@ class Node:
         idle_ms_of(rpc_reference_idle_time)  # refused here, not when services are first used
         self._reference_idle_time = rpc_reference_idle_time
         self._cluster = _cluster_part(
-            cluster, cluster_listen, allow_plain, cluster_advertised, cluster_tls, cluster_permissions
+            cluster,
+            cluster_listen,
+            allow_plain,
+            cluster_advertised,
+            cluster_tls,
+            cluster_permissions,
+            cluster_wire_version,
         )
         self._availability = _availability_part(self._cluster, ha_group, ha_quorum)
         self._grpc = None if grpc is None else GrpcPart(grpc, grpc_tls, tuple(allow_plain))
@@ -231,13 +239,25 @@ def _cluster_part(
     advertised: str | None,
     tls: "ClusterTls | None",
     permissions: "ClusterPermissions | None",
+    wire_version: int,
 ) -> BusClusterPart | None:
     """Raises UsageError for an argument that is for a node of a cluster, where there is none."""
     if cluster is not None:
         return BusClusterPart(
-            cluster, listen, tuple(allow_plain), advertised=advertised, tls=tls, permissions=permissions
+            cluster,
+            listen,
+            tuple(allow_plain),
+            advertised=advertised,
+            tls=tls,
+            permissions=permissions,
+            wire_version=wire_version,
         )
-    given = {"cluster_advertised": advertised, "cluster_tls": tls, "cluster_permissions": permissions}
+    given = {
+        "cluster_advertised": advertised,
+        "cluster_tls": tls,
+        "cluster_permissions": permissions,
+        "cluster_wire_version": None if wire_version == WIRE_VERSION_DEFAULT else wire_version,
+    }
     for argument, value in given.items():
         if value is not None:
             raise UsageError(f"{argument} is for a node of a cluster; name its ZooKeeper as cluster.")
@@ -252,6 +272,8 @@ def _availability_part(cluster: BusClusterPart | None, group: str | None, quorum
         return None
     if cluster is None:
         raise UsageError("ha_group is for a node of a cluster; name its ZooKeeper as cluster.")
+    if cluster.wire_version != WIRE_VERSION_DEFAULT:
+        raise UsageError("ha_group is for a cluster of Vert.x 4 or 5; leave it out with cluster_wire_version=1.")
     return AvailabilityPart(cluster, group, quorum)
 
 

@@ -85,9 +85,7 @@ class AcceptedConnections:
 
     def connection_opened(self, peer: Peer) -> None:
         # Who it is, the first message says.
-        peer.session = peer.express = _AcceptedConnection(
-            next(self._numbers), peer, self._incoming, self._wire
-        )
+        peer.session = peer.express = _AcceptedConnection(next(self._numbers), peer, self._incoming, self._wire)
 
     def request_received(self, frame: Buffer, peer: Peer) -> Response:
         message = decode(frame, self._wire)

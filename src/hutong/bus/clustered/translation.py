@@ -64,7 +64,14 @@ def frame_bytes(message: Message, sender: FrameSender) -> bytes:
         )
     else:
         careful = ClusterFrame(
-            USER_CODEC, message.address, sender.name, codec.encode(body), reply_address, headers, message.is_send, codec.name
+            USER_CODEC,
+            message.address,
+            sender.name,
+            codec.encode(body),
+            reply_address,
+            headers,
+            message.is_send,
+            codec.name,
         )
     return encode(careful, sender.wire)
 

@@ -28,8 +28,12 @@ if TYPE_CHECKING:
     from hutong.foundation.clock import Clock
     from hutong.reactor.accept.acceptor import OpenSocket
     from hutong.server.configuration.sections.facts import Address
+    from hutong.wire.vertx.wire_versions import WireVersion
 
 LISTEN_DEFAULT: Final = "127.0.0.1:0"
+WIRE_VERSION_DEFAULT: Final = 2
+"""That of Vert.x 4 and 5; those of Vert.x 3 have 1."""
+WIRE_VERSIONS: Final = (1, WIRE_VERSION_DEFAULT)
 _EVERY_INTERFACE: Final = ("0.0.0.0", "::")
 KIND: Final = "bus"
 """The name of its listener in `security.allow_plain`."""
@@ -51,7 +55,8 @@ class BusClusterVerticle(Verticle):
         address: "Address",
         node: str,
         clock: "Clock",
-        open_socket: "OpenSocket" = socket.socket,
+        open_socket: "OpenSocket",
+        wire: "WireVersion",
         advertised: "Address | None" = None,
         tls: "ClusterTls | None" = None,
         permissions: "ClusterPermissions | None" = None,
@@ -64,6 +69,7 @@ class BusClusterVerticle(Verticle):
         self._node = node
         self._clock = clock
         self._open_socket = open_socket
+        self._wire = wire
         self._tls = tls
         self._permissions = permissions
 
@@ -84,6 +90,7 @@ class BusClusterVerticle(Verticle):
             open_socket=self._open_socket,
             certificates=None if self._tls is None else ClusterCertificates(self._tls, self._clock),
             rights=EVERYTHING if self._permissions is None else ClusterRights(self._permissions),
+            wire=self._wire,
         )
         address = self._address
         try:
@@ -117,8 +124,17 @@ class BusClusterPart(NodePart):
         zookeeper: "ZooKeeperSettings | None" = None,
         tls: "ClusterTls | None" = None,
         permissions: "ClusterPermissions | None" = None,
+        wire_version: int = WIRE_VERSION_DEFAULT,
     ) -> None:
-        """`advertised` is HOST:PORT for the other nodes, where that is not what this one listens at."""
+        """`advertised` is HOST:PORT for the other nodes, where that is not what this one listens at.
+
+        Raises UsageError for a `wire_version` that is not there.
+        """
+        if wire_version not in WIRE_VERSIONS:
+            raise UsageError(
+                f"cluster_wire_version is {wire_version!r}; it is 2 for a cluster of Vert.x 4 or 5, 1 for one of Vert.x 3."
+            )
+        self.wire_version = wire_version
         self._zookeeper = zookeeper
         self._cluster = cluster
         self._listen = listen
@@ -135,6 +151,7 @@ class BusClusterPart(NodePart):
         from hutong.bus.clustered.membership.zookeeper.layout import parse_bus_cluster
         from hutong.bus.clustered.membership.zookeeper.opening import make_zookeeper_membership
         from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
+        from hutong.wire.vertx.wire_versions import VERSION_1, VERSION_2
 
         address = _parsed(self._listen, "cluster_listen")
         advertised = None if self._advertised is None else _parsed(self._advertised, "cluster_advertised")
@@ -143,10 +160,11 @@ class BusClusterPart(NodePart):
         _check_connectable(address, advertised)
         clock = node.runtime.clock
         settings = self._zookeeper or ZooKeeperSettings()
-        membership = make_zookeeper_membership(parse_bus_cluster(self._cluster), settings, clock)
+        wire = VERSION_1 if self.wire_version == VERSION_1.number else VERSION_2
+        membership = make_zookeeper_membership(parse_bus_cluster(self._cluster), settings, clock, wire)
         # As Vert.x has them: nobody can guess one, and none comes twice.
         own = str(UUID(int=self._random.getrandbits(128), version=4))
-        more = (self._open_socket, advertised, self._tls, self._permissions)
+        more = (self._open_socket, wire, advertised, self._tls, self._permissions)
         verticle = BusClusterVerticle(node.bus, membership, address, own, clock, *more)
         await node.deploy("bus cluster", verticle)
         self.entries = verticle.clustered.entries

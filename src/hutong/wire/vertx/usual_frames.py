@@ -125,9 +125,7 @@ def _body(codec: int, body: bytes) -> Any:
     return body
 
 
-def python_make_frame(
-    version: int, address: str, prefix: bytes, number: int, sender: bytes, body: Any
-) -> bytes | None:
+def python_make_frame(version: int, address: str, prefix: bytes, number: int, sender: bytes, body: Any) -> bytes | None:
     """The frame of a send with its length before it; None where it is no usual one.
 
     The reply address is `prefix` and the number of the request, or none with NO_NUMBER.

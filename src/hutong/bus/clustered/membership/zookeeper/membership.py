@@ -10,7 +10,7 @@ from random import SystemRandom
 from hutong.bus.clustered.membership.port import MembershipListener
 from hutong.bus.clustered.membership.zookeeper.entries import ZooKeeperEntries
 from hutong.bus.clustered.membership.zookeeper.layout import VertxPaths, check_name
-from hutong.bus.clustered.membership.zookeeper.session import VertxSession
+from hutong.bus.clustered.membership.zookeeper.session import Tell, TellSession, VertxSession
 from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
 from hutong.cluster.coordinator.zookeeper.connection import ConnectionParts
 from hutong.cluster.coordinator.zookeeper.session_thread import SessionThread
@@ -40,8 +40,8 @@ class ZooKeeperMembership:
         assert self._session is None, "a membership is started once"
         thread = self._thread = SessionThread()
         self._listener = listener
-        self._entries = ZooKeeperEntries(VertxPaths(self._address.path).root, SystemRandom())
-        session = self._session = VertxSession(
+        self._entries = self._make_entries(VertxPaths(self._address.path).root)
+        session = self._session = self._make_session(
             ConnectionParts(self._address, self._settings, self._clock, thread),
             self._tell,
             lambda client, state: thread.post(partial(self.entries.session_changed, client, state)),
@@ -70,6 +70,12 @@ class ZooKeeperMembership:
         session, self._session = self._session, None
         thread, self._thread = self._thread, None
         await thread.close(session.end)
+
+    def _make_entries(self, root: str) -> ZooKeeperEntries:
+        return ZooKeeperEntries(root, SystemRandom())
+
+    def _make_session(self, parts: ConnectionParts, tell: Tell, tell_session: TellSession) -> VertxSession:
+        return VertxSession(parts, tell, tell_session)
 
     def _tell(self, call: Callable[[MembershipListener], None]) -> None:
         """Call the listener on the loop, unless the membership is closed by then. On the session's thread."""

@@ -11,6 +11,7 @@ from hutong.cluster.coordinator.zookeeper.address import ZooKeeperAddress
 from hutong.cluster.coordinator.zookeeper.settings import ZooKeeperSettings
 from hutong.foundation.clock import Clock
 from hutong.foundation.errors import ExitCode, UsageError
+from hutong.wire.vertx.wire_versions import VERSION_1, VERSION_2, WireVersion
 
 if TYPE_CHECKING:
     from hutong.bus.clustered.membership.zookeeper.looking import ClusterLook
@@ -18,12 +19,16 @@ if TYPE_CHECKING:
 
 
 def make_zookeeper_membership(
-    address: ZooKeeperAddress, settings: ZooKeeperSettings, clock: Clock
+    address: ZooKeeperAddress, settings: ZooKeeperSettings, clock: Clock, wire: WireVersion = VERSION_2
 ) -> "ZooKeeperMembership":
-    """Raises UsageError where kazoo is missing. Nothing is connected before its `start`."""
+    """Raises UsageError where kazoo is missing. Nothing is connected before its `start`.
+
+    The nodes of one version of the wire format have one layout.
+    """
     with _needing_kazoo():
+        from hutong.bus.clustered.membership.vertx3.membership import Vertx3Membership
         from hutong.bus.clustered.membership.zookeeper.membership import ZooKeeperMembership
-    return ZooKeeperMembership(address, settings, clock)
+    return (Vertx3Membership if wire is VERSION_1 else ZooKeeperMembership)(address, settings, clock)
 
 
 def make_zookeeper_look(address: ZooKeeperAddress, settings: ZooKeeperSettings, clock: Clock) -> "ClusterLook":

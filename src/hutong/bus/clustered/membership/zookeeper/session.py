@@ -32,14 +32,13 @@ READ_AT_ONCE_MAX: Final = 1_000
 _log = logging.getLogger("hutong.cluster")
 
 Tell: TypeAlias = Callable[[Callable[[MembershipListener], None]], None]
+TellSession: TypeAlias = Callable[[ZooKeeperClient, SessionState], None]
 
 
 class VertxSession(ZooKeeperConnection):
-    """Made anew for each start of a membership."""
+    """Made anew for each start of a membership. That of a cluster of Vert.x 3 (`vertx3`) has another layout."""
 
-    def __init__(
-        self, parts: ConnectionParts, tell: Tell, tell_session: Callable[[ZooKeeperClient, SessionState], None]
-    ) -> None:
+    def __init__(self, parts: ConnectionParts, tell: Tell, tell_session: TellSession) -> None:
         """`tell` calls the listener on the loop.
 
         `tell_session` hears of each state of the session, for what else lives in it.
@@ -133,9 +132,10 @@ class VertxSession(ZooKeeperConnection):
                 self._wait(client.create_async(path, b"", acl=client.own_acl))
             except NodeExistsError:
                 continue  # the usual case
-        self._make_container(self._paths.subscriptions)
+        self._make_parent(self._paths.subscriptions)
 
-    def _make_container(self, path: str) -> None:
+    def _make_parent(self, path: str) -> None:
+        """Have a parent of registrations be there, which goes with the last of them."""
         client = self._client
         assert client is not None
         try:
@@ -145,9 +145,8 @@ class VertxSession(ZooKeeperConnection):
 
     def _enter(self) -> None:
         """Have this session's entry of the node be there: first its id alone, which is what Vert.x's listeners read."""
-        client, info, path = self._client, self._info, self._paths.node(self._node)
+        client, path = self._client, self._paths.node(self._node)
         assert client is not None
-        assert info is not None
         while True:
             try:
                 self._wait(client.create_async(path, self._node.encode(), acl=client.own_acl, ephemeral=True))
@@ -162,20 +161,32 @@ class VertxSession(ZooKeeperConnection):
                 self._wait(client.delete_async(path, status.version))
             except NoNodeError:
                 continue  # it has expired in between
-        self._wait(client.set_async(path, encode_node(info)))
+        self._describe()
+
+    def _describe(self) -> None:
+        """Write where this node listens."""
+        client, info = self._client, self._info
+        assert client is not None
+        assert info is not None
+        self._wait(client.set_async(self._paths.node(self._node), encode_node(info)))
+
+    def _registration(self, address: str, number: int) -> tuple[str, bytes]:
+        """The path and the content of a registration of this node."""
+        content = encode_registration(RegistrationInfo(self._node, number))
+        return self._paths.registration(address, self._node, number), content
 
     def _write(self, address: str, number: int) -> None:
-        client, path = self._client, self._paths.registration(address, self._node, number)
+        client = self._client
         assert client is not None
-        content = encode_registration(RegistrationInfo(self._node, number))
+        path, content = self._registration(address, number)
         while True:
             try:
                 self._wait(client.create_async(path, content, acl=client.own_acl, ephemeral=True))
                 break
             # The container goes when its last child has gone, which may be in between.
             except NoNodeError:
-                self._make_container(self._paths.subscriptions)
-                self._make_container(self._paths.address(address))
+                self._make_parent(self._paths.subscriptions)
+                self._make_parent(self._paths.address(address))
             except NodeExistsError:
                 try:
                     status = self._wait(client.get_async(path))[1]
@@ -190,7 +201,7 @@ class VertxSession(ZooKeeperConnection):
         client = self._client
         assert client is not None
         try:
-            self._wait(client.delete_async(self._paths.registration(address, self._node, number)))
+            self._wait(client.delete_async(self._registration(address, number)[0]))
         except NoNodeError:
             return
 
@@ -226,7 +237,7 @@ class VertxSession(ZooKeeperConnection):
         try:
             names = self._wait(client.get_children_async(self._paths.subscriptions, watch=self._addresses_watched))
         except NoNodeError:  # a container that has gone with its last child
-            self._make_container(self._paths.subscriptions)
+            self._make_parent(self._paths.subscriptions)
             self._addresses_watched(WatchedEvent(None, None, None))
             return
         if len(names) > ADDRESSES_MAX:
@@ -267,10 +278,17 @@ class VertxSession(ZooKeeperConnection):
                 names = []
             else:
                 self._addresses.add(address)
-            self._told(address, counts_of(names))
-            # Withdrawn while the connection was down.
-            for number in sorted(numbers_of(names, self._node) - self._own.get(address, set())):
-                self._delete(address, number)
+            self._told(address, self._counts(address, names))
+            self._mend(address, names)
+
+    def _counts(self, address: str, names: list[str]) -> dict[str, int]:
+        """The consumers of each node, by the names of the address's entries."""
+        return counts_of(names)
+
+    def _mend(self, address: str, names: list[str]) -> None:
+        """Take back what was withdrawn while the connection was down."""
+        for number in sorted(numbers_of(names, self._node) - self._own.get(address, set())):
+            self._delete(address, number)
 
     def _told(self, address: str, counts: dict[str, int]) -> None:
         if counts:
