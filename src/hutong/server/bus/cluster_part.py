@@ -132,7 +132,7 @@ class BusClusterPart(NodePart):
         """
         if wire_version not in WIRE_VERSIONS:
             raise UsageError(
-                f"cluster_wire_version is {wire_version!r}; it is 2 for a cluster of Vert.x 4 or 5, 1 for one of Vert.x 3."
+                f"cluster_wire_version is {wire_version!r}: set 2 for a cluster of Vert.x 4 or 5, 1 for Vert.x 3."
             )
         self.wire_version = wire_version
         self._zookeeper = zookeeper

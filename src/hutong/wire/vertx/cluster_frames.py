@@ -16,8 +16,8 @@
 Strategy: each length is compared with what is left of the frame before anything is made of it, so a frame costs no more
 memory than it has bytes. A body stays bytes: its codec may be a user's. ProtocolError is the only error of `decode`.
 
-Nearly all frames have no headers and a codec with a number: those are read in a few steps (of version 2), and where many
-come together by `usual_frames`. Others, and damaged ones, are read again with care, which finds the right error.
+Nearly all frames have no headers and a codec with a number: those are read in a few steps (of version 2), and where
+many come together by `usual_frames`. Others, and damaged ones, are read again with care, which finds the right error.
 
 Knows nothing of codecs but their numbers, and nothing of connections.
 """

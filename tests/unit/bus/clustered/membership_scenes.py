@@ -13,6 +13,7 @@ from hutong.bus.clustered.membership.port import Counts, Membership
 from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
 from hutong.foundation.clock import SystemClock
 from hutong.wire.vertx.cluster_nodes import NodeInfo
+from hutong.wire.vertx.wire_versions import VERSION_1, VERSION_2, place_name
 
 
 class Hearing:
@@ -52,8 +53,28 @@ class Hearing:
         await self.until(lambda heard: dict(heard.counts.get(address, {})) == counts)
 
 
+class PlacedHearing(Hearing):
+    """One that hears of places, and has the names of the nodes that listen there."""
+
+    def __init__(self, infos: Mapping[str, NodeInfo]) -> None:
+        super().__init__()
+        self._names = {place_name(info): name for name, info in infos.items()}
+
+    def nodes_changed(self, nodes: Mapping[str, NodeInfo]) -> None:
+        super().nodes_changed({self._names[place]: info for place, info in nodes.items()})
+
+    def registrations_changed(self, address: str, counts: Counts) -> None:
+        super().registrations_changed(address, {self._names[place]: count for place, count in counts.items()})
+
+
 class MembershipScene(Protocol):
     """A place where memberships live. The faults are of one node."""
+
+    def hearing(self, infos: Mapping[str, NodeInfo]) -> Hearing: ...
+
+    def counted(self, count: int) -> int:
+        """What others hear of so many consumers at one node."""
+        ...
 
     async def membership(self, node: str) -> Membership: ...
     async def cut(self, node: str) -> None: ...
@@ -68,6 +89,12 @@ class MemoryScene:
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.registry = MemoryRegistry(lambda delay_ms, work: loop.call_later(delay_ms / 1_000, work), Random(1))
+
+    def hearing(self, infos: Mapping[str, NodeInfo]) -> Hearing:
+        return Hearing()
+
+    def counted(self, count: int) -> int:
+        return count
 
     async def membership(self, node: str) -> Membership:
         return self.registry.connect()
@@ -89,12 +116,19 @@ class ZooKeeperScene:
     """A real server, with a line of its own for each node. Each scene has a path of its own."""
 
     SESSION_MS = 2_000
+    WIRE = VERSION_2
 
     def __init__(self, server: DevelopmentZooKeeper) -> None:
         self.server = server
         self.path = f"/tests/{secrets.token_hex(8)}"
         self._lines: dict[str, CuttableLine] = {}
         self._memberships: dict[str, Membership] = {}
+
+    def hearing(self, infos: Mapping[str, NodeInfo]) -> Hearing:
+        return Hearing()
+
+    def counted(self, count: int) -> int:
+        return count
 
     async def membership(self, node: str) -> Membership:
         from hutong.bus.clustered.membership.zookeeper.opening import make_zookeeper_membership
@@ -104,7 +138,8 @@ class ZooKeeperScene:
         line = self._lines[node] = CuttableLine(self.server.port)
         await line.mend()
         address = parse_zookeeper_address(f"zk://127.0.0.1:{line.port}{self.path}")
-        made = make_zookeeper_membership(address, ZooKeeperSettings(session_ms=self.SESSION_MS), SystemClock())
+        settings = ZooKeeperSettings(session_ms=self.SESSION_MS)
+        made = make_zookeeper_membership(address, settings, SystemClock(), self.WIRE)
         self._memberships[node] = made
         return made
 
@@ -133,3 +168,15 @@ class ZooKeeperScene:
             await membership.close()
         for line in self._lines.values():
             await line.cut()
+
+
+class Vertx3Scene(ZooKeeperScene):
+    """The same server, in the layout of Vert.x 3: nodes are known by places, and have one turn at an address."""
+
+    WIRE = VERSION_1
+
+    def hearing(self, infos: Mapping[str, NodeInfo]) -> Hearing:
+        return PlacedHearing(infos)
+
+    def counted(self, count: int) -> int:
+        return min(count, 1)

@@ -11,11 +11,13 @@ from hutong.bus.clustered import ClusterPermissions, ClusterTls
 from hutong.bus.clustered.driver import ClusteredBus
 from hutong.bus.clustered.limits import ClusteredLimits
 from hutong.bus.clustered.membership.memory import MemoryMembership, MemoryRegistry
+from hutong.bus.clustered.membership.port import MembershipListener
 from hutong.bus.clustered.permissions import ClusterRights
 from hutong.bus.clustered.tls import ClusterCertificates
 from hutong.foundation.clock import SystemClock
 from hutong.runtime.runtime import Runtime
 from hutong.wire.vertx.cluster_nodes import NodeInfo
+from hutong.wire.vertx.wire_versions import VERSION_2, WireVersion, place_name
 
 
 class AdvancedClock(SystemClock):
@@ -25,6 +27,13 @@ class AdvancedClock(SystemClock):
 
     def monotonic_ms(self) -> int:
         return super().monotonic_ms() + self.ahead_ms
+
+
+class PlaceMembership(MemoryMembership):
+    """A membership in which nodes are known by the places where they listen, as in a cluster of Vert.x 3."""
+
+    async def start(self, node: str, info: NodeInfo, listener: MembershipListener) -> None:
+        await super().start(place_name(info), info, listener)
 
 
 class ClusterNode:
@@ -37,6 +46,7 @@ class ClusterNode:
         limits: ClusteredLimits,
         tls: ClusterTls | None = None,
         permissions: ClusterPermissions | None = None,
+        wire: WireVersion = VERSION_2,
     ) -> None:
         self.name = name
         self.membership = membership
@@ -55,11 +65,12 @@ class ClusterNode:
             limits=limits,
             certificates=None if tls is None else ClusterCertificates(tls, self.clock),
             rights=ClusterRights(permissions or ClusterPermissions()),
+            wire=wire,
         )
         self.is_open = False
 
-    async def start(self) -> None:
-        host, port = await self.clustered.listen("127.0.0.1", 0)
+    async def start(self, port: int = 0) -> None:
+        host, port = await self.clustered.listen("127.0.0.1", port)
         self.info = NodeInfo(host, port)
         await self.clustered.join(self.info)
         self.is_open = True
@@ -79,7 +90,8 @@ class ClusterNode:
 class Cluster:
     """Made inside a test: `async with Cluster() as cluster`."""
 
-    def __init__(self, limits: ClusteredLimits | None = None) -> None:
+    def __init__(self, limits: ClusteredLimits | None = None, wire: WireVersion = VERSION_2) -> None:
+        self.wire = wire
         loop = asyncio.get_running_loop()
         self.registry = MemoryRegistry(
             lambda delay_ms, work: loop.call_later(delay_ms / 1_000, work), Random(1), delay_ms_max=1
@@ -94,11 +106,12 @@ class Cluster:
         await self._exit.aclose()
 
     async def node(
-        self, name: str, tls: ClusterTls | None = None, permissions: ClusterPermissions | None = None
+        self, name: str, tls: ClusterTls | None = None, permissions: ClusterPermissions | None = None, *, port: int = 0
     ) -> ClusterNode:
-        node = ClusterNode(name, self.registry.connect(), self._limits, tls, permissions)
+        membership = PlaceMembership(self.registry, None) if self.wire.names_places else self.registry.connect()
+        node = ClusterNode(name, membership, self._limits, tls, permissions, self.wire)
         self._exit.push_async_callback(node.close)
-        await node.start()
+        await node.start(port)
         return node
 
     async def pair(self) -> tuple[ClusterNode, ClusterNode]:

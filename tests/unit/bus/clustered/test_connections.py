@@ -12,6 +12,8 @@ from hutong.wire.vertx.usual_frames import UsualFrame
 class Taken:
     """What came, and how it came."""
 
+    node = "other"
+
     def __init__(self) -> None:
         self.single: list[str] = []
         self.together: list[int] = []
@@ -22,7 +24,7 @@ class Taken:
         self.bytes_total += size
 
     def usual_received(self, node: str, frames: Sequence[UsualFrame], size: int) -> None:
-        assert node == "other"
+        assert node == self.node
         self.together.append(len(frames))
         self.bytes_total += size
 

@@ -4,7 +4,13 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from tests.support.zookeeper import running_zookeeper
-from tests.unit.bus.clustered.membership_scenes import Hearing, MembershipScene, MemoryScene, ZooKeeperScene
+from tests.unit.bus.clustered.membership_scenes import (
+    Hearing,
+    MembershipScene,
+    MemoryScene,
+    Vertx3Scene,
+    ZooKeeperScene,
+)
 
 from hutong.bus.clustered.membership.port import Membership
 from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
@@ -20,16 +26,19 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevelopmentZ
     yield from running_zookeeper(tmp_path_factory.mktemp("zookeeper"))
 
 
-@pytest.fixture(params=["memory", pytest.param("zookeeper", marks=pytest.mark.fault)])
+ON_ZOOKEEPER = {"zookeeper": ZooKeeperScene, "vertx 3": Vertx3Scene}
+
+
+@pytest.fixture(params=["memory", *(pytest.param(kind, marks=pytest.mark.fault) for kind in ON_ZOOKEEPER)])
 async def scene(request: pytest.FixtureRequest) -> AsyncIterator[MembershipScene]:
-    is_memory = request.param == "memory"
-    made: MembershipScene = MemoryScene() if is_memory else ZooKeeperScene(request.getfixturevalue("zookeeper"))
+    kind = ON_ZOOKEEPER.get(request.param)
+    made: MembershipScene = MemoryScene() if kind is None else kind(request.getfixturevalue("zookeeper"))
     yield made
     await made.close()
 
 
 async def started(scene: MembershipScene, node: str) -> tuple[Membership, Hearing]:
-    membership, heard = await scene.membership(node), Hearing()
+    membership, heard = await scene.membership(node), scene.hearing(INFOS)
     await membership.start(node, INFOS[node], heard)
     return membership, heard
 
@@ -54,7 +63,7 @@ async def test_registrations_are_counted_for_each_node(scene: MembershipScene) -
     b.announce("x", 7)
     b.announce("y", 8)
     for heard in (a_heard, b_heard):
-        await heard.until_counts("x", **{"a-1": 1, "b-2": 2})
+        await heard.until_counts("x", **{"a-1": 1, "b-2": scene.counted(2)})
         await heard.until_counts("y", **{"b-2": 1})
     b.withdraw("x", 1)
     b.withdraw("y", 8)

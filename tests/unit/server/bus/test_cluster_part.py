@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.support.cuttable_line import CuttableLine
@@ -49,6 +50,19 @@ async def test_what_nobody_can_connect_to_is_not_advertised(advertised: str) -> 
 def test_an_advertised_address_without_a_cluster_is_refused() -> None:
     with pytest.raises(UsageError, match="cluster_advertised is for a node of a cluster"):
         hutong.Node(cluster_advertised="bus.example:7000")
+
+
+@pytest.mark.parametrize("version", [0, 3, -1, "1", None])
+def test_another_wire_version_is_refused(version: Any) -> None:
+    with pytest.raises(UsageError, match=r"cluster_wire_version is .*: set 2"):
+        hutong.Node(cluster=NOBODY, cluster_wire_version=version)
+
+
+def test_version_1_goes_with_a_cluster_and_without_high_availability() -> None:
+    with pytest.raises(UsageError, match="cluster_wire_version is for a node of a cluster"):
+        hutong.Node(cluster_wire_version=1)
+    with pytest.raises(UsageError, match="leave it out with cluster_wire_version=1"):
+        hutong.Node(cluster=NOBODY, cluster_wire_version=1, ha_group="shop")
 
 
 @pytest.fixture(scope="module")

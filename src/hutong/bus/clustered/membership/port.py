@@ -2,6 +2,7 @@
 
     tests, the simulator   `memory`
     ZooKeeper              `zookeeper`, in the layout of vertx-zookeeper 4 and 5
+    the same               `vertx3`, in that of vertx-zookeeper 3; a node is known there by its place
 
 Strategy: every node knows every registration, as in Vert.x, so a send asks nobody. All calls back come on the node's
 loop, never within a call, and each gives the whole present state of what it is about; the same may come twice. While
