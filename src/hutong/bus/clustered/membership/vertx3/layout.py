@@ -24,17 +24,17 @@ from hutong.wire.vertx.wire_versions import NODE_NAME_BYTES_MAX
 GROUP: Final = "python"
 
 
-class _Place(msgspec.Struct):
+class _ListeningPlace(msgspec.Struct):
     host: str
     port: int
 
 
-class _Info(msgspec.Struct):
+class _NodeInformation(msgspec.Struct):
     group: str
-    server_id: _Place | None = None  # it is about to write it
+    server_id: _ListeningPlace | None = None  # it is about to write it
 
 
-_decode: Final = msgspec.json.Decoder(_Info).decode
+_decode: Final = msgspec.json.Decoder(_NodeInformation).decode
 
 
 class Vertx3Paths(VertxPaths):
@@ -64,7 +64,7 @@ def encode_info(node: str, info: NodeInfo) -> bytes:
 
 
 def decode_info(data: bytes) -> tuple[NodeInfo | None, bool]:
-    """Where a node listens, None where it has not said it yet; and True for a node of ours. Raises ProtocolError."""
+    """The place of a node, None where it has not said it yet; and True for a node of ours. Raises ProtocolError."""
     _, text = decode_pair(data)
     try:
         info = _decode(text)

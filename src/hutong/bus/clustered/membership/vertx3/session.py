@@ -3,8 +3,8 @@
 Strategy: that of its parent, with what Vert.x 3 does in another way. A node has one entry at an address, whichever
 number of consumers it has, and so one turn. Its content says whose it is and is read once for each name, which is the
 same at all addresses. Nodes are known by the places where they listen, as frames name them: from haInfo, and from
-their registrations, since a first node of Vert.x may clear haInfo behind another. Parents are plain entries, which
-whoever removes the last child removes, too: containers came with ZooKeeper 3.5.
+their registrations, since a first node of Vert.x may clear haInfo behind another. Parents are plain entries, and a
+node that removes the last child removes them, too: containers came with ZooKeeper 3.5.
 
 Nodes of Vert.x remove registrations of nodes that they do not know yet, and so the own ones are written again.
 """
@@ -154,7 +154,7 @@ class Vertx3Session(VertxSession):
             self._describe()
 
     def _content(self, result: Any) -> tuple[bytes, int] | None:
-        """What an entry has, and its version; None where it has gone in between."""
+        """The content of an entry, and its version; None where it has gone in between."""
         try:
             content, status = self._wait(result)
         except NoNodeError:
