@@ -8,15 +8,19 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from tests.support.pem_files import PemFiles
 from tests.support.vertx3_node import Vertx3Node
 from tests.support.waiting import turning_until
 from tests.support.zookeeper import running_zookeeper
 
 import hutong
 from hutong.bus import FailureType, Headers, Message, ReplyError
+from hutong.bus.clustered import ClusterTls
 from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
 from hutong.foundation.errors import UsageError
 from hutong.wire.vertx.cluster_nodes import NodeInfo
@@ -278,6 +282,34 @@ async def failure_of(reply: Any) -> ReplyError:
     with pytest.raises(ReplyError) as caught:
         await reply
     return caught.value
+
+
+def write_as_pkcs8(path: Path) -> None:
+    key = serialization.load_pem_private_key(path.read_bytes(), None)
+    form = serialization.PrivateFormat.PKCS8
+    path.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+
+
+@pytest.mark.thorough
+async def test_both_ways_are_encrypted(zookeeper: DevelopmentZooKeeper, tmp_path: Path) -> None:
+    """Those without TLS are in the same cluster, and cannot be reached."""
+    of_theirs = PemFiles(tmp_path / "theirs", "127.0.0.1")
+    write_as_pkcs8(of_theirs.key)  # the only form of such a key that Vert.x 3 reads
+    of_ours = PemFiles(tmp_path / "ours", "127.0.0.1", authority=of_theirs.authority)
+    encrypted = Vertx3Node(zookeeper.address, tls=of_theirs)
+    try:
+        await asyncio.to_thread(encrypted.wait_until_ready)
+        await encrypted.ask("consume", "encrypted-echo")
+        tls = ClusterTls(of_ours.certificate, of_ours.ca, of_ours.key, client_auth="required")
+        cluster = f"zk://{zookeeper.address}"
+        async with hutong.Node(cluster=cluster, cluster_wire_version=1, cluster_tls=tls) as node:
+            node.bus.consumer("our-encrypted", lambda message: message.body)
+            await encrypted.until_consumers("our-encrypted", 1)
+            await turning_until(lambda: "encrypted-echo" in addresses(node))
+            assert (await node.bus.request("encrypted-echo", {"a": [1, None]})).body == {"a": [1, None]}
+            assert (await encrypted.ask("request", "our-encrypted", {"b": 2}))["body"] == {"b": 2}
+    finally:
+        await asyncio.to_thread(encrypted.close)
 
 
 DOOMED: Final = """

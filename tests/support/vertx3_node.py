@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.support.driven_process import DrivenProcess
 from tests.support.maven import java_program
+from tests.support.pem_files import PemFiles
 
 SESSION_MS: Final = 4_000
 CORE: Final = "3.9.16"
@@ -42,6 +43,8 @@ def vertx3_program() -> list[str]:
 class Vertx3Node(DrivenProcess):
     """One node of Vert.x 3."""
 
-    def __init__(self, zookeeper: str, *, session_ms: int = SESSION_MS, ping_interval_ms: int = 20_000) -> None:
-        told = {"zookeeper": zookeeper, "session": session_ms, "host": "127.0.0.1", "pingInterval": ping_interval_ms}
+    def __init__(self, zookeeper: str, *, session_ms: int = SESSION_MS, tls: PemFiles | None = None) -> None:
+        told: dict[str, str | int] = {"zookeeper": zookeeper, "session": session_ms, "host": "127.0.0.1"}
+        if tls is not None:
+            told |= {"key": str(tls.key), "certificate": str(tls.certificate), "trust": str(tls.ca)}
         super().__init__([*vertx3_program(), json.dumps(told)])

@@ -10,11 +10,12 @@ import io.vertx.core.eventbus.DeliveryOptions;
 import io.vertx.core.eventbus.EventBus;
 import io.vertx.core.eventbus.Message;
 import io.vertx.core.eventbus.MessageConsumer;
+import io.vertx.core.http.ClientAuth;
 import io.vertx.core.json.Json;
 import io.vertx.core.json.JsonArray;
 import io.vertx.core.json.JsonObject;
-import io.vertx.core.spi.cluster.AsyncMultiMap;
-import io.vertx.core.spi.cluster.ChoosableIterable;
+import io.vertx.core.net.PemKeyCertOptions;
+import io.vertx.core.net.PemTrustOptions;
 import io.vertx.spi.cluster.zookeeper.ZookeeperClusterManager;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -26,7 +27,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /**
- * A clustered node of Vert.x 3. Its one argument is JSON: zookeeper, session (milliseconds), host, pingInterval (milliseconds).
+ * A clustered node of Vert.x 3. Its one argument is JSON: zookeeper, session (milliseconds), host, and for TLS key, certificate, trust.
  *
  * Each line of the standard input is a command: a word, an address where it needs one, and JSON. Each is answered by one line. When the
  * input ends, the node leaves the cluster in order.
@@ -45,8 +46,13 @@ public final class DrivenNode {
         .put("sessionTimeout", settings.getInteger("session")).put("connectTimeout", 3000)
         .put("retry", new JsonObject().put("initialSleepTime", 100).put("intervalTimes", 10000).put("maxTimes", 5)));
     VertxOptions options = new VertxOptions().setClusterManager(cluster);
-    options.getEventBusOptions().setHost(settings.getString("host")).setConnectTimeout(5_000)
-        .setClusterPingInterval(settings.getLong("pingInterval", 20_000L));
+    options.getEventBusOptions().setHost(settings.getString("host")).setConnectTimeout(5_000);
+    if (settings.containsKey("key")) {
+      // Otherwise it connects to anybody.
+      options.getEventBusOptions().setSsl(true).setTrustAll(false).setClientAuth(ClientAuth.REQUIRED)
+          .setPemKeyCertOptions(new PemKeyCertOptions().setKeyPath(settings.getString("key")).setCertPath(settings.getString("certificate")))
+          .setPemTrustOptions(new PemTrustOptions().addCertPath(settings.getString("trust")));
+    }
     Vertx vertx = DrivenNode.<Vertx>wait(done -> Vertx.clusteredVertx(options, done));
     DrivenNode node = new DrivenNode(vertx, cluster);
     node.begin();
