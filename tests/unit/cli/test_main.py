@@ -54,6 +54,8 @@ def _no_settings_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
         ("serve --bogus", 64, "unrecognized arguments: --bogus; `hutong serve --help` lists"),
         ("serve --kafak 127.0.0.1:1", 64, "unrecognized arguments: --kafak 127.0.0.1:1; did you mean --kafka?"),
         ("serve --datadir=d", 64, "did you mean --data-dir?"),
+        ("console --bootstrap http://127.0.0.1:1", 64, "write it, without http://: 127.0.0.1:1."),
+        ("console --bootstrap nowhere", 64, "write HOST:PORT"),
         ("serve now", 64, "unrecognized arguments: now; `hutong serve --help` lists"),
         ("serve --set log.qos", 64, "write --set section.key=value"),
         ("serve --set log.qas=receive", 78, "did you mean log.qos?"),
@@ -70,10 +72,11 @@ def test_an_error_is_one_sentence_on_standard_error(
     assert_one_sentence(command, code, words, capsys)
 
 
-@pytest.mark.parametrize("command", ["console", f"rpc serve {SERVICES}:bind"])
+@pytest.mark.parametrize("command", ["console --bootstrap 127.0.0.1:TAKEN", f"rpc serve {SERVICES}:bind"])
 def test_a_port_in_use_is_an_error_that_names_the_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        words = f"{command} --listen 127.0.0.1:{taken.getsockname()[1]}"
+        port = str(taken.getsockname()[1])
+        words = f"{command.replace('TAKEN', port)} --listen 127.0.0.1:{port}"
         assert_one_sentence(words, 69, "Address already in use; choose another address with --listen.", capsys)
 
 

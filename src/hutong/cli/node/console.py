@@ -4,12 +4,14 @@ Knows nothing of what a console shows: `hutong.console` does.
 """
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hutong.cli.options import DEFAULT_BOOTSTRAP
+from hutong.foundation.errors import ExitCode, UsageError
 
 DEFAULT_LISTEN = "127.0.0.1:8080"
 
@@ -48,6 +50,7 @@ def console(
     from hutong.server.configuration.loader import load
     from hutong.server.serving import serve_console
 
+    _check_brokers(bootstrap)
     flags = flags_of(Namespace(set=assignments or []))
     flags |= {"console.log": f"kafka://{bootstrap}", "console.listen": listen}
     if client_config is not None:
@@ -64,3 +67,15 @@ def console(
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(serve_console(settings, ready=ready, outer=outer_ports(settings)))
     return 0
+
+
+def _check_brokers(bootstrap: str) -> None:
+    """Say where no broker answers; one may come later. Raises UsageError for what is no address."""
+    from hutong.cli.kafka.client import reach
+
+    try:
+        reach(bootstrap)
+    except UsageError as error:
+        if error.exit_code != ExitCode.UNAVAILABLE:
+            raise
+        print(f"hutong: {error} The console starts all the same.", file=sys.stderr)
