@@ -84,6 +84,7 @@ def test_a_stream_that_breaks_leaves_what_is_there(open_page: OpenPage) -> None:
     page.route("**/spans/others?*", refuse)
     page.get_by_label("Follow by").select_option("trace")
     page.get_by_label("Value").fill(TRACE)
+    page.get_by_label("Topics, with commas").fill("empty")  # other files' topics may be long
     page.get_by_role("button", name="Follow").click()
     expect(page.locator(".hop-span")).to_have_count(1)
     expect(page.get_by_text("0 places found")).to_be_visible()

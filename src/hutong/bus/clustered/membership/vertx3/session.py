@@ -176,7 +176,8 @@ class Vertx3Session(VertxSession):
             return info
         client = self._client
         assert client is not None
-        if is_ours:
+        # This node lives: its entry among the living was removed behind it, and is written again.
+        if is_ours and node != self._node:
             try:
                 self._wait(client.delete_async(self._paths.place(node), version))
             except (NoNodeError, BadVersionError):  # it is back
