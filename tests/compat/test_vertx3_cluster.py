@@ -13,13 +13,14 @@ from typing import Any, Final
 
 import pytest
 from cryptography.hazmat.primitives import serialization
+from tests.compat.vertx_talk import VertxTalk, addresses, failure_of
 from tests.support.pem_files import PemFiles
 from tests.support.vertx3_node import Vertx3Node
 from tests.support.waiting import turning_until
 from tests.support.zookeeper import running_zookeeper
 
 import hutong
-from hutong.bus import FailureType, Headers, Message, ReplyError
+from hutong.bus import FailureType, Message
 from hutong.bus.clustered import ClusterTls
 from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
 from hutong.foundation.errors import UsageError
@@ -56,10 +57,6 @@ async def ours(zookeeper: DevelopmentZooKeeper, theirs: Vertx3Node) -> AsyncIter
     await theirs.until(lambda: node.cluster_node not in theirs.ask_now("nodes")["body"], "its entry is gone")
 
 
-def addresses(node: hutong.Node) -> set[str]:
-    return set(node.bus._consumers)
-
-
 async def in_zookeeper(zookeeper: DevelopmentZooKeeper, work: Any) -> Any:
     """What `work(client)` finds, on a thread."""
     from kazoo.client import KazooClient
@@ -76,8 +73,8 @@ async def in_zookeeper(zookeeper: DevelopmentZooKeeper, work: Any) -> Any:
     return await asyncio.to_thread(ask)
 
 
-async def test_both_are_in_the_cluster(ours: hutong.Node, theirs: Vertx3Node) -> None:
-    await theirs.until(lambda: {theirs.id, ours.cluster_node} <= set(theirs.ask_now("nodes")["body"]), "both nodes")
+class TestTalk(VertxTalk):
+    """Between a node of Vert.x 3 and one of ours."""
 
 
 async def test_their_entries_have_the_bytes_that_ours_have(
@@ -101,29 +98,6 @@ async def test_their_entries_have_the_bytes_that_ours_have(
     )  # up to the length of the JSON
 
 
-@pytest.mark.parametrize(
-    "body",
-    ["text ü😀", "", 1, 2**31, -(2**63), 1.5, True, False, None, {"a": [1, None, {"b": "ä"}]}, {}, [], [1, "x"]],
-    ids=repr,
-)
-async def test_bodies_come_back_from_their_echo(ours: hutong.Node, theirs: Vertx3Node, body: Any) -> None:
-    reply = await ours.bus.request("echo", body)
-    assert reply.body == body
-    assert type(reply.body) is type(body)
-
-
-@pytest.mark.parametrize(
-    ("codec", "body"),
-    [
-        ("byte", -7), ("short", 300), ("int", 5), ("long", 5), ("float", 1.5), ("double", 2.0), ("char", "ä"),
-        ("buffer", b"\x00\xff"), ("bytearray", b"\x01\x02"), ("string", "s"), ("boolean", True),
-    ],
-)  # fmt: skip
-async def test_codecs_come_back_from_their_echo(ours: hutong.Node, theirs: Vertx3Node, codec: str, body: Any) -> None:
-    reply = await ours.bus.request("echo", body, codec=codec)
-    assert (reply.body, reply.codec_name) == (body, codec)
-
-
 TYPED: Final[list[tuple[str, Any, Any]]] = [
     ("null", None, None), ("byte", -7, -7), ("boolean", False, False), ("short", 300, 300), ("int", 5, 5),
     ("long", 5, 5), ("float", 1.5, 1.5), ("double", 2.5, 2.5), ("string", "ü", "ü"), ("char", "ä", "ä"),
@@ -144,33 +118,6 @@ async def test_their_codecs_come_here(ours: hutong.Node, theirs: Vertx3Node) -> 
     for codec, value, _ in TYPED:
         assert (await theirs.ask("request-codec", "typed", [codec, value]))["body"] == "seen"
     assert seen == [(codec, body) for codec, _, body in TYPED]
-
-
-async def test_failures_both_ways(ours: hutong.Node, theirs: Vertx3Node) -> None:
-    failure = await failure_of(ours.bus.request("fail", 1))
-    assert (failure.failure_type, failure.failure_code) == (FailureType.RECIPIENT_FAILURE, 7)
-    assert failure.message == "no"
-    assert (await failure_of(ours.bus.request("blackhole", 1, timeout=0.2))).failure_type is FailureType.TIMEOUT
-    ours.bus.consumer("our-fail", lambda message: message.fail(42, "wrong"))
-    await theirs.until_consumers("our-fail", 1)
-    answer = await theirs.ask("request", "our-fail", 1)
-    assert (answer["failureType"], answer["failureCode"], answer["message"]) == ("RECIPIENT_FAILURE", 42, "wrong")
-
-
-async def test_headers_both_ways(ours: hutong.Node, theirs: Vertx3Node) -> None:
-    headers = Headers({"user": "mei"}).add("tag", "a").add("tag", "ü")
-    assert (await ours.bus.request("headers", headers=headers)).body == {"user": "mei", "tag": ["a", "ü"]}
-
-    def show(message: Message) -> None:
-        message.reply(dict(message.headers.items()), headers={"seen": "yes"})
-
-    ours.bus.consumer("our-headers", show)
-    await theirs.until_consumers("our-headers", 1)
-    await theirs.ask("options", body={"headers": {"k": "v", "n": "1"}})
-    answer = await theirs.ask("request", "our-headers", 1)
-    await theirs.ask("options", body={})
-    assert answer["body"] == {"k": "v", "n": "1"}
-    assert answer["headers"] == {"seen": "yes"}
 
 
 async def test_an_answer_is_asked_back(ours: hutong.Node, theirs: Vertx3Node) -> None:
@@ -276,12 +223,6 @@ async def test_two_of_ours_talk_as_well(ours: hutong.Node, zookeeper: Developmen
 async def test_shared_data_is_refused(ours: hutong.Node) -> None:
     with pytest.raises(UsageError, match=r"not shared in a cluster of Vert\.x 3"):
         await ours.bus.shared.counter("hits").increment()
-
-
-async def failure_of(reply: Any) -> ReplyError:
-    with pytest.raises(ReplyError) as caught:
-        await reply
-    return caught.value
 
 
 def write_as_pkcs8(path: Path) -> None:

@@ -11,12 +11,13 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 import pytest
+from tests.compat.vertx_talk import VertxTalk, addresses, failure_of
 from tests.support.vertx_node import VERSIONS, VertxNode
 from tests.support.waiting import turning_until
 from tests.support.zookeeper import running_zookeeper
 
 import hutong
-from hutong.bus import FailureType, Headers, Message, ReplyError
+from hutong.bus import FailureType, Message
 from hutong.cli import main
 from hutong.cluster.coordinator.development_zookeeper import DevelopmentZooKeeper
 from hutong.rpc import NoService, ServiceError, service
@@ -74,12 +75,8 @@ async def ours(zookeeper: DevelopmentZooKeeper, theirs: VertxNode) -> AsyncItera
     await theirs.until(lambda: node.cluster_node not in theirs.ask_now("nodes")["body"], "its entry is gone")
 
 
-def addresses(node: hutong.Node) -> set[str]:
-    return set(node.bus._consumers)
-
-
-async def test_both_are_in_the_cluster(ours: hutong.Node, theirs: VertxNode) -> None:
-    assert {theirs.id, ours.cluster_node} <= set((await theirs.ask("nodes"))["body"])
+class TestTalk(VertxTalk):
+    """Between a node of Vert.x 4 or 5 and one of ours."""
 
 
 async def test_their_entries_have_the_bytes_that_ours_have(theirs: VertxNode, zookeeper: DevelopmentZooKeeper) -> None:
@@ -98,45 +95,6 @@ async def test_their_entries_have_the_bytes_that_ours_have(theirs: VertxNode, zo
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        "text ü😀",
-        "",
-        1,
-        -1,
-        2**31,
-        -(2**63),
-        1.5,
-        0.0,
-        True,
-        False,
-        None,
-        {"a": [1, None, {"b": "ä"}]},
-        {},
-        [],
-        [1, "x"],
-    ],
-    ids=repr,
-)
-async def test_bodies_come_back_from_their_echo(ours: hutong.Node, theirs: VertxNode, body: Any) -> None:
-    reply = await ours.bus.request("echo", body)
-    assert reply.body == body
-    assert type(reply.body) is type(body)
-
-
-@pytest.mark.parametrize(
-    ("codec", "body"),
-    [
-        ("byte", -7), ("short", 300), ("int", 5), ("long", 5), ("float", 1.5), ("double", 2.0), ("char", "ä"),
-        ("buffer", b"\x00\xff"), ("bytearray", b"\x01\x02"), ("string", "s"), ("boolean", True),
-    ],
-)  # fmt: skip
-async def test_codecs_come_back_from_their_echo(ours: hutong.Node, theirs: VertxNode, codec: str, body: Any) -> None:
-    reply = await ours.bus.request("echo", body, codec=codec)
-    assert (reply.body, reply.codec_name) == (body, codec)
-
-
-@pytest.mark.parametrize(
     "body", ["text ü😀", "", 1, 2**40, 1.5, True, None, {"a": [1, None, {"b": "ä"}]}, [1, "x"]], ids=repr
 )
 async def test_their_bodies_come_back_from_our_echo(ours: hutong.Node, theirs: VertxNode, body: Any) -> None:
@@ -145,33 +103,6 @@ async def test_their_bodies_come_back_from_our_echo(ours: hutong.Node, theirs: V
     answer = await theirs.ask("request", "our-echo", body)
     assert answer["ok"], answer
     assert answer.get("body") == body
-
-
-async def test_failures_both_ways(ours: hutong.Node, theirs: VertxNode) -> None:
-    failure = await failure_of(ours.bus.request("fail", 1))
-    assert (failure.failure_type, failure.failure_code) == (FailureType.RECIPIENT_FAILURE, 7)
-    assert failure.message == "no"
-    assert (await failure_of(ours.bus.request("blackhole", 1, timeout=0.2))).failure_type is FailureType.TIMEOUT
-    ours.bus.consumer("our-fail", lambda message: message.fail(42, "wrong"))
-    await theirs.until_consumers("our-fail", 1)
-    answer = await theirs.ask("request", "our-fail", 1)
-    assert (answer["failureType"], answer["failureCode"], answer["message"]) == ("RECIPIENT_FAILURE", 42, "wrong")
-
-
-async def test_headers_both_ways(ours: hutong.Node, theirs: VertxNode) -> None:
-    headers = Headers({"user": "mei"}).add("tag", "a").add("tag", "ü")
-    assert (await ours.bus.request("headers", headers=headers)).body == {"user": "mei", "tag": ["a", "ü"]}
-
-    def show(message: Message) -> None:
-        message.reply(dict(message.headers.items()), headers={"seen": "yes"})
-
-    ours.bus.consumer("our-headers", show)
-    await theirs.until_consumers("our-headers", 1)
-    await theirs.ask("options", body={"headers": {"k": "v", "n": "1"}})
-    answer = await theirs.ask("request", "our-headers", 1)
-    await theirs.ask("options", body={})
-    assert answer["body"] == {"k": "v", "n": "1"}
-    assert answer["headers"] == {"seen": "yes"}
 
 
 def note(seen: list[Any], name: object, message: Message) -> None:
@@ -269,12 +200,6 @@ async def test_commands_see_and_reach_their_node(
     assert await ran("send", "commanded", "1") == await ran("publish", "commanded", "2") == []
     await theirs.until(lambda: theirs.ask_now("counts")["body"].get("commanded", 0) == before + 2, "two messages")
     await theirs.ask("unconsume", "commanded")
-
-
-async def failure_of(reply: Any) -> ReplyError:
-    with pytest.raises(ReplyError) as caught:
-        await reply
-    return caught.value
 
 
 DOOMED: Final = """

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
+from tests.compat.vertx_talk import failure_of
 from tests.support.driven_process import DrivenProcess
 from tests.support.own_node import OwnNode
 from tests.support.vertx_node import VERSIONS, VertxNode
@@ -80,12 +81,6 @@ async def four(zookeeper: DevelopmentZooKeeper, theirs: list[VertxNode]) -> Asyn
         made = Four(zookeeper.address, theirs, [first, second])
         await made.until_consumers("echo", len(VERSIONS))
         yield made
-
-
-async def failure_of(reply: Any) -> ReplyError:
-    with pytest.raises(ReplyError) as caught:
-        await reply
-    return caught.value
 
 
 async def test_local_handler_not_visible_remotely(four: Four) -> None:
