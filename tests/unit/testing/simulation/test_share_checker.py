@@ -88,6 +88,15 @@ def test_the_word_of_a_member_after_another_has_finished_proves_nothing() -> Non
     assert not errors_of(*history)
 
 
+def test_the_word_of_a_member_after_a_record_was_given_up_proves_nothing() -> None:
+    """A leader has begun without locks, and the member of the last delivery has gone."""
+    history = (acquired(100, "a", 1, 0), acquired(200, "b", 3, 0), settled(400, "a", "accepts", 1, 0))
+    assert not errors_of(*history, *end(1, 1))
+    # One that has let it go by a word still had it then.
+    late = settled(500, "b", "releases", 3, 0)
+    assert errors_of(*history, late, *end(1, 1)) == ["orders-0 at 0 in tasks: b gets it while a has it"]
+
+
 def test_one_delivery_is_one_members() -> None:
     history = (acquired(100, "a", 1, 0), acquired(105, "b", 1, 0))
     assert errors_of(*history) == ["orders-0 at 0 in tasks: a and b both get it for delivery 1"]

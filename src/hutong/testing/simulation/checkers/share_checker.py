@@ -78,7 +78,7 @@ class _ShareCheck:
             where = f"{_at(place, offset)} in {group}"
             yield from _settled_stays_settled(where, record)
             yield from _counts_rise(where, record, limits.get(group, 0))
-            yield from _one_holder(where, record)
+            yield from _one_holder(where, record, limits.get(group, 0))
         for read in self.groups:
             yield from self._nothing_is_stuck(read)
             yield from self._nothing_is_passed_over(read)
@@ -129,7 +129,7 @@ def _counts_rise(where: str, record: _Deliveries, limit: int) -> Iterator[str]:
                 yield f"{where}: {each.client} gets delivery {each.delivery_count} after {before.delivery_count}"
 
 
-def _one_holder(where: str, record: _Deliveries) -> Iterator[str]:
+def _one_holder(where: str, record: _Deliveries, limit: int) -> Iterator[str]:
     held = {(each.client, each.delivery_count): each for each in record.acquired}
     for settled in record.settled:
         acquired = held.get((settled.client, settled.delivery_count))
@@ -140,6 +140,9 @@ def _one_holder(where: str, record: _Deliveries) -> Iterator[str]:
         # A group whose progress could not be stored starts again from what was, without locks; so does a new leader.
         # Then another member may have finished the record before the first spoke, whose word is taken as a repetition.
         if any(_may_have_finished(each, settled) for each in record.settled):
+            continue
+        # So does a record that is given up, as its last member has gone without a word.
+        if limit and any(_may_be_given_up(each, record, settled, limit) for each in record.acquired):
             continue
         finished = {(each.client, each.delivery_count) for each in record.settled if each.begun_us <= settled.at_us}
         for other in record.acquired:
@@ -153,6 +156,15 @@ def _may_have_finished(other: RecordsSettled, settled: RecordsSettled) -> bool:
     """Return True for the end of another delivery that the node may have carried out before this one."""
     is_same = (other.client, other.delivery_count) == (settled.client, settled.delivery_count)
     return not is_same and other.kind in _FINAL and other.error <= 0 and other.begun_us <= settled.at_us
+
+
+def _may_be_given_up(other: RecordsAcquired, record: _Deliveries, settled: RecordsSettled, limit: int) -> bool:
+    """Return True for a last delivery that may have ended before this, by the end of its member's connection."""
+    key = (other.client, other.delivery_count)
+    if other.delivery_count < limit or key == (settled.client, settled.delivery_count):
+        return False
+    has_spoken = any((each.client, each.delivery_count) == key and not each.error for each in record.settled)
+    return other.begun_us <= settled.at_us and not has_spoken
 
 
 def _at(place: Place, offset: int) -> str:
