@@ -75,7 +75,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def writing(kafka: str, http: str, topics: str, options: argparse.Namespace) -> dict[str, Job]:
-    """What produces, without a schema and with one."""
+    """Jobs that produce, without a schema and with one."""
     create_topic(kafka, TOPIC, records=0)
     records = f"{topics}/{TOPIC}/records"
     text = _body({"type": "STRING", "data": VALUE})
@@ -107,7 +107,7 @@ def writing(kafka: str, http: str, topics: str, options: argparse.Namespace) -> 
 
 
 def reading(kafka: str, http: str, topics: str, options: argparse.Namespace) -> dict[str, Job]:
-    """What reads `BATCH` records with each request."""
+    """Jobs that read `BATCH` records with each request."""
     jobs: dict[str, Job] = {}
     values = {"json": {"type": "JSON", "data": PERSON}, "schema": {"type": "AVRO", "schema": SCHEMA, "data": PERSON}}
     for form, value in values.items():
